@@ -76,8 +76,7 @@ class ProtectedPlace:
     @cached_property
     def threads(self) -> int:
         """For each run: this process's share of the cores."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, cores // max(1, self.at_once))
+        return _share_of_cores(self.at_once)
 
     @cached_property
     def _own_environment(self) -> dict[str, str]:
@@ -133,12 +132,22 @@ class ProtectedPlace:
 
     def _environment(self, prepared: Prepared, copy: Path, live: Path) -> dict[str, str]:
         """The run's variables: the person's own without secrets, threads, the instruments, then what was changed."""
-        threads = {name: str(self.threads) for name in THREADS if name not in self._own_environment}
+        threads = threads_for(self._own_environment, self.at_once)
         options = {**_options(prepared), "copied_from": [str(self.workspace.resolve()), str(copy)]}
         settings = Settings(str(live), prepared.probes or (ALWAYS,), options=options)
         moved = {k: str(in_copy(v, self.workspace, copy)) for k, v in self._own_environment.items()}
         own = {**moved, **threads, "PWD": str(copy), "PYTHONUNBUFFERED": "1", **prepared.environment}
         return environment_for(settings, own)
+
+
+def threads_for(environment: Mapping[str, str], at_once: int = 1) -> dict[str, str]:
+    """The numbers of threads that an environment leaves open, each this process's share of the cores."""
+    return {name: str(_share_of_cores(at_once)) for name in THREADS if name not in environment}
+
+
+def _share_of_cores(at_once: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // max(1, at_once))
 
 
 _MATTERS = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "CUDA_", "NCCL_", "PYTHON", "TORCH", "JAX_", "XLA_", "TF_", "HF_")

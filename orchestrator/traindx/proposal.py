@@ -98,7 +98,7 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 def _proves_a_line(weighed: triage.Weighed) -> bool:
     """Whether it was found in the code, or seen directly at that line of the running program."""
     return weighed.finding.rule[0] == "C" or (
-        weighed.finding.rule[0] in "TJR" and weighed.bearing is Bearing.CAUSE)
+        weighed.finding.rule[0] in "TJRS" and weighed.bearing is Bearing.CAUSE)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
@@ -111,7 +111,7 @@ def location_text(found: triage.Hypothesis, places: Places) -> str | None:
 
 
 def _is_code(file: str) -> bool:
-    return file.endswith((".py", ".ipynb"))
+    return file.endswith((".py", ".ipynb", ".yaml", ".yml", ".toml"))
 
 
 def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from traindx_tools import triage, unlinked
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
-from traindx_tools.experiments.budget import LEAST_SECONDS, MOST_SECONDS, TIMES_LENGTH, Budget
+from traindx_tools.experiments.budget import MOST_SECONDS, TIMES_LENGTH, Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.experiment import Engine, Result, paths
@@ -31,13 +31,17 @@ from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
-from traindx_tools.experiments.reading import number
+from traindx_tools.experiments.reading import event, number
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
 
 MOST_EXPERIMENTS = 4
 """Of one diagnosis: what four changes do not decide wants a person or an agent."""
+MOST_VAIN = 2
+"""First runs with a change that were no better than the control: a third guess is seldom better founded."""
+LEAST_LENGTH = 5.0
+"""Seconds that a run is taken to last at least: Python and its frameworks start anew each time."""
 Say = Callable[[str], None]
 
 
@@ -67,30 +71,36 @@ def proven(report: Report) -> bool:
 
 
 def with_experiments(report: Report, command: str, workspace: Path, folder: Path, run_seconds: float,
-                     budget: float | None = None, say: Say = lambda _: None) -> Report:
+                     budget: float | None = None, say: Say = lambda _: None, control: Trace | None = None) -> Report:
     """The report with what experiments decided. `run_seconds`: what the run took; `budget`: seconds, None: the default.
+
+    `control`: that run as an experiment reads it, which saves one of the controls.
 
     A run that shows nothing wrong is left alone, and so is one whose cause was seen in the run.
     """
     if proven(report) or report.status == "healthy":
         return report
-    outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings)
-    if not measurable(outcome, report):
+    outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings, control)
+    if not measurable(outcome, report, control):
         note = f"no experiment was made: the record of this run shows no value of {outcome.said}"
         return replace(report, remarks=(*report.remarks, note))
     unlinked.made(folder)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
-    engine = Engine(place, preparing(command, workspace), kept, journal, say=say)
-    purse = Budget(budget if budget is not None else
-                   min(MOST_SECONDS, max(LEAST_SECONDS, TIMES_LENGTH * run_seconds)))
+    engine = Engine(place, preparing(command, workspace), kept, journal, say=say, control=control)
+    purse = Budget(budget if budget is not None else min(MOST_SECONDS, TIMES_LENGTH * max(run_seconds, LEAST_LENGTH)),
+                   length=run_seconds)
     planned = Planned(report, engine, outcome, purse, folder, run_seconds, say)
     return planned.done()
 
 
-def measurable(outcome: Outcome, report: Report) -> bool:
+def measurable(outcome: Outcome, report: Report, control: Trace | None = None) -> bool:
     """Whether this run's own record shows what would be measured: else each control would be made for nothing."""
+    if outcome.is_event and control is not None and outcome.kind != "hang":
+        return event(outcome, control).there
     if outcome.is_event or outcome.kind in ("step-time", "memory-growth") or not outcome.metric:
+        return True
+    if control is not None and number(outcome, control) is not None:
         return True
     return number(outcome, Trace(Path(), curves_of(report.seen.run), ended=True)) is not None
 
@@ -132,6 +142,8 @@ class Planned:
                 ended = "One cause is shown by a change that takes it away."
             elif _symptomless(result):
                 ended = "The control did not show the symptom: there is nothing that a change could take away."
+            elif sum(not r.verdict.is_effect for r in results) >= MOST_VAIN:
+                ended = f"{MOST_VAIN} changes that were the likeliest to tell did not take the symptom away."
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
         note = Proved(tuple(results), tuple(findings), self.outcome, ended).note
@@ -156,7 +168,8 @@ class Planned:
         suspects = ", ".join(choice.suspects[:3]) or "what is not named yet"
         self.say(f"experiment: {change} ({choice.decision.why} Would decide: {suspects})")
         try:
-            result = self.engine.experiment(change, self.outcome, budget=self.purse, least=least_steps(change))
+            result = self.engine.experiment(change, self.outcome, budget=self.purse, least=least_steps(change),
+                                            pilot=True)
         except BadUsage as error:
             self.say(f"{change} cannot be tried: {error}")
             return None

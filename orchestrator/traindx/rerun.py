@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from traindx.diagnose import Report, diagnose
+from traindx.experiment_place import METRIC_ENDINGS, MOST_WRITTEN, threads_for
 from traindx.joining import joined
 from traindx.model import Verify
 from traindx.proving import Say, with_experiments
@@ -26,6 +27,8 @@ from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.watch import Watch
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.reading import read_folder
 from traindx_tools.live.runner import EAGER, Enough, Job, arms, tripped
@@ -140,7 +143,8 @@ async def _attached(command: str, copy: Path, run: Path, timeout: float, setting
     how = verify_from({"command": command, "timeout": timeout})
     assert how is not None, "fields were given"
     run.mkdir(parents=True)
-    environment = {**environment_for(settings, clean_environment(os.environ)), "PYTHONUNBUFFERED": "1",
+    own = clean_environment(os.environ)
+    environment = {**environment_for(settings, {**own, **threads_for(own)}), "PYTHONUNBUFFERED": "1",
                    **(EAGER if tracing else {})}
     spec = specification(how, copy, find_sandbox(), [run.parent])
     running = asyncio.ensure_future(supervised(run, spec, environment, outlives=False))
@@ -258,4 +262,14 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     better = replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
     if budget == 0 or rerun.outcome.cancelled:
         return better
-    return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say)
+    return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
+                            control_of(rerun, folder))
+
+
+def control_of(rerun: Rerun, folder: Path) -> Trace | None:
+    """The run as an experiment reads it: its instruments watch and change nothing. None where it was cut off."""
+    if rerun.outcome.timed_out or rerun.outcome.out_of_memory or rerun.outcome.cancelled:
+        return None
+    watch = Watch(folder / "live", rerun.log, rerun.copy.resolve())
+    return watch.end(rerun.outcome.seconds, rerun.outcome.exit_code, "",
+                     [p for p in rerun.written if p.suffix.lower() in METRIC_ENDINGS][:MOST_WRITTEN])

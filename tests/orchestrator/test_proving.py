@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from traindx.diagnose import Report, diagnose
-from traindx.proving import MOST_EXPERIMENTS, Planned, fitting_decisions, own_decisions, proven, with_experiments
+from traindx.proving import (
+    MOST_EXPERIMENTS,
+    MOST_VAIN,
+    Planned,
+    fitting_decisions,
+    own_decisions,
+    proven,
+    with_experiments,
+)
 from traindx_tools.catalog.experiment_entries import experiment_entries
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
@@ -86,6 +94,23 @@ def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Rep
     assert "removes the symptom" in next(f.statement for f in after.seen.findings if f.rule == "X101")
 
 
+def test_the_run_that_was_made_first_is_the_first_control(report: Report, tmp_path: Path) -> None:
+    place = Scripted(("learning-rate",))
+    own = place.run(prepared(Change(), 0), lambda _: False, seconds=9.0)
+    place.runs.clear()
+    engine = Engine(place, prepared, control=own)
+    Planned(report, engine, Outcome("nonfinite"), Budget(100.0), tmp_path / "x", 1.0, lambda _: None).done()
+    assert place.runs[0] != "control"
+    assert place.runs.count("control") == 2, "two placebos of the change that helps"
+
+
+def test_two_changes_that_are_no_better_end_it(report: Report, tmp_path: Path) -> None:
+    place = Scripted()
+    after = planned(report, place, tmp_path / "x", seconds=10_000.0).done()
+    assert len({r for r in place.runs if r != "control"}) == MOST_VAIN
+    assert "did not take the symptom away" in after.remarks[-1]
+
+
 def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, tmp_path: Path) -> None:
     after = planned(report, Scripted(), tmp_path / "x").done()
     assert confidence(report, "lr.too-high") > 0.0
@@ -123,12 +148,13 @@ def test_what_needs_something_that_the_code_does_not_hold_is_not_tried(report: R
     assert not names & {"no-dropout", "batch-statistics", "single-process", "no-workers"}
 
 
-def test_what_the_record_does_not_show_is_not_tried_and_that_is_said(tmp_path: Path) -> None:
-    """Seen: a metric that no control printed, after a minute of controls."""
+def test_an_event_that_the_control_does_not_show_is_not_tried_and_that_is_said(tmp_path: Path) -> None:
+    """Seen: three controls of an exit code that the run does not have."""
     (tmp_path / "train.py").write_text(PROGRAM)
-    (tmp_path / "train.log").write_text("\n".join(f"step {i} loss {2.3 + i % 2 * 0.01:.3f}" for i in range(60)))
-    seen = diagnose([tmp_path], symptom="validation accuracy drops to 0.1")
-    after = with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0)
+    (tmp_path / "train.log").write_text("step 1 no numbers here\n" * 3)
+    seen = diagnose([tmp_path], symptom="it crashes")
+    ended = Trace(tmp_path, {}, ended=True, exit_code=0, seconds=1.0)
+    after = with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0, control=ended)
     assert "no experiment was made" in after.remarks[-1]
     assert not (tmp_path / "x").exists()
 

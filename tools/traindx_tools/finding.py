@@ -127,16 +127,16 @@ class Patch:
     summary: str
 
 
-_RULE = re.compile(r"[LCDWTJRX]\d{3}")
+_RULE = re.compile(r"[LCDWTJRSX]\d{3}")
 
 
 @dataclass(frozen=True)
 class Finding:
     """One thing that an instrument saw.
 
-    `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks, X experiments)
-    and three digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was
-    read.
+    `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks, S settings,
+    X experiments) and three digits. `statement` is one sentence with the measured values in it. `source` names the
+    artifact that was read.
     """
 
     rule: str
@@ -154,7 +154,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if not _RULE.fullmatch(self.rule):
-            raise ValueError(f"rule is a letter of LCDWTJRX and three digits, got {self.rule!r}")
+            raise ValueError(f"rule is a letter of LCDWTJRSX and three digits, got {self.rule!r}")
         if not self.statement.strip():
             raise ValueError(f"{self.rule}: a finding needs a statement")
 

@@ -91,6 +91,7 @@ ROOMS = (
     "traindx_tools.on_data.rules",
     "traindx_tools.on_weights.rules",
     "traindx_tools.on_ranks.rules",
+    "traindx_tools.on_settings.rules",
 )
 """Packages that hold one rule a module."""
 

@@ -163,7 +163,7 @@ def described(mode: FailureMode, pro: Sequence[Weighed]) -> tuple[FailureMode, s
 
 def place_of(pro: Sequence[Weighed]) -> Location | None:
     """The place to look at: a line of code named by the strongest finding that names one, else the log."""
-    in_code = [w.finding.where for w in pro if w.finding.rule[0] in "CTJ" and w.finding.where.code]
+    in_code = [w.finding.where for w in pro if w.finding.rule[0] in "CTJS" and w.finding.where.code]
     frames = [_frame(w.finding) for w in pro]
     places = [*in_code, *(f for f in frames if f), *(w.finding.where for w in pro)]
     return places[0] if places else None

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.experiments.choosing import choose, chosen_for
+from traindx_tools.experiments.outcome import better_high
+from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.watch import curves_of
+from traindx_tools.on_logs.each_run import read_last_run
 from traindx_tools.on_logs.run import Run
 
 
@@ -55,3 +59,40 @@ def test_an_error_is_looked_for_by_its_type(tmp_path: Path) -> None:
 
 def test_a_folder_without_artifacts_goes_by_the_words(tmp_path: Path) -> None:
     assert str(chosen_for([tmp_path], "loss is nan")) == "nonfinite"
+
+
+def _printed(folder: Path, line: str) -> Path:
+    log = folder / "log.txt"
+    log.write_text("".join(line.format(i=i, a=2.0 / i, b=0.5 + i / 200) + "\n" for i in range(1, 61)))
+    return log
+
+
+def test_of_several_statements_the_first_that_has_a_value_is_measured(tmp_path: Path) -> None:
+    """Seen: a third of all symptoms named a metric that no run printed, and every control was made for nothing."""
+    log = _printed(tmp_path, "step {i} loss {a:.4f} val_accuracy {b:.4f}")
+    assert str(chosen_for([log], "weight norm is poor and validation accuracy is poor")) == "level:validation accuracy"
+
+
+def test_a_metric_is_found_by_the_words_in_its_name(tmp_path: Path) -> None:
+    log = _printed(tmp_path, "step {i} td_loss {a:.4f} mean_q {i}")
+    assert chosen_for([log], "the Q values climb past 1").metric == "mean_q"
+
+
+def test_words_that_are_not_understood_are_measured_by_a_held_out_score(tmp_path: Path) -> None:
+    log = _printed(tmp_path, "step {i} loss {a:.4f} val_accuracy {b:.4f}")
+    assert str(chosen_for([log], "Has the community drifted?")) == "level:validation accuracy"
+    assert str(chosen_for([log], "")) == "level"
+
+
+def test_a_crash_that_the_run_does_not_show_is_not_measured(tmp_path: Path) -> None:
+    run = read_last_run([str(_printed(tmp_path, "step {i} loss {a:.4f} val_accuracy {b:.4f}"))])
+    ended = Trace(tmp_path, curves_of(run), ended=True, exit_code=0)
+    assert choose("it crashes", run, (), ended).kind == "level"
+    failed = Trace(tmp_path, curves_of(run), ended=True, exit_code=1)
+    assert choose("it crashes", run, (), failed).kind == "exit"
+
+
+def test_a_rank_at_ten_is_a_score() -> None:
+    assert better_high("validation hr_10")
+    assert better_high("ndcg@10")
+    assert not better_high("loss_10")

@@ -202,3 +202,30 @@ def test_a_changed_run_that_ends_before_the_onset_has_shown_nothing() -> None:
     assert isinstance(found, Verdict)
     assert found.word == "inconclusive"
     assert "ended at step 2, before step" in found.why
+
+
+PILOT = Design(Change("no-decay"), Outcome("level"), pilot=True)
+WORSE = [2.0 + 0.01 * i for i in range(40)]
+FAR_BETTER = [2.0 - 0.045 * i for i in range(40)]
+
+
+def test_a_pilot_ends_with_a_first_run_that_is_no_better() -> None:
+    assert following(PILOT, [run(False, 0, FINE)]) == Next(True, 0, 40.0)
+    verdict = said(PILOT, run(False, 0, FINE), run(True, 0, WORSE))
+    assert verdict.word == "inconclusive"
+    assert "no better" in verdict.why
+    assert isinstance(following(LEVEL, [run(False, 0, FINE), run(True, 0, WORSE)]), Next), "a person asked"
+
+
+def test_a_pilot_that_is_better_is_judged_like_any_other() -> None:
+    assert following(PILOT, [run(False, 0, FINE), run(True, 0, FAR_BETTER)]) == Next(False, 1, 40.0)
+    assert isinstance(following(PILOT, [run(False, 0, NAN), run(True, 0, FAR_BETTER)]), Next)
+
+
+def test_a_pilot_of_an_event_ends_where_it_comes_with_the_change_too() -> None:
+    pilot = Design(Change("learning-rate", {"times": 0.1}), Outcome("nonfinite"), pilot=True)
+    later = [2.0] * 5 + [math.nan]
+    verdict = said(pilot, run(False, 0, NAN), run(True, 0, later))
+    assert verdict.word == "inconclusive"
+    assert "shows it as well" in verdict.why
+    assert isinstance(following(pilot, [run(False, 0, NAN), run(True, 0, FINE)]), Next)

@@ -21,6 +21,8 @@ class Design:
     repeats: int = MOST_REPEATS
     least: float = 0.0
     """Steps before which the effect of the change cannot be judged."""
+    pilot: bool = False
+    """Whether a first run with the change that is no better than the first control ends it: one of many questions."""
 
 
 @dataclass(frozen=True)

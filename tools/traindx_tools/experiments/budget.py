@@ -17,6 +17,10 @@ TO_SHOW = 0.4
 """Share of the budget in which the control has to show an event."""
 
 
+LONGER = 2.0
+"""Times the known length of a run, that the next one may take: another load of the machine."""
+
+
 @dataclass
 class Budget:
     """`told`: the seconds that were asked for, None for the default."""
@@ -42,4 +46,5 @@ class Budget:
 
     def for_first_control(self, *, event: bool) -> float:
         """Seconds in which the first control has to show what it is run for."""
-        return max(1.0, self.left * (TO_SHOW if event else 1 / RUNS_TO_DECIDE))
+        known = LONGER * self.length if self.length is not None else 0.0
+        return max(1.0, min(self.left, max(known, self.left * (TO_SHOW if event else 1 / RUNS_TO_DECIDE))))

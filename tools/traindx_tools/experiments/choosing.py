@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from traindx_tools.catalog.observations import shows
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.experiments.outcome import FELL, Kind, Outcome
-from traindx_tools.experiments.reading import number
+from traindx_tools.experiments.outcome import FELL, Kind, Outcome, better_high
+from traindx_tools.experiments.reading import event, number
 from traindx_tools.experiments.trace import Curve, Trace
 from traindx_tools.experiments.watch import curves_of
-from traindx_tools.finding import Finding
-from traindx_tools.on_logs.run import Run
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.symptom.parse import parse
-from traindx_tools.symptom.stated import StatedSymptom
+from traindx_tools.symptom.stated import StatedSymptom, Subject
 from traindx_tools.symptom.subjects import BY_KEY
 
 _BY_DIRECTION: Mapping[str, Kind] = {
@@ -30,19 +31,46 @@ _BY_SYMPTOM: Mapping[str, Kind] = {
     "divergence": "rise", "resume": "rise", "not-learning": "fall", "generalization": "gap", "collapse": "level",
     "wrong-output": "level", "schedule": "level",
 }  # fmt: skip
-_LOSSES = frozenset({"loss", "run", ""})
+_ERRORS = frozenset({"mse", "rmse", "mae", "nll", "perplexity", "error_rate"})
+_EMPTY = frozenset({"value", "values", "the", "mean", "loss", "of", "term", "average"})
+"""Words of names that many series have."""
 _OUT_OF_MEMORY = "out of memory"
 
 
-def choose(symptom: str, run: Run, findings: Sequence[Finding] = ()) -> Outcome:
+def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Trace | None = None) -> Outcome:
     """The outcome that is meant: by the person's words first, by the gravest finding in the log without any.
 
-    Without either it is where the training loss ends. What the log shows to be otherwise (a loss that "does not learn"
-    but falls) is measured by where it ends.
+    Of several statements the first one is taken that can be measured: in the `control` (the program's own run as it was
+    made again) where there is one, else in the record. Words whose outcome has no value there, and words that are not
+    understood, say nothing of what a change does; then it is where a held-out metric ends, or the training loss. What
+    the log shows to be otherwise (a loss that "does not learn" but falls) is measured by where it ends.
     """
     stated = [s for s in parse(symptom, [s.original for s in run.series]) if s.understood] if symptom else []
-    made = _of_statement(stated[0], run) if stated else _of_findings(findings, run)
-    return _fitting(made, run)
+    meant = [_of_statement(s, run) for s in stated] or ([*_ends(run)] if symptom.strip() else []) or [
+        _of_findings(findings, run)]
+    trace = control if control is not None else Trace(Path(), curves_of(run), ended=True, findings=tuple(findings))
+    asked = [_fitting(o, run) for o in meant]
+    if control is None and not run.series:
+        return asked[0]
+    certain = control is not None
+    further = (_of_findings(findings, run), *_ends(run), Outcome("level"))
+    return next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
+
+
+def _measured(outcome: Outcome, trace: Trace, *, certain: bool) -> bool:
+    """Whether a run shows the outcome. `certain`: the run was made again, so that an event has to be in it."""
+    if outcome.kind in ("step-time", "memory-growth", "hang"):
+        return True
+    if outcome.is_event:
+        return not certain or event(outcome, trace).there
+    return number(outcome, trace) is not None
+
+
+def _ends(run: Run) -> Iterator[Outcome]:
+    """Where held-out scores and losses end, of the metrics whose better side is known."""
+    held = [s for s in run.series if len(s) and s.group in ("validation", "test")]
+    yield from (Outcome("level", str(s)) for s in held if better_high(str(s)))
+    yield from (Outcome("level", str(s)) for s in held if "loss" in s.name or s.name in _ERRORS)
 
 
 def chosen_for(paths: Sequence[str | Path], symptom: str) -> Outcome:
@@ -70,7 +98,8 @@ def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:
 
 
 def _of_findings(findings: Sequence[Finding], run: Run) -> Outcome:
-    grave = sorted((f for f in findings if f.rule[0] in "LTJ"), key=lambda f: -f.severity.rank)
+    grave = sorted((f for f in findings if f.rule[0] in "LTJ" and f.severity.rank >= Severity.MEDIUM.rank),
+                   key=lambda f: -f.severity.rank)
     kinds: Iterator[Kind] = (_BY_SYMPTOM[s] for f in grave for s in sorted(shows(f)) if s in _BY_SYMPTOM)
     kind: Kind = next(kinds, "level")
     return _made(kind, "", run)
@@ -99,12 +128,26 @@ def _metric(stated: StatedSymptom, run: Run) -> str:
     found = next((s for g in groups for s in run.find(*names, group=g)), None)
     if found is None and row is None:
         found = next((s for s in run.series if s.original.lower() == subject.words.lower()), None)
+    if found is None and subject.family not in ("loss", "score"):
+        found = _by_words(subject, run)
     if found is not None:
         return "" if str(found) == "loss" else str(found)
     if subject.family == "loss" and subject.group in (None, "train"):
         return ""
     first = next(iter(names), subject.words)
     return first if subject.group in (None, "train") else f"{subject.group} {first}"
+
+
+def _by_words(subject: Subject, run: Run) -> Series | None:
+    """A series whose name holds the words of a subject: `mean_q` for Q values."""
+    said = {w for text in (subject.key, subject.words) for w in _words(text)}
+    named = [(len(said & set(_words(s.original))), s) for s in run.series if len(s)]
+    best = max(named, key=lambda n: n[0], default=(0, None))
+    return best[1] if best[0] else None
+
+
+def _words(text: str) -> list[str]:
+    return [w.removesuffix("s") for w in re.split(r"[^a-z0-9]+", text.lower()) if w and w not in _EMPTY]
 
 
 def _fitting(outcome: Outcome, run: Run) -> Outcome:

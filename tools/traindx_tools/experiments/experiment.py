@@ -24,6 +24,8 @@ Prepare = Callable[[Change, int], Prepared]
 """The run with a change (the control has none) and a seed (0: the program's own)."""
 Say = Callable[[str], None]
 RUNS = "runs"
+MEASURED_BY_THE_CLOCK = ("step-time", "memory-growth", "hang")
+"""Outcomes that the instruments of another run may have changed."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,15 @@ class Engine:
     say: Say = lambda _: None
     progress: Say = lambda _: None
     """Told several times a second what the run is at."""
+    control: Trace | None = None
+    """The program's own run as it was made before, under the instruments: the first control."""
 
     def experiment(self, change: Change, outcome: Outcome, *, budget: Budget | None = None,
-                   repeats: int = MOST_REPEATS, least: float = 0.0) -> Result:
+                   repeats: int = MOST_REPEATS, least: float = 0.0, pilot: bool = False) -> Result:
         """One change, one verdict. Raises BadUsage for a change that cannot be prepared, OSError of a full disk."""
         purse = budget or Budget()
         before = purse.spent
-        design = Design(change, outcome, repeats, least)
+        design = Design(change, outcome, repeats, least, pilot)
         self.prepare(change, 0)  # what cannot be prepared is said before the control is run
         name = self._begin(design)
         made: list[Made] = []
@@ -139,6 +143,9 @@ class Engine:
 
     def _old(self, key: str, wanted: Next, design: Design, runs: Sequence[Run], seconds: float) -> Trace | None:
         """The same run of before, where it came as far as is needed."""
+        if self.control is not None and not wanted.changed and wanted.seed == 0 and (
+                design.outcome.kind not in MEASURED_BY_THE_CLOCK):
+            return self.control
         if self.kept is None or (wanted.changed and not self.resume):
             return None
         trace = self.kept.get(key)

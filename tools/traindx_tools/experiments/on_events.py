@@ -51,6 +51,9 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     found = _decided(old, new, horizon)
     if found is not None:
         return found
+    if design.pilot and len(old) == len(new) == 1 and new[0].there:
+        return Verdict("inconclusive", f"the first run with the change shows it as well, at {_at(new[0])}: not gone on "
+                       "with", unit=first.unit, at=horizon)
     following = wanted(design, runs)
     if following is None:
         return _open(old, new, horizon, first)

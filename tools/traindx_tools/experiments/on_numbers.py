@@ -10,7 +10,7 @@ from statistics import fmean
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
 from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
-from traindx_tools.experiments.level import TIMES_NOISE
+from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
 from traindx_tools.experiments.outcome import FELL
 from traindx_tools.experiments.reading import Measured, number
 from traindx_tools.experiments.verdict import Verdict, Word
@@ -42,10 +42,28 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if cut and cut[0].trace.stopped == "time":
         return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there "
                        "was", at=horizon, lacks="budget")
+    if design.pilot and (why := _no_better(design, runs, horizon)):
+        return Verdict("inconclusive", why, at=horizon)
     following = wanted(design, runs)
     if following is None:
         return _open(design, runs, horizon)
     return Next(*following, horizon)
+
+
+def _no_better(design: Design, runs: Sequence[Run], horizon: float) -> str:
+    """Why the first pair of runs gives no reason to go on, "" where it does."""
+    if (len(controls(runs)), len(changes(runs))) != (1, 1):
+        return ""
+    old, new = _read(design, controls(runs), horizon), _read(design, changes(runs), horizon)
+    if not old or not new:
+        return ""
+    before, after = old[0].value, new[0].value
+    room = max(FLOOR * old[0].scale, TIMES_NOISE * max(old[0].noise, new[0].noise)) if math.isfinite(before) else 0.0
+    gain = (after - before) if design.outcome.up else (before - after)
+    if (not math.isfinite(before) and math.isfinite(after)) or gain > room:
+        return ""
+    return (f"{design.outcome.said} is {after:.4g} in the first run with the change and {before:.4g} without it: no "
+            "better, and not gone on with")
 
 
 def _healthy(design: Design, control: Run, horizon: float) -> str:

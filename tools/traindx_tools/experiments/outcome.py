@@ -39,7 +39,8 @@ FELL = 0.1
 
 _HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map", "dice", "recall", "precision",
                      "bleu", "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
-                     "codebook_perplexity", "codebook_used"})  # fmt: skip
+                     "codebook_perplexity", "codebook_used", "c_index", "concordance", "ndcg", "mrr", "hr", "hit_rate",
+                     "auprc", "kappa", "mcc", "success_rate", "rouge"})  # fmt: skip
 _BOUND = re.compile(r"\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
 _NAMED = re.compile(r"\s*([a-z-]+)\s*(?:(?::|(?=[<>]))\s*(.*\S))?\s*", re.DOTALL)
 
@@ -98,8 +99,9 @@ class Outcome:
 
 
 def better_high(metric: str) -> bool:
-    """Whether a metric of this name is better where it is larger, as usual in the field."""
-    return metric.rsplit(" ", 1)[-1].rsplit("/", 1)[-1] in _HIGHER
+    """Whether a metric of this name is better where it is larger, as usual in the field; `hr_10` is read as hr."""
+    name = metric.rsplit(" ", 1)[-1].rsplit("/", 1)[-1]
+    return name in _HIGHER or re.sub(r"(?:_?at)?[_@]?\d+$", "", name) in _HIGHER
 
 
 def parse_outcome(text: str) -> Outcome:

@@ -90,7 +90,7 @@ def curve_of(trace: Trace, metric: str) -> Curve | None:
     if metric:
         return trace.curves.get(metric) or trace.curves.get(LIVE + metric)
     names = (f"{LIVE}loss", *(n for n in _LOSSES if n in trace.curves),
-             *(n for n in trace.curves if n.endswith("loss") and not n.startswith(GROUPS)))
+             *(n for n in trace.curves if (n.endswith("loss") or n.startswith("loss/")) and not n.startswith(GROUPS)))
     found = [c for c in (trace.curves.get(n) for n in names) if c is not None and len(c.values)]
     return next((c for c in found if len(c.values) >= FEWEST), found[0] if found else None)
 

@@ -20,6 +20,8 @@ ENDINGS = frozenset((
     ".pth", ".ckpt", ".pkl", ".pickle", ".parquet", ".arrow", ".feather", ".h5", ".hdf5", ".tar", ".zip", ".gz",
     ".tfrecord", ".idx", ".safetensors", ".msgpack"))
 """How data files, caches and checkpoints end."""
+SETTINGS = frozenset((".yaml", ".yml", ".toml", ".json"))
+"""How configuration files end."""
 MOST = 2_000
 """Files of one process that are noted."""
 OURS = str(Path(__file__).resolve().parents[1])
@@ -45,7 +47,13 @@ class FilesRead:
     def __init__(self) -> None:
         self._read: dict[str, tuple[str, int]] = {}
         self._written: set[str] = set()
+        self._settings: dict[str, None] = {}
         self._busy = False
+
+    @property
+    def settings(self) -> list[str]:
+        """The configuration files that were read and not written by the same process."""
+        return [p for p in self._settings if p not in self._written]
 
     def told(self) -> list[dict[str, Any]]:
         """Path, file and line of each file that was read and not written by the same process."""
@@ -58,21 +66,34 @@ class FilesRead:
         self._busy = True
         try:
             name = os.fsdecode(path)
-            if os.path.splitext(name)[1].lower() in ENDINGS:
+            ending = os.path.splitext(name)[1].lower()
+            if ending in SETTINGS and len(self._settings) < MOST:
+                self._note_settings(os.path.abspath(name), mode, flags)
+            if ending in ENDINGS:
                 self._note(os.path.abspath(name), mode, flags)
         except Exception:  # noqa: BLE001 - whatever goes wrong here must not be the program's
             return
         finally:
             self._busy = False
 
+    def _note_settings(self, path: str, mode: object, flags: object) -> None:
+        if _writes(mode, flags):
+            if path not in self._settings:
+                self._written.add(path)
+        elif not any(part in path for part in _INSTALLED):
+            self._settings[path] = None
+
     def _note(self, path: str, mode: object, flags: object) -> None:
-        writes = any(c in mode for c in "wax") if isinstance(mode, str) else (
-            isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) != 0)
-        if writes:
+        if _writes(mode, flags):
             if path not in self._read:
                 self._written.add(path)
         elif path not in self._read and path not in sys.path and not any(part in path for part in _INSTALLED):
             self._read[path] = _line()
+
+
+def _writes(mode: object, flags: object) -> bool:
+    return any(c in mode for c in "wax") if isinstance(mode, str) else (
+        isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) != 0)
 
 
 def _line() -> tuple[str, int]:

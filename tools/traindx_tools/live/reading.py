@@ -255,4 +255,6 @@ def _from(cwd: str, finding: Finding) -> Finding:
     file = finding.where.file
     where = replace(finding.where, file=file.removeprefix(prefix)) if file is not None else finding.where
     measured = {k: v.removeprefix(prefix) if isinstance(v, str) else v for k, v in finding.measured.items()}
-    return replace(finding, where=where, measured=measured, statement=finding.statement.replace(prefix, ""))
+    patch = tuple(replace(p, file=p.file.removeprefix(prefix)) for p in finding.patch)
+    return replace(finding, where=where, measured=measured, patch=patch,
+                   statement=finding.statement.replace(prefix, ""))

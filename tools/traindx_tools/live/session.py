@@ -31,6 +31,8 @@ class Session:
     how: str = "ok"
     process: int = field(default_factory=os.getpid)
     ended: bool = False
+    folder: str = field(default_factory=lambda: _here())
+    """Where the program was started."""
     files: FilesRead = field(default_factory=watch_files)
     """The data files that the program reads."""
     steps: int = 0
@@ -48,6 +50,14 @@ class Session:
         told = self.files.told()
         if told:
             self.recorder.mark("files", read=told)
+
+    def note_settings(self) -> None:
+        """What became of the configuration files that this process read, judged where it trained."""
+        if self.files.settings:
+            from traindx_tools.on_settings.observe import observed
+
+            for finding in observed(self.files.settings, self.folder):
+                self.recorder.finding(finding)
 
     def note_originals(self) -> None:
         """Writes which modules come from the folder that this run has a copy of: what was changed in the copy, they
@@ -89,6 +99,8 @@ class Session:
         self.ended = True
         for call in self.at_end:
             _guarded(call)
+        if self.recorder.began:
+            _guarded(self.note_settings)
         _guarded(self.note_originals)
         _guarded(self.recorder.end, self.how)
 
@@ -146,6 +158,13 @@ def _in_child(session: Session) -> None:
     session.process, session.ended, session.how, session.asleep = os.getpid(), False, "ok", True
     session.recorder.let_go()
     util.register_after_fork(session, lambda s: util.Finalize(None, s.end, exitpriority=100))
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep
 
 
 def _told(error: BaseException) -> str:

@@ -293,3 +293,72 @@ def test_behind_a_dropout_the_inputs_are_not_convicted(watching):
         rounds(with_norm(first=nn.Dropout(0.5)), lambda x: 20 + 7 * x)
     assert w.rules == ["T507"]
     assert w.one("T507").bearing.value == "sign"
+
+
+class Probed(nn.Module):
+    """A frozen backbone of two normalised layers and a head that is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 32),
+                                      nn.BatchNorm1d(32), nn.ReLU())
+        self.head = nn.Linear(32, 4)
+
+    def forward(self, x):
+        return self.head(self.backbone(x))
+
+
+def pretrained():
+    """Statistics of inputs such as this run has, as a checkpoint would bring them."""
+    model = Probed()
+    with torch.no_grad():
+        for _ in range(60):
+            model.backbone(torch.randn(64, 16))
+    return model.state_dict()
+
+
+def probe(watching, state, given=lambda x: x):
+    with watching(ActivationProbe) as w:
+        model = Probed()
+        model.load_state_dict(state)
+        model.backbone.requires_grad_(False)
+        optimizer = torch.optim.Adam(model.head.parameters(), 1e-2)
+        for _ in range(8):
+            model.train()
+            model.backbone.eval()
+            loss = F.cross_entropy(model(given(torch.randn(64, 16))), torch.randint(0, 4, (64,)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return [f for f in w.findings if f.rule == "T507"]
+
+
+@pytest.mark.parametrize("layer", [1, 4])
+def test_loaded_statistics_of_other_inputs_are_named_at_the_first_such_layer(layer, watching):
+    state = pretrained()
+    state[f"backbone.{layer}.running_mean"] += 100.0
+    state[f"backbone.{layer}.running_var"] *= 255.0**2
+    (found,) = probe(watching, state)
+    assert found.measured["kind"] == "given"
+    assert found.where.module.endswith(f"backbone.{layer}")
+
+
+def test_a_frozen_backbone_on_another_domain_is_left_alone(watching):
+    assert not probe(watching, pretrained())
+    assert not probe(watching, pretrained(), lambda x: 1.5 * x + 0.5)
+    assert not probe(watching, Probed().state_dict(), lambda x: 20.0 * x), "never trained: features drawn at random"
+
+
+def test_an_encoder_that_is_only_asked_is_looked_at(watching):
+    state = {k.removeprefix("backbone."): v for k, v in pretrained().items() if k.startswith("backbone.")}
+    state["1.running_var"] *= 255.0**2
+    with watching(ActivationProbe) as w:
+        encoder, head = Probed().backbone.eval(), nn.Linear(32, 4)
+        encoder.load_state_dict(state)
+        optimizer = torch.optim.SGD(head.parameters(), 0.1)
+        for _ in range(6):
+            with torch.no_grad():
+                features = encoder(torch.randn(64, 16))
+            F.cross_entropy(head(features), torch.randint(0, 4, (64,))).backward()
+            optimizer.step()
+    assert [f.where.module for f in w.findings if f.rule == "T507"] == ["1"]

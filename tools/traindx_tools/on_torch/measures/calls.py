@@ -52,6 +52,8 @@ class ModelCall:
     label: NDArray[np.float64] | None = None
     """What the batch holds beside the inputs, one number a row; `counted`: of whole numbers."""
     counted: bool = False
+    named: NDArray[np.float64] | None = None
+    """The class that an evaluated model names for each row."""
     profiles: dict[str, Profile] = field(default_factory=dict)
     target: NDArray[np.float64] | None = None
     ignored: int | None = None

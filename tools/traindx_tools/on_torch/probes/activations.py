@@ -34,6 +34,8 @@ RULES = (t501_dead_units, t502_saturation, t503_samples_alike, t504_scale_by_dep
 LAYERS = ("layer", "half", "output")
 KEPT, MOST_MODULES = 128, 400
 JUDGED_AT = 200
+GIVEN_LOOKS = 8
+"""Calls of a model that is not trained, in which its BatchNorm layers are looked at."""
 _CONVOLUTIONS = (torch.nn.modules.conv._ConvNd,)
 _LAYERS = (torch.nn.Linear, *_CONVOLUTIONS)
 _NORMS = torch.nn.modules.batchnorm._BatchNorm
@@ -55,6 +57,8 @@ class _Place:
     values: deque[Any] = field(default_factory=lambda: deque(maxlen=KEPT))
     units: int = 0
     same_input: bool = True
+    fresh: bool = True
+    """Of a BatchNorm that is not trained: its statistics are those that it was made with."""
     ever: torch.Tensor | None = None
     """(units,): whether a unit was ever other than 0; on its device."""
 
@@ -83,6 +87,8 @@ class ActivationProbe(TorchProbe):
         """Whether a module was called, in this call, that acts otherwise in eval mode."""
         self._frozen: set[int] = set()
         """BatchNorm layers that are in eval mode while their model trains: frozen on purpose."""
+        self._only_called: Counter[int] = Counter()
+        """Evaluations of models that no training call was seen of: what they say is used, and they are not trained."""
 
     def next_look(self) -> int:
         """The next sampled step."""
@@ -110,7 +116,13 @@ class ActivationProbe(TorchProbe):
 
     def _evaluated(self, model: torch.nn.Module) -> None:
         """An evaluation in eval mode, of a model that is being trained: its BatchNorm layers are looked at."""
-        if model.training or not self._calls[id(model)]:
+        if model.training:
+            return
+        if not self._calls[id(model)]:
+            self._only_called[id(model)] += 1
+            if self._only_called[id(model)] <= GIVEN_LOOKS and self._look_at_given not in self.scene.inner:
+                self._sent, self._parts = [], []
+                self.scene.inner.append(self._look_at_given)
             return
         self._evaluations[id(model)] += 1
         if self._often.due(self._evaluations[id(model)] - 1) and self._look_at_norms not in self.scene.inner:
@@ -123,6 +135,8 @@ class ActivationProbe(TorchProbe):
             return
         if self._look_at_norms in self.scene.inner:
             self.scene.inner.remove(self._look_at_norms)
+        elif self._look_at_given in self.scene.inner:
+            self.scene.inner.remove(self._look_at_given)
         elif self._look_at_training_norms in self.scene.inner:
             self.scene.inner.remove(self._look_at_training_norms)
             self._owed = False
@@ -190,6 +204,15 @@ class ActivationProbe(TorchProbe):
             self._norm(module, x)
         elif any(m.training for m in self.scene.models):
             self._frozen.add(id(module))
+            self._norm(module, x, "given")
+
+    def _look_at_given(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
+                       output: Any) -> None:
+        x = args[0] if args else None
+        if isinstance(module, _NORMS) and not module.training and module.running_mean is not None and (
+                type(x) is torch.Tensor and x.ndim >= 2 and x.numel() and not _wrapped(x)):
+            with torch.no_grad():
+                self._norm(module, x, "given")
 
     def _look_at_norms(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
                        output: Any) -> None:
@@ -221,6 +244,7 @@ class ActivationProbe(TorchProbe):
         place = self._place(module, kind)
         if place is not None:
             place.extra = (module.momentum, x.numel() // x.shape[1])
+            place.fresh = place.fresh and kind == "given" and _as_made(module)
             place.same_input = place.same_input and not self._mode_seen
             self._send(module, kind, measure.distance_of_statistics(x, module.running_mean, module.running_var))
 
@@ -254,15 +278,22 @@ class ActivationProbe(TorchProbe):
     def courses(self) -> Courses:
         """What was seen so far, in the order of the calls."""
         rank = self.scene.recorder.rank
-        able = [p for key, p in self._places.items() if p.steps and (p.kind != "evaluated" or self._judged(key[0]))]
-        pairs = {k: [(p, np.array(p.values)) for p in able if p.kind == k] for k in ("attention", "norm", "evaluated")}
+        able = [p for key, p in self._places.items() if p.steps and self._able(p, key[0])]
+        pairs = {k: [(p, np.array(p.values)) for p in able if p.kind == k]
+                 for k in ("attention", "norm", "evaluated", "given")}
         return Courses(
             layers=tuple(_layer(p, rank) for p in able if p.kind in LAYERS),
             attention=tuple(AttentionCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra, rank)
                             for p, v in pairs["attention"]),
             norms=tuple(NormCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra[0], p.extra[1], rank,
-                                   kind == "evaluated", p.same_input)
-                        for kind in ("norm", "evaluated") for p, v in pairs[kind]))
+                                   kind == "evaluated", p.same_input, kind == "given")
+                        for kind in ("norm", "evaluated", "given") for p, v in pairs[kind]))
+
+    def _able(self, place: _Place, module: int) -> bool:
+        """Whether a place is judged: statistics that are given are those of a layer that is never trained here."""
+        if place.kind == "given":
+            return (module, "norm") not in self._places and not place.fresh and self.scene.step > 0
+        return place.kind != "evaluated" or self._judged(module)
 
     def _judged(self, module: int) -> bool:
         """Whether a BatchNorm that is evaluated learns its statistics here: one that is frozen was given them."""
@@ -280,6 +311,11 @@ def _layer(p: _Place, rank: int) -> LayerCourse:
         path=p.path, after=p.after, function=p.function, dtype=p.dtype, steps=tuple(p.steps), rms=columns["rms"],
         largest=columns["largest"], spread=columns["spread"], saturated=columns["saturated"], units=p.units,
         dead=int(columns["dead"][-1]), rows=p.rows, fewest_rows=p.fewest, rank=rank, kind=p.kind)
+
+
+def _as_made(norm: Any) -> bool:
+    """Whether the running statistics are those of a layer that never saw a batch."""
+    return bool((norm.running_mean == 0).all()) and bool((norm.running_var == 1).all())
 
 
 def _acts_by_mode(module: torch.nn.Module) -> bool:

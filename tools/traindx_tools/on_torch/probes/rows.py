@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.lagged import capturing
-from traindx_tools.on_torch.measures.batch import arguments
+from traindx_tools.on_torch.measures.batch import arguments, named_tensors
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.calls import EVALUATED, TRAINED, Calls, ModelCall, outputs_of
 from traindx_tools.on_torch.measures.datasets import Datasets
@@ -34,6 +34,7 @@ from traindx_tools.on_torch.rules import (
     t716_rows_of_jumps,
     t717_target_position,
     t718_rows_change,
+    t721_classes_renumbered,
 )
 from traindx_tools.on_torch.rules.rows import ModelRows
 from traindx_tools.on_torch.rules.t711_data_leak import Overlap
@@ -43,6 +44,7 @@ from traindx_tools.rows.jumps import StepSeen
 from traindx_tools.rows.overlap import Overlaps, twins_expected
 from traindx_tools.rows.positions import TargetShift, target_shift
 from traindx_tools.rows.profile import Profile
+from traindx_tools.rows.relabelled import Answered
 from traindx_tools.rows.spent import Spent
 
 MOST_CALLS = 50_000
@@ -52,6 +54,8 @@ POOLS = 1000
 JUDGED_AT = (300, 3000)
 """Steps after which what can be known by then is told, in case the program is killed later."""
 KEPT_PROFILES, KEPT_STEPS = 200, 20_000
+LABELS = ("labels", "label", "targets", "target")
+"""Arguments that models which compute their own loss take labels by."""
 FEWEST_ROWS = 4
 """Rows of an evaluated batch that is compared with trained ones."""
 MOST_TARGETS = 2**16
@@ -71,6 +75,7 @@ class _Model:
     shift: dict[int, TargetShift] = field(default_factory=dict)
     measured: Counter[bool] = field(default_factory=Counter)
     overlaps: Overlaps = field(default_factory=Overlaps)
+    answered: Answered = field(default_factory=Answered)
 
 
 class RowProbe(TorchProbe):
@@ -115,6 +120,8 @@ class RowProbe(TorchProbe):
             given = self._given.take(inputs)
             if inputs and self._spent.open and self._count < MOST_CALLS:
                 self._count += 1
+                if not grad:  # a long evaluation has no step at whose end what arrived is read
+                    self._read()
                 self._measure(model, inputs, given, grad)
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
@@ -123,6 +130,12 @@ class RowProbe(TorchProbe):
         if call is not None and call.grad:
             with self._spent.counted():
                 call.outputs = tuple(weakref.ref(t) for t in outputs_of(output))
+        elif call is not None and call.counted:
+            with self._spent.counted(), torch.no_grad():
+                scores = next((t for _, t in named_tensors(output) if t.ndim == 2 and len(t) == call.rows
+                               and t.shape[1] > 1 and t.is_floating_point()), None)
+                if scores is not None:
+                    self._send("named", call, scores.detach().argmax(1).to(torch.float32))
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Labels and losses of the rows that are trained on."""
@@ -162,6 +175,8 @@ class RowProbe(TorchProbe):
         call.ids = call.whole and len(tensors) == 1 and is_ids(tensors[0])
         self._send("values", call, matrix)
         label = given.label(inputs) if given is not None else None
+        if label is None and not grad:
+            label = next((t for n, t in inputs.items() if n in LABELS and t.numel() == call.rows), None)
         if label is not None:
             call.counted = not label.is_floating_point()
             self._send("label", call, label.detach().reshape(-1).to(torch.float32, copy=True))
@@ -223,6 +238,8 @@ class RowProbe(TorchProbe):
         slots = book.take(call.values, hashes, dataset, numbers, answers, call.whole)
         if answers is not None and call.answers is not None and call.role == TRAINED:
             self._step(seen, call, answers, slots)
+        if call.role == EVALUATED and call.named is not None and call.label is not None:
+            seen.answered.take(call.step - 1, call.label, call.named)
         if call.role == EVALUATED and len(hashes) >= FEWEST_ROWS:
             known = [] if numbers is None or dataset is None else [(dataset, int(n)) for n in numbers]
             seen.overlaps.take(seen.trained, hashes, known)
@@ -259,6 +276,7 @@ class RowProbe(TorchProbe):
             yield from t716_rows_of_jumps.check(made)
             yield from t717_target_position.check(made)
             yield from t718_rows_change.check(made)
+            yield from t721_classes_renumbered.check(made)
         yield from t715_rows_never_drawn.check(self._datasets.coverages, self.scene.step, self.scene.recorder.rank)
 
     def _overlap(self, seen: _Model) -> Overlap:
@@ -275,7 +293,7 @@ class RowProbe(TorchProbe):
         return ModelRows(
             self.scene.module_paths.get(key) or self._name(key), dataset, seen.trained, seen.evaluated,
             {k: tuple(v) for k, v in seen.profiles.items()}, groups, tuple(seen.steps), seen.shifts, seen.shift,
-            self.scene.step, self.scene.recorder.rank)
+            self.scene.step, self.scene.recorder.rank, seen.answered)
 
     def _name(self, key: int) -> str:
         return next((type(m).__name__ for m in self.scene.models if id(m) == key), "model")

@@ -79,6 +79,8 @@ class NormCourse:
     """Seen in eval mode, where the running statistics are what normalises; else in train mode."""
     same_input: bool = False
     """Nothing that is called before it acts otherwise in eval mode: the same batch reaches it in both modes."""
+    given: bool = False
+    """In eval mode wherever it is called: no batch of this run went into its statistics."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from traindx_tools.on_torch.rules.activations import Courses, Floats, NormCourse
 
 FAR, LOG_RATIO, STEPS, VALUES, AFTER, AFTER_EVALUATED = 2.0, float(np.log(10.0)), 4, 32, 50, 8
 FITS, APART, FEWEST = 0.5, 3.0, 2
+GIVEN_FAR, GIVEN_RATIO, GIVEN_VALUES = 4.0, float(np.log(25.0)), 256
+"""Of statistics that were loaded and stay: standard deviations, logarithm of the ratio of variances (5 times the
+spread), and values a channel that one look is enough of. Another domain moves them by less."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,20 @@ class Unfit:
 
 def unfit(seen: Courses) -> tuple[Unfit, ...]:
     """The layers that do not fit, in the order of the calls; those seen in training first."""
-    trained = {c.path: c for c in seen.norms if not c.evaluated}
-    return tuple(_judged(c, trained.get(c.path)) for c in seen.norms if _bad(c))
+    trained = {c.path: c for c in seen.norms if not c.evaluated and not c.given}
+    return tuple(_judged(c, trained.get(c.path)) for c in seen.norms if not c.given and _bad(c))
+
+
+def given_unfit(seen: Courses) -> tuple[Unfit, tuple[NormCourse, ...]] | None:
+    """The first layer, in the order of the calls, whose loaded statistics are not those of what it gets; and the
+    layers that are like it. What follows it gets what it makes, and may be right."""
+    given = [c for c in seen.norms if c.given and (len(c.steps) >= STEPS or c.values >= GIVEN_VALUES)]
+    bad = [c for c in given if c.values * len(c.steps) >= GIVEN_VALUES
+           and (np.median(c.distance) > GIVEN_FAR or np.median(c.log_ratio) > GIVEN_RATIO)]
+    if not bad:
+        return None
+    c = bad[0]
+    return Unfit(c, float(np.median(c.distance)), float(np.median(c.log_ratio))), tuple(given)
 
 
 def late(c: NormCourse) -> np.ndarray:

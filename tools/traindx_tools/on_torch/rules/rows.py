@@ -12,6 +12,7 @@ from traindx_tools.rows.groupings import Grouping
 from traindx_tools.rows.jumps import StepSeen
 from traindx_tools.rows.positions import TargetShift
 from traindx_tools.rows.profile import Profile
+from traindx_tools.rows.relabelled import Answered
 
 SOURCE = "torch probe: rows"
 
@@ -33,6 +34,8 @@ class ModelRows:
     shift: Mapping[int, TargetShift] = field(default_factory=dict)
     step: int = 0
     rank: int = 0
+    answered: Answered = field(default_factory=Answered)
+    """Labels and answers of evaluations."""
 
     @cached_property
     def trained_rows(self) -> RowsSeen | None:

@@ -5,8 +5,10 @@ two standard deviations apart in most channels, or the variances a factor of ten
 is evaluated, the model that is evaluated is another one: a momentum that is too small for the length of the run,
 batches of several domains in one layer, statistics that are updated by other forward passes.
 
-A layer that is in eval mode while its model trains is frozen on purpose and is not judged. In an evaluation the running
-statistics are blamed only where they do not fit the training batches either; where they do, see T508.
+A layer that is in eval mode while its model trains is frozen on purpose, and so is a model that is only asked: their
+statistics came with the weights. They are told (`kind`: "given") from far larger differences on, the first layer alone:
+what it gets was made by layers before it, whose statistics fit. In an evaluation the running statistics are blamed only
+where they do not fit the training batches either; where they do, see T508.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses
-from traindx_tools.on_torch.rules.norm_statistics import AFTER, AFTER_EVALUATED, FAR, Unfit, late, unfit
+from traindx_tools.on_torch.rules.norm_statistics import (
+    AFTER,
+    AFTER_EVALUATED,
+    FAR,
+    GIVEN_FAR,
+    Unfit,
+    given_unfit,
+    late,
+    unfit,
+)
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -33,6 +44,8 @@ RULE = Rule(
              "Reset the statistics and run 100 batches in train mode without gradients: evaluation returns."),
     thresholds={
         "far": Threshold(FAR, "standard deviations, median of the channels", "a batch of 32 strays by 0.2"),
+        "given": Threshold(GIVEN_FAR, "standard deviations, of statistics that were loaded and stay (or 25 times the "
+                           "variance)", "another domain of pictures moves them by less than two"),
         "ratio": Threshold(10.0, "times, variances", "arithmetic"),
         "after_evaluated": Threshold(AFTER_EVALUATED, "steps, for evaluations", "the first ones come early on purpose"),
         "after": Threshold(AFTER, "steps", "with momentum 0.1 what was there before weighs 0.5 %"),
@@ -41,7 +54,8 @@ RULE = Rule(
 
 
 def check(seen: Courses) -> Iterator[Finding]:
-    """One finding for all such layers; nothing where the inputs explain them."""
+    """One finding for all such layers; nothing where the inputs explain them; one for those that were loaded."""
+    yield from _given(seen)
     found = unfit(seen)
     explained = any(u.of_inputs for u in found)
     bad = [u for u in found if not (explained and u.fits_training is True)]
@@ -59,6 +73,29 @@ def check(seen: Courses) -> Iterator[Finding]:
         bearing=Bearing.CAUSE if u.fits_training is False else Bearing.SIGN,
         measured={"distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path, "layers": len(bad),
                   "momentum": c.momentum, "evaluated": c.evaluated, "fits_training": u.fits_training})
+
+
+def _given(seen: Courses) -> Iterator[Finding]:
+    found = given_unfit(seen)
+    if found is None:
+        return
+    u, given = found
+    c, before = u.course, [g.path for g in given]
+    first = before.index(c.path)
+    fit = f"the {first} normalisation layers before it fit" if first else "it is the first normalisation layer"
+    yield RULE.finding(
+        f"the running statistics of {c.path}, which came with the weights and stay as they are, are not those of what "
+        f"it gets in this run: running mean and batch mean are {u.distance:.3g} standard deviations apart and the "
+        f"variances a factor of {np.exp(u.log_ratio):.3g} (medians over the channels and {len(c.steps)} calls); {fit}: "
+        f"{'they belong to other inputs of this layer (another scale or data set)' if first else _inputs()}",
+        Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
+        bearing=Bearing.CAUSE,
+        measured={"kind": "given", "distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path,
+                  "layers": 1, "momentum": c.momentum, "evaluated": True, "before": first})
+
+
+def _inputs() -> str:
+    return "the buffers belong to inputs of another scale (such as 0..255 for 0..1) or to another data set"
 
 
 def _training(u: Unfit) -> str:

@@ -1,0 +1,58 @@
+"""What the rules on settings judge: the files that a process read, and the names that its code asks by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from traindx_tools.on_settings.named import Named
+from traindx_tools.on_settings.written import Setting, SettingsFile
+
+SOURCE = "settings as the process read them"
+ALIKE = 0.85
+"""Ratio of `difflib` from which two names are one with a slip: one letter in seven."""
+SHORTEST = 4
+"""Letters of a name below which others are like it by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class SettingsSeen:
+    """Of one process."""
+
+    files: Sequence[SettingsFile]
+    named: Named = field(default_factory=Named)
+
+    def others(self, file: SettingsFile) -> Iterator[SettingsFile]:
+        """The other files that were read."""
+        return (f for f in self.files if f is not file)
+
+
+def plain(name: str) -> str:
+    """A name without what spellings differ in: case, dashes, dots, underscores."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def abbreviates(a: str, b: str) -> bool:
+    """Whether one name is the beginning of the other, such as optim and optimizer."""
+    short, long = sorted((plain(a), plain(b)), key=len)
+    return len(short) >= SHORTEST and long.startswith(short) and short != long
+
+
+def shares_word(a: str, b: str) -> bool:
+    """Whether the words of one name are some of the other's, such as smoothing and label_smoothing."""
+    one, other = ({w for w in re.split(r"[^a-z0-9]+", n.lower()) if w} for n in (a, b))
+    small, large = sorted((one, other), key=len)
+    return bool(small) and small < large and max(map(len, small)) >= SHORTEST
+
+
+def slip_of(a: str, b: str) -> bool:
+    """Whether two names differ by a slip of the pen."""
+    x, y = plain(a), plain(b)
+    return min(len(x), len(y)) > SHORTEST and x != y and SequenceMatcher(None, x, y).ratio() >= ALIKE
+
+
+def children(setting: Setting) -> frozenset[str]:
+    """The keys of a map."""
+    return frozenset(i.key for i in setting.items) if setting.type == "map" else frozenset()
