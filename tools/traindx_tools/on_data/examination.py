@@ -23,6 +23,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
+from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
 from traindx_tools.on_data.table import Damage, DataSet, Shard, View
 from traindx_tools.on_logs.artifacts import discover
@@ -97,7 +98,8 @@ def examine(
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
-    findings = judged(View(sets, hints, listings, statistics_of(p for p, _ in files)), notes)
+    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files)
+    findings = judged(View(sets, hints, listings, *beside), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,10 @@ SHIFTS = 4
 """Pixels of 32 by which a copy may be shifted."""
 NEIGHBOURS = 3
 """Candidates of each picture that are compared pixel by pixel."""
+
+CROPS = (28, 25, 22)
+"""Pixels of 32 along a side of the parts by which copies that were cut are found."""
+STEP = 2
 
 Turn = Callable[[Array], Array]
 PICTURE: tuple[tuple[str, Turn], ...] = (
@@ -120,6 +125,61 @@ def _shifted(a: Array, b: Array) -> Array:
         size = np.einsum("ij,ij->i", p, p) * np.einsum("ij,ij->i", q, q)
         out[pairs] = np.where(size > 1e-3, np.einsum("ij,ij->i", p, q) / np.sqrt(np.maximum(size, 1e-9)), 0.0)
     return out
+
+
+def cropped(mine: Array, known: Array, own: Array | None = None) -> Nearest:
+    """For each of `mine` the picture of `known` of which it is best a part, mirrored or not; standardised pictures.
+
+    Windows of all known pictures are found by 8 x 8 cells and the best laid against each other in all pixels, at
+    finer steps of size and place. `own`: the place of each among `known`, left out. `turn`: 1 where mirrored.
+    """
+    windows, of = _windows(known)
+    best, other, turn = np.full(len(mine), -1.0, np.float32), np.zeros(len(mine), np.int64), np.zeros(len(mine), np.int64)
+    for k, (_, way) in enumerate(PICTURE[:2]):
+        turned = np.ascontiguousarray(way(mine))
+        alike = _small(turned) @ windows.T
+        if own is not None:
+            alike[of[None, :] == own[:, None]] = -1.0
+        top = np.argpartition(-alike, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+        for row in range(len(mine)):
+            for source in dict.fromkeys(of[top[row]].tolist()):
+                score = _best_window(turned[row], known[source])
+                if score > best[row]:
+                    best[row], other[row], turn[row] = score, source, k
+    return Nearest(best, other, turn)
+
+
+def _windows(known: Array) -> tuple[Array, Array]:
+    """float32 shape (windows, 64): parts of each picture of three sizes at nine places; and of which each is."""
+    out, of = [], []
+    for side in CROPS:
+        for y, x in itertools.product(np.linspace(0, SIDE - side, 3).astype(int), repeat=2):
+            part = known[:, y:y + side, x:x + side]
+            out.append(_small(_scaled(_stretched(part))))
+            of.append(np.arange(len(known)))
+    return np.concatenate(out), np.concatenate(of)
+
+
+def _stretched(part: Array) -> Array:
+    """A window as `SIDE` x `SIDE` pixels, between its pixels by straight lines."""
+    for axis in (1, 2):
+        size = part.shape[axis]
+        at = np.clip((np.arange(SIDE) + 0.5) * size / SIDE - 0.5, 0, size - 1)
+        low = np.minimum(at.astype(np.int64), size - 2)
+        share = (at - low).astype(np.float32).reshape([-1 if a == axis else 1 for a in range(3)])
+        part = np.take(part, low, axis=axis) * (1 - share) + np.take(part, low + 1, axis=axis) * share
+    return np.asarray(part, np.float32)
+
+
+def _best_window(picture: Array, source: Array) -> float:
+    """The largest correlation of a picture with any window of another."""
+    windows = np.concatenate([
+        _stretched(np.stack([source[y:y + side, x:x + side] for y in range(0, SIDE - side + 1, STEP)
+                             for x in range(0, SIDE - side + 1, STEP)]))
+        for side in range(CROPS[-1] - 2, SIDE, STEP)
+    ])
+    flat = _scaled(windows).reshape(len(windows), -1)
+    return float((flat @ picture.reshape(-1)).max() / flat.shape[1])
 
 
 def contents_of(column: Column, rows: Array) -> Contents | None:

@@ -33,6 +33,8 @@ INSIDE, OUTSIDE = 0.85, 0.35
 """Share of rows beyond a bound in a stretch at least, and outside at most."""
 IN_ORDER = 0.15
 """Correlation of neighbours outside from which on the rows are in an order."""
+WANDER = 2.0
+"""Range of the sums of rows in no order, in their spread times the root of their number: larger in one of 20."""
 BLOCKS = (20, 60, 200)
 """Rows of the blocks outside whose means must scatter no more than those of rows in no order."""
 ORDERED = 1e-4
@@ -108,23 +110,13 @@ def odd_stretch(index: int, values: Array, comparisons: float) -> OddPart | None
 
 
 def _may_have(values: Array) -> bool:
-    """Whether a block of rows has another mean rank, or another spread of ranks, than the others: cheap."""
+    """Whether sums of ranks, or of their distances to the middle, wander as far as a stretch makes them: cheap."""
     ranks = _ranks(values)
-    block = max(SHORTEST // 2, len(values) // 128)
-    count = len(values) // block
     for u in (ranks, np.abs(ranks)):
-        means = u[: count * block].reshape(count, block).mean(axis=1)
-        if float(np.abs(means - np.median(means)).max()) > 5.0 * float(u.std()) / math.sqrt(block):
+        sums = np.concatenate([[0.0], np.cumsum(u - u.mean())])
+        if float(sums.max() - sums.min()) > WANDER * float(u.std()) * math.sqrt(len(u)):
             return True
-        if block * count < len(values):
-            continue
-    return bool(len(np.unique(values)) <= len(values) // 2) or _narrow(ranks, block)
-
-
-def _narrow(ranks: Array, block: int) -> bool:
-    count = len(ranks) // block
-    spread = ranks[: count * block].reshape(count, block).std(axis=1)
-    return bool(spread.min() < 0.4 * np.median(spread))
+    return False
 
 
 def _ranks(values: Array) -> Array:

@@ -80,8 +80,8 @@ def _cells(values: Array) -> Array:
     return np.asarray(x, np.float32)
 
 
-def nearer(pictures: Pictures) -> Iterator[tuple[str, Array]]:
-    """For each way, bool shape (rows,): which pictures come nearer to the mean of all when they are changed so."""
+def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array]]:
+    """For each way, float32 shape (rows,) twice: how far each picture is from the mean of all, as it is and changed."""
     x = pictures.cells
     if len(x) < FEWEST:
         return
@@ -91,7 +91,7 @@ def nearer(pictures: Pictures) -> Iterator[tuple[str, Array]]:
     for told, way in WAYS:
         if x.shape[3] == 1 and "colours" in told:
             continue
-        yield told, np.asarray(_far(way(x), centre, spread) < before)
+        yield told, before, _far(way(x), centre, spread)
 
 
 def _far(x: Array, centre: Array, spread: Array) -> Array:

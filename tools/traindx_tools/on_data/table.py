@@ -209,6 +209,19 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
+class Counts:
+    """Numbers that a file beside the data gives to classes or tokens."""
+
+    file: str
+    field: str
+    """What they are called."""
+    names: tuple[str, ...]
+    """Of the classes, () where they are numbered from 0."""
+    values: Array
+    """float64."""
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """Everything that the observations judge."""
 
@@ -218,6 +231,8 @@ class View:
     """The columns that list files which are there."""
     statistics: tuple[Statistics, ...] = ()
     """What files beside the data say of their means and standard deviations."""
+    counts: tuple[Counts, ...] = ()
+    """What files beside the data say of their classes and tokens."""
 
     @cached_property
     def comparisons(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.picture_turns import WAYS, Pictures, nearer, pictures_of
+from traindx_tools.on_data.picture_turns import WAYS, Pictures, distances, pictures_of
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
@@ -24,6 +24,7 @@ from traindx_tools.rules import Rule, Threshold
 INSIDE = 0.85
 OUTSIDE = 0.2
 LONGEST = 0.5
+AS_NEAR = 1.15
 FEWEST = 16
 
 RULE = Rule(
@@ -38,6 +39,7 @@ RULE = Rule(
     thresholds={
         "inside": Threshold(INSIDE, "share of the part", "that must come nearer"),
         "outside": Threshold(OUTSIDE, "share of all others", "that may come nearer"),
+        "as_near": Threshold(AS_NEAR, "times the distance of the others", "after the change, so that it explains them"),
         "longest": Threshold(LONGEST, "share of all pictures", "above, nobody knows which part is the odd one"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all stretches, changes and fields"),
     },
@@ -55,24 +57,37 @@ def check(view: View) -> Iterator[Finding]:
 
 def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: int) -> Iterator[Finding]:
     best: tuple[float, float, str, Stretch, Array] | None = None
-    for told, hits in nearer(pictures):
+    for told, before, after in distances(pictures):
+        hits = after < before
         rate = float(hits.mean())
         if not 0.0 < rate <= LONGEST + OUTSIDE:
             continue
         low = max(0.02, min(OUTSIDE, rate))
         found = heaviest(np.where(hits, math.log(0.95 / low), math.log(0.05 / (1 - low))))
+        found = _snapped(found, pictures.shards)
         inside = found.inside(len(hits))
         if found.rows < FEWEST or found.rows > LONGEST * len(hits):
             continue
         within, outside = float(hits[inside].mean()), float(hits[~inside].mean())
         if within < INSIDE or outside > OUTSIDE:
             continue
+        if float(np.median(after[inside])) > AS_NEAR * float(np.median(before[~inside])):
+            continue  # nearer, and still no picture like the others: another fault
         p = share_tail(int(hits[inside].sum()), found.rows, max(outside, 1.0 / len(hits)))
         chance = math.log(max(p, 1e-300)) + 2 * math.log(len(hits)) + math.log(len(WAYS) * comparisons)
         if chance < math.log(LEVEL) and (best is None or (-within, chance) < (-best[1], best[0])):
             best = chance, within, told, found, hits
     if best is not None:
         yield _finding(data, group, pictures, *best)
+
+
+def _snapped(found: Stretch, shards: Array) -> Stretch:
+    """A stretch that is a shard but for few pictures is the shard."""
+    edges = np.flatnonzero(np.diff(shards)) + 1
+    edges = np.concatenate([[0], edges, [len(shards)]])
+    start, end = (int(edges[np.abs(edges - at).argmin()]) for at in (found.start, found.end))
+    near = max(abs(start - found.start), abs(end - found.end)) <= 0.05 * found.rows
+    return Stretch(start, end) if near and end > start else found
 
 
 def _finding(
