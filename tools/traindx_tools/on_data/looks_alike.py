@@ -22,6 +22,8 @@ NEIGHBOURS = 3
 CROPS = (28, 25, 22)
 """Pixels of 32 along a side of the parts by which copies that were cut are found."""
 STEP = 2
+ROUGHLY = 0.8
+"""Correlation of 8 x 8 cells below which pixels are not compared."""
 
 Turn = Callable[[Array], Array]
 PICTURE: tuple[tuple[str, Turn], ...] = (
@@ -130,22 +132,24 @@ def _shifted(a: Array, b: Array) -> Array:
 def cropped(mine: Array, known: Array, own: Array | None = None) -> Nearest:
     """For each of `mine` the picture of `known` of which it is best a part, mirrored or not; standardised pictures.
 
-    Windows of all known pictures are found by 8 x 8 cells and the best laid against each other in all pixels, at
-    finer steps of size and place. `own`: the place of each among `known`, left out. `turn`: 1 where mirrored.
+    The best window of all known pictures is found by 8 x 8 cells and its picture laid beside in all pixels, at finer
+    steps of size and place. `own`: the place of each among `known`, left out. `turn`: 1 where mirrored.
     """
     windows, of = _windows(known)
-    best, other, turn = np.full(len(mine), -1.0, np.float32), np.zeros(len(mine), np.int64), np.zeros(len(mine), np.int64)
-    for k, (_, way) in enumerate(PICTURE[:2]):
-        turned = np.ascontiguousarray(way(mine))
+    rough, other, turn = (np.full(len(mine), fill) for fill in (-1.0, 0, 0))
+    both = [np.ascontiguousarray(way(mine)) for _, way in PICTURE[:2]]
+    for k, turned in enumerate(both):
         alike = _small(turned) @ windows.T
         if own is not None:
             alike[of[None, :] == own[:, None]] = -1.0
-        top = np.argpartition(-alike, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
-        for row in range(len(mine)):
-            for source in dict.fromkeys(of[top[row]].tolist()):
-                score = _best_window(turned[row], known[source])
-                if score > best[row]:
-                    best[row], other[row], turn[row] = score, source, k
+        top = alike.argmax(axis=1)
+        score = alike[np.arange(len(mine)), top]
+        better = score > rough
+        rough, other = np.where(better, score, rough), np.where(better, of[top], other)
+        turn = np.where(better, k, turn)
+    best = np.minimum(rough, ROUGHLY).astype(np.float32)
+    for row in np.flatnonzero(rough >= ROUGHLY):
+        best[row] = _best_window(both[turn[row]][row], known[other[row]])
     return Nearest(best, other, turn)
 
 

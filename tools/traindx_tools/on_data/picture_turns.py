@@ -12,6 +12,10 @@ from traindx_tools.on_data.table import THUMBNAIL, Array, Shard
 CELLS = 8
 """Cells along a side in which pictures are compared."""
 FEWEST = 60
+BLOCKS = (8, 24, 80)
+"""Pictures that follow each other."""
+SCATTER = 1.6
+"""Of the means of blocks, in what pictures in no order have: 1 but for the few directions in which pictures vary."""
 MOST_ROWS = 20_000
 Way = Callable[[Array], Array]
 WAYS: tuple[tuple[str, Way], ...] = (
@@ -92,6 +96,19 @@ def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array]]:
         if x.shape[3] == 1 and "colours" in told:
             continue
         yield told, before, _far(way(x), centre, spread)
+
+
+def come_in_blocks(cells: Array) -> bool:
+    """Whether neighbouring pictures are more alike than any two: means of blocks scatter more than chance makes."""
+    x = cells.reshape(len(cells), -1).astype(np.float64)
+    x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-9)
+    for block in BLOCKS:
+        count = len(x) // block
+        if count >= 3:
+            means = x[: count * block].reshape(count, block, -1).mean(axis=1)
+            if float((means**2).mean() * block) > SCATTER:
+                return True
+    return False
 
 
 def _far(x: Array, centre: Array, spread: Array) -> Array:

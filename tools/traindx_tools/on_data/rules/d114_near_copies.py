@@ -321,8 +321,8 @@ def _finding(
     ways = [f"{plain.get(turns[k][0], turns[k][0])} ({counts[k]:,})" for k in np.argsort(-counts) if counts[k]]
     told = ", ".join(ways) if len(ways) > 1 else plain.get(turn, turn)
     files = shard.columns[name].kind == "text" and not shard.columns[name].texts
-    what = f"files of {short(shard)} are training files" if files else (
-        f"rows of {name} of {short(shard)} are training rows")
+    what = f"files of {short(shard)} are changed copies of training files" if files else (
+        f"rows of {name} of {short(shard)} are changed copies of training rows")
     return RULE.finding(
         f"{percent(share)} of the {what}, {told} (within training "
         f"{percent(nature)} are so alike): {rows(shard, where)}; the first is {source.row(row)} of {short(source)}",

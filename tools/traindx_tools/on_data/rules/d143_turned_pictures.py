@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.picture_turns import WAYS, Pictures, distances, pictures_of
+from traindx_tools.on_data.picture_turns import WAYS, Pictures, come_in_blocks, distances, pictures_of
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
@@ -34,7 +34,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="which pictures come nearer to the mean of all after each of eight changes, in the order of the rows",
     matters="A model sees things upside down, or blue where all others are red, and learns both or neither.",
-    alike=("Augmentation: single pictures, not a whole part.", "Pictures without an upper side: as many everywhere."),
+    alike=("Augmentation: single pictures, not a whole part.", "Pictures without an upper side: as many everywhere.",
+           "Pictures sorted by class or video: each has a look of its own."),
     confirm=("Look at ten pictures of the part beside ten others.", "Undo the change in a copy and look again."),
     thresholds={
         "inside": Threshold(INSIDE, "share of the part", "that must come nearer"),
@@ -73,6 +74,8 @@ def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: 
             continue
         if float(np.median(after[inside])) > AS_NEAR * float(np.median(before[~inside])):
             continue  # nearer, and still no picture like the others: another fault
+        if come_in_blocks(pictures.cells[~inside]):
+            continue  # by class, by video: parts of the others have a look of their own as well
         p = share_tail(int(hits[inside].sum()), found.rows, max(outside, 1.0 / len(hits)))
         chance = math.log(max(p, 1e-300)) + 2 * math.log(len(hits)) + math.log(len(WAYS) * comparisons)
         if chance < math.log(LEVEL) and (best is None or (-within, chance) < (-best[1], best[0])):

@@ -127,8 +127,8 @@ def _weights(
     elif len(true) >= 3 and (_proportional(values, true) or (counts.names and _correlation(values, true) >= RISES)):
         top, low = int(true.argmax()), int(true.argmin())
         said = (f"weighs frequent classes of {name} up: {told[top]} with {true[top]:,.0f} rows has "
-                f"{number(values[top])} and {told[low]} with {true[low]:,.0f} has {number(values[low])}, as frequencies "
-                "are and their inverse is not")
+                f"{number(values[top])} and {told[low]} with {true[low]:,.0f} has {number(values[low])}, as "
+                "frequencies are and their inverse is not")
         yield _finding(counts, name, said, "rising", [told[top]])
 
 
@@ -171,8 +171,8 @@ def _of_tokens(data: DataSet, counts: Counts) -> Iterator[Finding]:
             agree = float((np.roll(said, -k) == true)[true > 0].mean())
             if agree > 0.8 and float((said == true)[true > 0].mean()) < 0.5:
                 way, side = ("high", "below") if k > 0 else ("low", "above")
-                said_so = (f"counts the ids of {name} {abs(k)} too {way}: of the ids that occur {100 * agree:.1f} % have "
-                           f"the count of the id {abs(k)} {side}")
+                said_so = (f"counts the ids of {name} {abs(k)} too {way}: of the ids that occur {100 * agree:.1f} % "
+                           f"have the count of the id {abs(k)} {side}")
                 yield _finding(counts, name, said_so, "shifted", [])
                 return
         wrong = np.flatnonzero(said != true)
