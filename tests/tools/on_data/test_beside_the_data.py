@@ -21,16 +21,15 @@ Seen = Callable[[ModuleType, Path], list[Finding]]
 def uneven(folder: Path) -> Any:
     """A training and a validation file of four classes; the training counts."""
     rng = np.random.default_rng(0)
-    for name, rows in (("train", 1000), ("val", 200)):
-        y = rng.choice(4, rows, p=[0.55, 0.25, 0.15, 0.05])
-        np.savez(folder / f"{name}.npz", x=rng.normal(size=(rows, 6)), y=y)
-        counts = np.bincount(y) if name == "train" else counts
-    return counts
+    y = {name: rng.choice(4, rows, p=[0.55, 0.25, 0.15, 0.05]) for name, rows in (("train", 1000), ("val", 200))}
+    for name, labels in y.items():
+        np.savez(folder / f"{name}.npz", x=rng.normal(size=(len(labels), 6)), y=labels)
+    return np.bincount(y["train"])
 
 
 @pytest.mark.parametrize(("name", "make", "kind"), [
     ("class_counts", lambda c: {str(i): int(v) for i, v in enumerate(c[::-1])}, "exchanged"),
-    ("class_counts", lambda c: {str(i): int(v) for i, v in enumerate(c + [3, -3, 0, 0])}, "other"),
+    ("class_counts", lambda c: {str(i): int(v) for i, v in enumerate(c + np.array([3, -3, 0, 0]))}, "other"),
     ("class_weights", lambda c: (c.sum() / (4 * c))[::-1].tolist(), "exchanged"),
     ("class_weights", lambda c: (c / c.sum()).tolist(), "rising"),
 ])

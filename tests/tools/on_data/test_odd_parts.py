@@ -27,7 +27,7 @@ def table(folder: Path, form: str, edit: Callable[[int, Any], Any], shards: int 
     """Files of four measurements, the first two of which tell each other."""
     rng = np.random.default_rng(0)
     for i in range(shards):
-        x = rng.normal(size=(300, 4)) + [20, 5, 3, 0]
+        x = rng.normal(size=(300, 4)) + np.array([20, 5, 3, 0])
         x[:, 1] = 0.9 * (x[:, 0] - 20) + 0.4 * rng.normal(size=300)
         WRITERS[form](folder / f"part_{i}", {"x": edit(i, x).astype(np.float32), "y": rng.integers(0, 3, 300)})
 

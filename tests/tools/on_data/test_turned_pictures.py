@@ -31,7 +31,7 @@ def views(rows: int, rng: np.random.Generator) -> Any:
     out[..., 1] += np.maximum(0, y - 14) * 3
     for picture in out:
         for _ in range(4):
-            cx, cy, size = rng.integers(0, 32, 2).tolist() + [rng.integers(4, 30)]
+            cx, cy, size = *rng.integers(0, 32, 2).tolist(), int(rng.integers(4, 30))
             picture += rng.normal(size=3) * 40 * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / size)[..., None]
     return out.clip(0, 255).astype(np.uint8)
 
@@ -94,7 +94,7 @@ def test_copies_that_were_cut_mirrored_and_brightened(copied: int, tmp_path: Pat
         held[3 * i] = cut(train[5 * i], rng)
     np.savez(tmp_path / "train.npz", image=train)
     np.savez(tmp_path / "val.npz", image=held)
-    found = [f for f in seen_by(d114_near_copies, tmp_path)]
+    found = seen_by(d114_near_copies, tmp_path)
     assert bool(found) == bool(copied)
     if copied:
         assert "cut" in found[0].statement

@@ -97,6 +97,7 @@ def odd_stretch(index: int, values: Array, comparisons: float) -> OddPart | None
     if best is None:
         return None
     weight, stretch, hits = best
+    stretch, hits = _sharpened(values, stretch, hits)
     inside = stretch.inside(len(values))
     if not _unordered(values[~inside]) or _second(hits, inside, weight):
         return None
@@ -140,6 +141,20 @@ def _stretch(hits: Array) -> tuple[float, Stretch] | None:
     if float(hits[inside].mean()) < INSIDE or float(hits[~inside].mean()) > OUTSIDE:
         return None
     return float(weights[inside].sum()), found
+
+
+def _sharpened(values: Array, stretch: Stretch, hits: Array) -> tuple[Stretch, Array]:
+    """The stretch at the bound that tells its rows from the others best: others beside its edges are left out."""
+    inside = stretch.inside(len(values))
+    every = np.unique(values)
+    below = [np.searchsorted(np.sort(part), every, "right") / len(part) for part in (values[inside], values[~inside])]
+    apart = below[0] - below[1]
+    bound = every[int(np.abs(apart).argmax())]
+    sharper = values <= bound if apart[int(np.abs(apart).argmax())] > 0 else values > bound
+    found = _stretch(sharper)
+    if found is None:
+        return stretch, hits
+    return found[1], sharper
 
 
 def _second(hits: Array, inside: Array, weight: float) -> bool:

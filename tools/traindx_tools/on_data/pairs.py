@@ -107,7 +107,7 @@ def predicted(a: Side, b: Side, order: Mapping[int, Array] | None = None) -> tup
 
 def _standard(part: Array, parts: Sequence[Array]) -> Array:
     some = np.concatenate([p[:: max(1, len(p) // 500)] for p in parts]).astype(np.float64)
-    return np.clip((part - np.median(some, axis=0)) / (some.std(axis=0) + 1e-9), -5.0, 5.0)
+    return np.asarray(np.clip((part - np.median(some, axis=0)) / (some.std(axis=0) + 1e-9), -5.0, 5.0))
 
 
 def _folded(x: Sequence[Array], y: Sequence[Array], folds: int = 5) -> Iterator[Array]:
@@ -161,4 +161,4 @@ def agreement(said: Array, truth: Array) -> Array:
 def best_lag(said: Array, truth: Array) -> Array:
     """int64 shape (rows,): by how many rows the truth that fits each row best lies behind it."""
     scores = np.stack([agreement(said, np.roll(truth, -k, axis=0)) for k in LAGS])
-    return np.asarray(LAGS)[scores.argmax(axis=0)]
+    return np.asarray(np.asarray(LAGS)[scores.argmax(axis=0)])

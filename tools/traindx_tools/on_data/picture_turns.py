@@ -18,9 +18,10 @@ SCATTER = 1.6
 """Of the means of blocks, in what pictures in no order have: 1 but for the few directions in which pictures vary."""
 MOST_ROWS = 20_000
 Way = Callable[[Array], Array]
+INVERTED = "their values inverted (255 - x)"
 WAYS: tuple[tuple[str, Way], ...] = (
     ("the order of their colours reversed (BGR and RGB)", lambda x: x[..., ::-1]),
-    ("their values inverted (255 - x)", lambda x: -x),
+    (INVERTED, lambda x: -x),
     ("turned upside down", lambda x: x[:, ::-1]),
     ("mirrored", lambda x: x[:, :, ::-1]),
     ("turned by 180 degrees", lambda x: x[:, ::-1, ::-1]),
@@ -37,6 +38,8 @@ class Pictures:
     field: str
     cells: Array
     """float32 shape (rows, 8, 8, channels), about 0."""
+    ends: float
+    """The smallest and the largest value of a pixel, added, about the same 0: inverted is that less a value."""
     shards: Array
     """int64 shape (rows,): of which shard each is."""
     rows: Array
@@ -50,18 +53,21 @@ def pictures_of(group: Sequence[Shard]) -> Iterator[Pictures]:
         if all(name in s.columns and s.columns[name].row_shape == group[0].columns[name].row_shape for s in group):
             step = max(1, sum(s.rows for s in group) // MOST_ROWS)
             rows = [np.arange(0, s.rows, step) for s in group]
-            yield _made(name.removesuffix(THUMBNAIL), [_cells(np.asarray(s.columns[name].values[r]))
-                                                       for s, r in zip(group, rows, strict=True)], rows)
+            values = [np.asarray(s.columns[name].values[r]) for s, r in zip(group, rows, strict=True)]
+            yield _made(name.removesuffix(THUMBNAIL), values, rows)
     shown = [s.contents for s in group]
     if all(c is not None and c.colours is not None for c in shown):
         some = [c for c in shown if c is not None and c.colours is not None]
-        yield _made("the pictures", [_cells(c.colours) for c in some if c.colours is not None], [c.rows for c in some])
+        yield _made("the pictures", [c.colours for c in some if c.colours is not None], [c.rows for c in some])
 
 
-def _made(field: str, cells: Sequence[Array], rows: Sequence[Array]) -> Pictures:
+def _made(field: str, values: Sequence[Array], rows: Sequence[Array]) -> Pictures:
     shards = np.concatenate([np.full(len(r), i) for i, r in enumerate(rows)])
-    every = np.concatenate(cells)
-    return Pictures(field, every - float(np.median(every)), shards, np.concatenate(rows))
+    every = np.concatenate([_cells(v) for v in values])
+    middle = float(np.median(every))
+    bytes_ = all(v.dtype == np.uint8 and int(v.max(initial=0)) > 1 for v in values)
+    ends = 255.0 if bytes_ else float(sum(np.nanmin(v) for v in values) + sum(np.nanmax(v) for v in values)) / len(rows)
+    return Pictures(field, every - middle, ends - 2.0 * middle, shards, np.concatenate(rows))
 
 
 def _axes(shape: tuple[int, ...]) -> tuple[int, int] | None:
@@ -80,7 +86,7 @@ def _cells(values: Array) -> Array:
         edges = np.linspace(0, x.shape[axis], CELLS + 1).astype(np.int64)
         shape = [1, 1, 1, 1]
         shape[axis] = CELLS
-        x = np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(shape)
+        x = np.asarray(np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(shape), np.float32)
     return np.asarray(x, np.float32)
 
 
@@ -95,7 +101,8 @@ def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array]]:
     for told, way in WAYS:
         if x.shape[3] == 1 and "colours" in told:
             continue
-        yield told, before, _far(way(x), centre, spread)
+        changed = pictures.ends - x if told == INVERTED else way(x)
+        yield told, before, _far(changed, centre, spread)
 
 
 def come_in_blocks(cells: Array) -> bool:

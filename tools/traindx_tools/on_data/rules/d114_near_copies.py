@@ -30,8 +30,8 @@ ALIKE_TEXT = 0.93
 ALIKE_LOOK = 0.96
 ALIKE_SHIFTED = 0.93
 ALIKE_CUT = 0.94
-MOST_CUT = 300
-MOST_CUT_FROM = 2000
+MOST_CUT = 200
+MOST_CUT_FROM = 1500
 SIGNAL = 32
 USUAL = 0.005
 MOST_LOOKS = 4000
@@ -127,7 +127,7 @@ def _cut(
     origin: list[tuple[Shard, int]], comparisons: int,
 ) -> Iterator[Finding]:
     """Held-out pictures that are parts of training pictures."""
-    own = _spread(len(known), NATURE // 4)
+    own = _spread(len(known), NATURE // 5)
     picked, some = _spread(len(mine), MOST_CUT), _spread(len(known), MOST_CUT_FROM)
     place_of = {int(k): i for i, k in enumerate(some)}
     own = np.array([k for k in own if int(k) in place_of])

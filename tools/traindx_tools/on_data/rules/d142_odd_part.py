@@ -70,15 +70,12 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
     made = list(statistics_of(group, data.fields, data.labels))
     comparisons = max(1, len(made) * len(group))
     shards = [_Seen(s, p) for s in made if (p := odd_shard(s.parts, comparisons)) is not None]
-    for index in sorted({s.part.index for s in shards}):
-        yield _finding(view, group, [s for s in shards if s.part.index == index], len(made))
-    odd = {s.part.index for s in shards}
     for index, shard in enumerate(group):
-        if index in odd or shard.numbers is not None:
-            continue
-        found = [_Seen(s, p) for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None]
-        if found:
-            yield _finding(view, group, _together(found), len(made))
+        whole = [s for s in shards if s.part.index == index]
+        found = [] if shard.numbers is not None else [
+            _Seen(s, p) for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None]
+        if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
+            yield _finding(view, group, _together(found) if found else whole)
 
 
 def _together(found: Sequence[_Seen]) -> list[_Seen]:
@@ -103,7 +100,7 @@ def _order(seen: _Seen) -> tuple[bool, float]:
     return (not seen.statistic.measured, -seen.part.apart)
 
 
-def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen], statistics: int) -> Finding:
+def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Finding:
     best = min(seen, key=lambda s: -s.part.apart)
     values = [s for s in seen if s.statistic.measured and s.part.apart >= 0.8 * best.part.apart]
     best = min(values, key=lambda s: -s.part.apart) if values else best

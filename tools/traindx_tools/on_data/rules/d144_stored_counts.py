@@ -100,7 +100,7 @@ def _counts(
     for split, true in found.items():
         if values.sum() != true.sum() or len(np.unique(true)) < 2:
             continue
-        wrong = np.flatnonzero(values != true)
+        wrong = np.flatnonzero(values != true).tolist()
         same = np.array_equal(np.sort(values), np.sort(true))
         how = "the same numbers in another order" if same else "of the right sum"
         pairs = [f"{told[i]}: {values[i]:,.0f}, and {true[i]:,.0f} are there" for i in wrong]
@@ -119,7 +119,7 @@ def _weights(
         return
     another = _another_order(values, true)
     if another is not None:
-        wrong = np.flatnonzero(np.abs(another / values - 1.0) > SAME)
+        wrong = np.flatnonzero(np.abs(another / values - 1.0) > SAME).tolist()
         pairs = [f"{told[i]}: {number(values[i])} for {number(another[i])}" for i in wrong]
         said = (f"weighs {name} in another order of the classes than the data have: its weights are those that the "
                 f"counts give, for other classes ({listed(pairs)})")
@@ -150,8 +150,8 @@ def _another_order(values: Array, true: Array) -> Array | None:
 
 def _correlation(a: Array, b: Array) -> float:
     """Of the ranks."""
-    ranks = [np.argsort(np.argsort(v, kind="stable"), kind="stable").astype(np.float64) for v in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1]) if len(a) > 2 else float(np.sign((a[1] - a[0]) * (b[1] - b[0])))
+    first, second = (np.argsort(np.argsort(v, kind="stable"), kind="stable").astype(np.float64) for v in (a, b))
+    return float(np.corrcoef(first, second)[0, 1]) if len(a) > 2 else float(np.sign((a[1] - a[0]) * (b[1] - b[0])))
 
 
 def _of_tokens(data: DataSet, counts: Counts) -> Iterator[Finding]:
