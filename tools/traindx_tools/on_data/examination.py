@@ -115,7 +115,26 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
             notes.append(
                 f"rule {module.rule.id} failed on this input ({type(error).__name__}: {error}) and was skipped"
             )
+    found = _once(found)
     return tuple(sorted(found, key=lambda f: (-f.severity.rank, f.rule)))
+
+
+GENERAL = "D142"
+"""The observation that a part is otherwise: where another one says what it is, that one is enough."""
+_VAGUE = frozenset({"D106", "D111", "D113", "D117", GENERAL})
+
+
+def _once(found: list[Finding]) -> list[Finding]:
+    """Without odd parts that a more telling observation of the same file and field explains."""
+    told = {(f.source, f.measured.get("field")) for f in found if f.rule not in _VAGUE
+            and f.severity is not Severity.INFO}
+    return [f for f in found if f.rule != GENERAL
+            or not any((f.source, name) in told for name in _fields(f))]
+
+
+def _fields(finding: Finding) -> tuple[object, ...]:
+    said = finding.measured.get("fields")
+    return said if isinstance(said, tuple) else ()
 
 
 def _common(files: Sequence[Path]) -> Path:

@@ -26,6 +26,8 @@ APART = 0.4
 AGREE = 0.2
 """The same of any other shard and the rest: above it the shards differ by nature."""
 TIMES = 3.0
+LOST = 0.3
+"""Share of the correlation of a value with what the other fields say, that may be left in a part."""
 SHORTEST = 20
 LONGEST = 0.5
 """Share of the rows of a file."""
@@ -78,6 +80,28 @@ def odd_shard(parts: Sequence[Array], comparisons: float) -> OddPart | None:
     p = distance_tail(first[odd] - among, len(some[odd]), sum(map(len, rest)))
     chance = math.log(max(p, 1e-300)) + math.log(len(parts) * comparisons)
     return OddPart(odd, None, first[odd], chance) if chance < math.log(LEVEL) else None
+
+
+def differ_by_nature(parts: Sequence[Array], odd: int) -> bool:
+    """Whether the shards other than one are distributed otherwise among each other."""
+    rest = [np.sort(p[np.isfinite(p)][:: max(1, len(p) // MOST)]) for j, p in enumerate(parts) if j != odd]
+    if min(map(len, rest)) < ROWS:
+        return False
+    noise = 1.6 * math.sqrt(1.0 / min(map(len, rest)) + 1.0 / sum(map(len, rest)))
+    return any(distance(s, np.sort(np.concatenate([t for j, t in enumerate(rest) if j != i]))) > max(AGREE, noise)
+               for i, s in enumerate(rest))
+
+
+def lost(inside: Array, outside: Array) -> bool:
+    """Whether what the other fields say of a value has nothing to do with it in a part, and the value is as elsewhere.
+
+    Both float64 shape (rows, 2): said, value. A harder source has more noise, and is told by some of it still.
+    """
+    if distance(np.sort(inside[:, 1]), np.sort(outside[:, 1])) > APART / 2:
+        return False
+    within, usual = (float(np.corrcoef(p[:, 0], p[:, 1])[0, 1]) if p.std(axis=0).min() > 1e-9 else 0.0
+                     for p in (inside, outside))
+    return within <= LOST * usual
 
 
 def odd_stretch(index: int, values: Array, comparisons: float) -> OddPart | None:

@@ -14,6 +14,8 @@ CELLS = 8
 FEWEST = 60
 BLOCKS = (8, 24, 80)
 """Pictures that follow each other."""
+COPIED = 0.05
+"""Of the distance of two pictures, at which one is a copy of the other."""
 SCATTER = 1.6
 """Of the means of blocks, in what pictures in no order have: 1 but for the few directions in which pictures vary."""
 MOST_ROWS = 20_000
@@ -90,8 +92,8 @@ def _cells(values: Array) -> Array:
     return np.asarray(x, np.float32)
 
 
-def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array]]:
-    """For each way, float32 shape (rows,) twice: how far each picture is from the mean of all, as it is and changed."""
+def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array, Array]]:
+    """For each way, how far each picture is from the mean of all as it is and changed, and the changed ones."""
     x = pictures.cells
     if len(x) < FEWEST:
         return
@@ -102,7 +104,17 @@ def distances(pictures: Pictures) -> Iterator[tuple[str, Array, Array]]:
         if x.shape[3] == 1 and "colours" in told:
             continue
         changed = pictures.ends - x if told == INVERTED else way(x)
-        yield told, before, _far(changed, centre, spread)
+        if changed.shape == x.shape:
+            yield told, before, _far(changed, centre, spread), changed
+
+
+def are_copies(changed: Array, others: Array) -> bool:
+    """Whether most of some changed pictures are there as they were: augmentation that was stored."""
+    some = changed.reshape(len(changed), -1)[:: max(1, len(changed) // 100)]
+    known = others.reshape(len(others), -1)
+    usual = float(np.abs(known - np.roll(known, 1, axis=0)).mean())
+    near = [float(np.abs(known - picture).mean(axis=1).min()) for picture in some]
+    return float(np.median(near)) < COPIED * usual
 
 
 def come_in_blocks(cells: Array) -> bool:

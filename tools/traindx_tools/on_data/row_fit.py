@@ -23,7 +23,7 @@ MOST_ROWS = 8192
 def fits(
     group: Sequence[Shard], fields: Sequence[str], labels: Sequence[str]
 ) -> Iterator[tuple[str, str, tuple[Array, ...], tuple[Array, ...]]]:
-    """Field, what it is, by shard the size of what the others do not tell of a value, and the rows looked at.
+    """Field, what it is, by shard what the others say of a value beside it (rows, 2), and the rows looked at.
 
     Ranks as normal scores, so that no tail leads; from the inverse of their correlations, which holds the regression
     of each feature on all others.
@@ -47,8 +47,9 @@ def fits(
         told = 1.0 - float(np.median(np.abs(left[:, at]))) ** 2 / max(1e-9, float(np.median(np.abs(x[:, at]))) ** 2)
         if told >= TOLD:
             which = f"feature {k}" if len(parts[0].shape) and _width(group[0], name) > 1 else "the value"
+            pairs = np.stack([x[:, at] - left[:, at], x[:, at]], axis=1)
             yield name, f"how far {which} is from what the other fields of its row say", tuple(
-                np.split(np.abs(left[:, at]), ends)), tuple(rows)
+                np.split(pairs, ends)), tuple(rows)
 
 
 def _width(shard: Shard, name: str) -> int:

@@ -43,6 +43,8 @@ class Statistic:
     """int64: which rows they are."""
     measured: bool = False
     """Whether it is the value itself, which has a unit."""
+    pairs: tuple[Array, ...] = ()
+    """Of a fit, float64 shape (rows looked at, 2) of each shard: what the other fields say, the value, as scores."""
 
 
 def statistics_of(group: Sequence[Shard], fields: Sequence[str], labels: Sequence[str]) -> Iterator[Statistic]:
@@ -59,8 +61,9 @@ def statistics_of(group: Sequence[Shard], fields: Sequence[str], labels: Sequenc
                 yield Statistic(name, told, parts, tuple(rows), told.startswith(("the value", "feature")))
         yield from _usual(name, columns, rows)
     yield from _tops(group)
-    for name, told, parts, rows_of in fits(group, [n for n in fields if not is_id_name(n)], labels):
-        yield Statistic(name, told, parts, rows_of)
+    inputs = [n for n in fields if all(n in s.columns and not _numbers_rows(s.columns[n]) for s in group)]
+    for name, told, pairs, rows_of in fits(group, inputs, labels):
+        yield Statistic(name, told, tuple(np.abs(p[:, 0] - p[:, 1]) for p in pairs), rows_of, pairs=pairs)
 
 
 def _numbers_rows(column: Column) -> bool:

@@ -16,7 +16,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
-from traindx_tools.on_data.odd_parts import APART, SHARDS, SHORTEST, OddPart, odd_shard, odd_stretch
+from traindx_tools.on_data.odd_parts import (
+    APART,
+    SHARDS,
+    SHORTEST,
+    OddPart,
+    differ_by_nature,
+    lost,
+    odd_shard,
+    odd_stretch,
+)
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.repairs import repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
@@ -24,6 +33,8 @@ from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
+BY_NATURE = 0.1
+"""Share of the statistics in which the other shards may differ among each other."""
 MOST_TOLD = 3
 """Fields of one part that are named."""
 
@@ -70,12 +81,22 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
     made = list(statistics_of(group, data.fields, data.labels))
     comparisons = max(1, len(made) * len(group))
     shards = [_Seen(s, p) for s in made if (p := odd_shard(s.parts, comparisons)) is not None]
+    shards = [s for s in shards if _counts(s)]
+    for index in {s.part.index for s in shards}:
+        if sum(differ_by_nature(s.parts, index) for s in made) > BY_NATURE * len(made):
+            shards = [s for s in shards if s.part.index != index]
     for index, shard in enumerate(group):
         whole = [s for s in shards if s.part.index == index]
         found = [] if shard.numbers is not None else [
-            _Seen(s, p) for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None]
+            seen for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None
+            and _counts(seen := _Seen(s, p))]
         if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
             yield _finding(view, group, _together(found) if found else whole)
+
+
+def _counts(seen: _Seen) -> bool:
+    """Whether a value that does not fit its row has nothing to do with it; any other statistic counts."""
+    return not seen.statistic.pairs or lost(*_split(seen, seen.statistic.pairs))
 
 
 def _together(found: Sequence[_Seen]) -> list[_Seen]:
@@ -141,7 +162,11 @@ def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Findi
 
 def _sides(seen: _Seen) -> tuple[Array, Array]:
     """The values in the part, and all others that it was compared with."""
-    parts, part = seen.statistic.parts, seen.part
+    return _split(seen, seen.statistic.parts)
+
+
+def _split(seen: _Seen, parts: Sequence[Array]) -> tuple[Array, Array]:
+    part = seen.part
     if part.stretch is None:
         return parts[part.index], np.concatenate([p for i, p in enumerate(parts) if i != part.index])
     inside = part.stretch.inside(len(parts[part.index]))

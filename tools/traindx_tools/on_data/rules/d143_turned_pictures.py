@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.picture_turns import WAYS, Pictures, come_in_blocks, distances, pictures_of
+from traindx_tools.on_data.picture_turns import WAYS, Pictures, are_copies, come_in_blocks, distances, pictures_of
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
@@ -58,7 +58,7 @@ def check(view: View) -> Iterator[Finding]:
 
 def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: int) -> Iterator[Finding]:
     best: tuple[float, float, str, Stretch, Array] | None = None
-    for told, before, after in distances(pictures):
+    for told, before, after, changed in distances(pictures):
         hits = after < before
         rate = float(hits.mean())
         if not 0.0 < rate <= LONGEST + OUTSIDE:
@@ -74,8 +74,8 @@ def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: 
             continue
         if float(np.median(after[inside])) > AS_NEAR * float(np.median(before[~inside])):
             continue  # nearer, and still no picture like the others: another fault
-        if come_in_blocks(pictures.cells[~inside]):
-            continue  # by class, by video: parts of the others have a look of their own as well
+        if come_in_blocks(pictures.cells[~inside]) or are_copies(changed[inside], pictures.cells[~inside]):
+            continue  # by class, by video: parts of the others have a look of their own; or augmented copies
         p = share_tail(int(hits[inside].sum()), found.rows, max(outside, 1.0 / len(hits)))
         chance = math.log(max(p, 1e-300)) + 2 * math.log(len(hits)) + math.log(len(WAYS) * comparisons)
         if chance < math.log(LEVEL) and (best is None or (-within, chance) < (-best[1], best[0])):
