@@ -85,7 +85,7 @@ def _cells(values: Array) -> Array:
     x = np.nan_to_num(np.moveaxis(values.astype(np.float32), [a + 1 for a in axes], [1, 2]))
     x = x.reshape(*x.shape[:3], -1)
     for axis in (1, 2):
-        edges = np.linspace(0, x.shape[axis], CELLS + 1).astype(np.int64)
+        edges = np.round(np.linspace(0, x.shape[axis], CELLS + 1)).astype(np.int64)  # the same from both ends
         shape = [1, 1, 1, 1]
         shape[axis] = CELLS
         x = np.asarray(np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(shape), np.float32)

@@ -24,10 +24,10 @@ def counts_of(paths: Iterable[Path]) -> tuple[Counts, ...]:
     for path in files:
         try:
             if path.suffix.lower() == ".npy" and path.stat().st_size <= MOST_NPY:
-                values = _numbers(np.load(path, allow_pickle=False))
+                values = _numbers(np.load(path, mmap_mode="r", allow_pickle=False))
                 if values is not None:
                     found.append(Counts(path.name, path.stem, (), values))
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError, EOFError, OverflowError, MemoryError):
             continue
     return tuple(found)
 
