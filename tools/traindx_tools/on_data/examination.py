@@ -125,16 +125,24 @@ _VAGUE = frozenset({"D106", "D111", "D113", "D117", GENERAL})
 
 
 def _once(found: list[Finding]) -> list[Finding]:
-    """Without odd parts that a more telling observation of the same file and field explains."""
-    told = {(f.source, f.measured.get("field")) for f in found if f.rule not in _VAGUE
-            and f.severity is not Severity.INFO}
-    return [f for f in found if f.rule != GENERAL
-            or not any((f.source, name) in told for name in _fields(f))]
+    """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
+    others = [f for f in found if f.rule not in _VAGUE and f.severity is not Severity.INFO]
+    return [f for f in found if f.rule != GENERAL or not any(
+        o.source == f.source and (o.measured.get("field") in _tuple(f, "fields") or _same_rows(o, f)) for o in others)]
 
 
-def _fields(finding: Finding) -> tuple[object, ...]:
-    said = finding.measured.get("fields")
+def _tuple(finding: Finding, name: str) -> tuple[object, ...]:
+    said = finding.measured.get(name)
     return said if isinstance(said, tuple) else ()
+
+
+def _same_rows(other: Finding, odd: Finding) -> bool:
+    """Whether the rows of one, from the first to the last, are mostly those of the other."""
+    spans = [[n for n in _tuple(f, "run") or _tuple(f, "rows") if isinstance(n, int)] for f in (other, odd)]
+    if not all(spans):
+        return False
+    both = min(map(max, spans)) - max(map(min, spans)) + 1
+    return both > 0.5 * (max(map(max, spans)) - min(map(min, spans)) + 1)
 
 
 def _common(files: Sequence[Path]) -> Path:
