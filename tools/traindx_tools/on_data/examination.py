@@ -23,6 +23,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
+from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
 from traindx_tools.on_data.table import Damage, DataSet, Shard, View
 from traindx_tools.on_logs.artifacts import discover
@@ -97,7 +98,8 @@ def examine(
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
-    findings = judged(View(sets, hints, listings, statistics_of(p for p, _ in files)), notes)
+    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files)
+    findings = judged(View(sets, hints, listings, *beside), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
 
 
@@ -113,7 +115,34 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
             notes.append(
                 f"rule {module.rule.id} failed on this input ({type(error).__name__}: {error}) and was skipped"
             )
+    found = _once(found)
     return tuple(sorted(found, key=lambda f: (-f.severity.rank, f.rule)))
+
+
+GENERAL = "D142"
+"""The observation that a part is otherwise: where another one says what it is, that one is enough."""
+_VAGUE = frozenset({"D106", "D111", "D113", "D117", GENERAL})
+
+
+def _once(found: list[Finding]) -> list[Finding]:
+    """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
+    others = [f for f in found if f.rule not in _VAGUE and f.severity is not Severity.INFO]
+    return [f for f in found if f.rule != GENERAL or not any(
+        o.source == f.source and (o.measured.get("field") in _tuple(f, "fields") or _same_rows(o, f)) for o in others)]
+
+
+def _tuple(finding: Finding, name: str) -> tuple[object, ...]:
+    said = finding.measured.get(name)
+    return said if isinstance(said, tuple) else ()
+
+
+def _same_rows(other: Finding, odd: Finding) -> bool:
+    """Whether the rows of one, from the first to the last, are mostly those of the other."""
+    spans = [[n for n in _tuple(f, "run") or _tuple(f, "rows") if isinstance(n, int)] for f in (other, odd)]
+    if not all(spans):
+        return False
+    both = min(map(max, spans)) - max(map(min, spans)) + 1
+    return both > 0.5 * (max(map(max, spans)) - min(map(min, spans)) + 1)
 
 
 def _common(files: Sequence[Path]) -> Path:

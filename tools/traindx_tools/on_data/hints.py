@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,23 @@ def hints_of(
         manifest=manifest,
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
         token_dtype=width,
+        tables=tuple(t for where, data in manifests if (t := _table(where, data, files)) is not None),
     )
+
+
+def _table(where: str, data: Any, files: frozenset[str]) -> tuple[str, dict[str, Sequence[object]]] | None:
+    """What a JSON says of files: {"a.npz": {"gain": 2}, ...}, or a list of objects that name them."""
+    lists = [data, *(data.values() if isinstance(data, dict) else ())]
+    for found in lists:
+        if isinstance(found, dict):
+            found = [{"file": k, **v} for k, v in found.items() if isinstance(v, dict) and Path(str(k)).name in files]
+        if not isinstance(found, list) or len(found) < 3 or not all(isinstance(r, dict) for r in found[:10_000]):
+            continue
+        rows = found[:10_000]
+        keys = set.intersection(*(set(r) for r in rows))
+        if any(Path(str(rows[0][k])).name in files for k in keys):
+            return where, {str(k): [r[k] for r in rows] for k in keys}
+    return None
 
 
 def _special_tokens(data: Any) -> Iterator[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,12 @@ SHIFTS = 4
 """Pixels of 32 by which a copy may be shifted."""
 NEIGHBOURS = 3
 """Candidates of each picture that are compared pixel by pixel."""
+
+CROPS = (28, 25, 22)
+"""Pixels of 32 along a side of the parts by which copies that were cut are found."""
+STEP = 2
+ROUGHLY = 0.8
+"""Correlation of 8 x 8 cells below which pixels are not compared."""
 
 Turn = Callable[[Array], Array]
 PICTURE: tuple[tuple[str, Turn], ...] = (
@@ -120,6 +127,63 @@ def _shifted(a: Array, b: Array) -> Array:
         size = np.einsum("ij,ij->i", p, p) * np.einsum("ij,ij->i", q, q)
         out[pairs] = np.where(size > 1e-3, np.einsum("ij,ij->i", p, q) / np.sqrt(np.maximum(size, 1e-9)), 0.0)
     return out
+
+
+def cropped(mine: Array, known: Array, own: Array | None = None) -> Nearest:
+    """For each of `mine` the picture of `known` of which it is best a part, mirrored or not; standardised pictures.
+
+    The best window of all known pictures is found by 8 x 8 cells and its picture laid beside in all pixels, at finer
+    steps of size and place. `own`: the place of each among `known`, left out. `turn`: 1 where mirrored.
+    """
+    windows, of = _windows(known)
+    rough, other, turn = (np.full(len(mine), fill) for fill in (-1.0, 0, 0))
+    both = [np.ascontiguousarray(way(mine)) for _, way in PICTURE[:2]]
+    for k, turned in enumerate(both):
+        alike = _small(turned) @ windows.T
+        if own is not None:
+            alike[of[None, :] == own[:, None]] = -1.0
+        top = alike.argmax(axis=1)
+        score = alike[np.arange(len(mine)), top]
+        better = score > rough
+        rough, other = np.where(better, score, rough), np.where(better, of[top], other)
+        turn = np.where(better, k, turn)
+    best = np.minimum(rough, ROUGHLY).astype(np.float32)
+    for row in np.flatnonzero(rough >= ROUGHLY):
+        best[row] = _best_window(both[turn[row]][row], known[other[row]])
+    return Nearest(best, other, turn)
+
+
+def _windows(known: Array) -> tuple[Array, Array]:
+    """float32 shape (windows, 64): parts of each picture of three sizes at nine places; and of which each is."""
+    out, of = [], []
+    for side in CROPS:
+        for y, x in itertools.product(np.linspace(0, SIDE - side, 3).astype(int), repeat=2):
+            part = known[:, y:y + side, x:x + side]
+            out.append(_small(_scaled(_stretched(part))))
+            of.append(np.arange(len(known)))
+    return np.concatenate(out), np.concatenate(of)
+
+
+def _stretched(part: Array) -> Array:
+    """A window as `SIDE` x `SIDE` pixels, between its pixels by straight lines."""
+    for axis in (1, 2):
+        size = part.shape[axis]
+        at = np.clip((np.arange(SIDE) + 0.5) * size / SIDE - 0.5, 0, size - 1)
+        low = np.minimum(at.astype(np.int64), size - 2)
+        share = (at - low).astype(np.float32).reshape([-1 if a == axis else 1 for a in range(3)])
+        part = np.take(part, low, axis=axis) * (1 - share) + np.take(part, low + 1, axis=axis) * share
+    return np.asarray(part, np.float32)
+
+
+def _best_window(picture: Array, source: Array) -> float:
+    """The largest correlation of a picture with any window of another."""
+    windows = np.concatenate([
+        _stretched(np.stack([source[y:y + side, x:x + side] for y in range(0, SIDE - side + 1, STEP)
+                             for x in range(0, SIDE - side + 1, STEP)]))
+        for side in range(CROPS[-1] - 2, SIDE, STEP)
+    ])
+    flat = _scaled(windows).reshape(len(windows), -1)
+    return float((flat @ picture.reshape(-1)).max() / flat.shape[1])
 
 
 def contents_of(column: Column, rows: Array) -> Contents | None:

@@ -21,6 +21,8 @@ RANGE = 0.25
 """Gap to the rest, as a share of the range that holds nine tenths of it."""
 FAR = 10.0
 """The same, beyond which any number is a mark."""
+CUT = 0.5
+"""Values expected beyond it from which on a tail leads there."""
 KINDS = 12
 """Distinct values of the rest below which they are classes."""
 ATOM = 5.0
@@ -95,6 +97,24 @@ def _apart(some: Array, value: float, top: bool) -> bool:
     return high > low and abs(value - nearest) >= RANGE * float(high - low)
 
 
+def _leads_there(rest: Array, value: float, low: float, high: float) -> bool:
+    """Whether the tail of the rest falls like a power so slowly that values as far out as this one occur (Hill, 1975).
+
+    Where that is so the value is the end of a scale at which a heavy tail was cut, and no mark.
+    """
+    centre = float(np.median(rest))
+    side = np.sort(np.abs(rest[(rest > centre) == (value > centre)] - centre))[::-1]
+    side = side[side > 0]
+    count = max(20, len(side) // 20)
+    if len(side) < 2 * count or value in _LIMITS or _CODE.match(f"{value:.6g}") is not None:
+        return False
+    if not side[0] > high - low:
+        return False
+    tail = float(np.mean(np.log(side[: count - 1] / side[count - 1])))
+    beyond = (abs(value - centre) / float(side[count - 1])) ** (-1.0 / max(tail, 1e-3))
+    return bool(len(rest) * (count / len(side)) * beyond >= CUT)
+
+
 def _gap(parts: Sequence[Array], some: Array, value: float, top: bool) -> float | None:
     """The gap as a share of the rest's range, where it is wide and the rest is no set of classes; else None."""
     rest = np.sort(some[some != value])
@@ -110,6 +130,8 @@ def _gap(parts: Sequence[Array], some: Array, value: float, top: bool) -> float 
     atoms = int((some == value).sum()) * (1.0 if len(kinds) > KINDS else 0.0)
     seldom = value != 0.0 and value != -1.0 and size >= float(high - low)
     if len(kinds) < KINDS or size < TAIL * excess or size < RANGE * float(high - low):
+        return None
+    if _leads_there(rest, value, low, high):
         return None
     if not seldom and atoms < ATOM * float(np.median(times)):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from traindx_tools.on_data.tasks import Task
 
 Array = NDArray[Any]
+
+THUMBNAIL = ".thumbnail"
+"""How a field of decoded pictures is called, behind the name of the field that holds them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,8 @@ class Contents:
     """int64 shape (some rows,): which rows they are of."""
     images: Array
     sounds: bool = False
+    colours: Array | None = None
+    """uint8 shape (some rows, 32, 32, 3), of pictures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +191,8 @@ class Hints:
     """Special tokens that a vocabulary or a tokeniser beside the data names."""
     token_dtype: str = ""
     """uint16 or uint32: what files of tokens are read as."""
+    tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
+    """What JSON files say of each data file: where, and by property a value for each file, names among them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +209,19 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
+class Counts:
+    """Numbers that a file beside the data gives to classes or tokens."""
+
+    file: str
+    field: str
+    """What they are called."""
+    names: tuple[str, ...]
+    """Of the classes, () where they are numbered from 0."""
+    values: Array
+    """float64."""
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """Everything that the observations judge."""
 
@@ -211,6 +231,8 @@ class View:
     """The columns that list files which are there."""
     statistics: tuple[Statistics, ...] = ()
     """What files beside the data say of their means and standard deviations."""
+    counts: tuple[Counts, ...] = ()
+    """What files beside the data say of their classes and tokens."""
 
     @cached_property
     def comparisons(self) -> int:

@@ -7,12 +7,17 @@ do. An empty cell is NaN and marked as missing.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_data.readers.arrays import sequence_column, text_column
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.readers.arrays import digest, sequence_column, text_column
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
+from traindx_tools.on_data.readers.thumbnails import Thumbnails, is_picture
 from traindx_tools.on_data.table import Array, Column
 
 NOT_CONVERTED = (ValueError, TypeError, NotImplementedError, KeyError, OverflowError, AttributeError)
@@ -37,10 +42,28 @@ def columns_in(name: str, chunked: Any, file: str) -> dict[str, Column]:
         return {name: _numbers(name, chunked.cast("float64", safe=False), file)}
     if _is_list(kind) and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
         return {name: _sequences(name, chunked, file)}
-    made = columns_of([flattened({name: v}) for v in chunked.to_pylist()], file)
+    values = chunked.to_pylist()
+    bytes_of = [v.get("bytes") if isinstance(v, dict) else v for v in values]
+    pictures = [b for b in bytes_of if isinstance(b, bytes) and is_picture(b)]
+    if pictures and len(pictures) == len(values):
+        return _pictures(name, values, pictures, file)
+    made = columns_of([flattened({name: v}) for v in values], file)
     if not made:
         raise ValueError("lists of many shapes")
     return made
+
+
+def _pictures(name: str, values: list[Any], pictures: list[bytes], file: str) -> dict[str, Column]:
+    """Pictures as bytes, or as structs with them as data sets of Hugging Face have them: headers and thumbnails."""
+    thumbnails = Thumbnails(Bounds())
+    records: list[dict[str, Any]] = []
+    for row, (value, data) in enumerate(zip(values, pictures, strict=True)):
+        record = {k: v for k, v in value.items() if k != "bytes"} if isinstance(value, dict) else {}
+        with contextlib.suppress(UnreadableInput):
+            record |= picture_header(data)
+        thumbnails.take(name, data, row)
+        records.append({f"{name}.{k}": v for k, v in (record | {"content": f"{digest(data):016x}"}).items()})
+    return columns_of(records, file) | dict(thumbnails.columns(len(values), file))
 
 
 def _plain(chunked: Any) -> Any:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.names import split_of
+from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.looks import Looks
+from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.readers.sound import flat_tops, wave_header
-from traindx_tools.on_data.table import Array, Column, Contents, Damage, Shard
+from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
 SOUNDS = frozenset({".wav"})
@@ -43,11 +43,19 @@ def read_folder(files: Sequence[tuple[Path, str]], name: str, sounds: bool, boun
     for path, below in files:
         by_split.setdefault(next(filter(None, map(split_of, Path(below).parts[:-1])), ""), []).append((path, below))
     labels = {label: i for i, label in enumerate(sorted({_label(below) for _, below in files}))}
-    several = len(by_split) > 1
+    field = "source" if _number_sources(by_split) else "label"
     return tuple(
-        _shard(found, name, split, labels, header, looked_at if several or sounds else None, bounds)
+        _shard(found, name, split, (field, labels), header, looked_at, bounds)
         for split, found in by_split.items()
     )
+
+
+def _number_sources(by_split: Mapping[str, Sequence[tuple[Path, str]]]) -> bool:
+    """Whether the folders are called alike but for their number, and no split has one of another: videos, subjects."""
+    sides = [{_label(below) for _, below in files} for files in by_split.values()]
+    names = set().union(*sides)
+    patterns = {pattern_of(n) for n in names}
+    return len(sides) > 1 and len(names) == sum(map(len, sides)) and len(patterns) == 1 and "#" in patterns.pop()
 
 
 def _label(below: str) -> str:
@@ -58,9 +66,9 @@ def _shard(
     files: Sequence[tuple[Path, str]],
     name: str,
     split: str,
-    labels: Mapping[str, int],
+    folders: tuple[str, Mapping[str, int]],
     header: Callable[[bytes], dict[str, int]],
-    looks: Looks | None,
+    looks: Looks,
     bounds: Bounds,
 ) -> Shard:
     rows: list[dict[str, Any]] = []
@@ -70,7 +78,7 @@ def _shard(
     images: dict[int, Array] = {}
     tops: list[tuple[float, float]] = []
     ends = time.monotonic() + TOPS_SECONDS
-    chosen = looks.chosen(len(files), split) if looks is not None else frozenset()
+    chosen = looks.chosen(len(files), split)
     for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
             notes.append(f"only {len(rows):,} of {len(files):,} files were read")
@@ -82,7 +90,7 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
-        image = looks.at(data) if looks is not None and number in chosen and row else None
+        image = looks.at(data) if number in chosen and row else None
         if image is not None:
             images[len(rows)] = image
         rows.append({**row, "bytes": len(data), "content": digest(data)})
@@ -94,10 +102,11 @@ def _shard(
     columns["content"] = Column(
         "content", "text", np.array([r["bytes"] for r in rows], np.int64), name, digests=contents
     )
+    field, labels = folders
     if len(labels) > 1:
-        columns["label"] = Column("label", "number", np.array([labels[_label(n)] for n in names], np.int64), name)
+        columns[field] = Column(field, "number", np.array([labels[_label(n)] for n in names], np.int64), name)
     shown = f"{name}/{split}" if split else name
-    if looks is not None and looks.note and chosen:
+    if looks.note and chosen:
         notes.append(looks.note)
     return Shard(
         shown,
@@ -110,7 +119,5 @@ def _shard(
         damage=tuple(damage),
         notes=tuple(notes),
         flat_tops=np.array(tops) if tops else None,
-        contents=Contents(np.array(list(images)), np.stack(list(images.values())), header is wave_header)
-        if images
-        else None,
+        contents=contents_of_looks(images, header is wave_header),
     )

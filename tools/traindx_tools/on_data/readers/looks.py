@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import io
 import time
-import warnings
 import wave
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.readers.thumbnails import thumbnail
+from traindx_tools.on_data.table import Array, Contents
 
 SIDE = 32
-"""Pixels along each side of a thumbnail; bands and times of a spectrum."""
+"""Bands and times of a spectrum: as many as a thumbnail has pixels along a side."""
+GREY = np.array([0.299, 0.587, 0.114], np.float32)
+"""Shares of red, green and blue in grey (ITU-R BT.601)."""
 MOST_TRAIN = 4000
 MOST_HELD_OUT = 600
-MOST_PIXELS = 2**26
-"""Pixels of a picture that is decoded; larger ones are left out."""
 MOST_FRAMES = 2**19
 WINDOW = 512
 """Samples of a spectrum."""
@@ -41,13 +42,14 @@ class Looks:
         return frozenset(np.unique(np.linspace(0, files - 1, min(files, most)).astype(np.int64)).tolist())
 
     def at(self, data: bytes) -> Array | None:
-        """float32 shape (32, 32): the file's look; None where it cannot be decoded or the time is used up."""
+        """The file's look: uint8 shape (32, 32, 3), of a sound float32 shape (32, 32); None where it cannot be decoded
+        or the time is used up."""
         if self.spent > SECONDS or self.bounds.over:
             self.note = f"after {SECONDS:.0f} s no more files were decoded"
             return None
         started = time.monotonic()
         try:
-            return _spectrum(data) if self.sounds else _thumbnail(data)
+            return _spectrum(data) if self.sounds else thumbnail(data)
         except ImportError:
             self.spent = SECONDS
             self.note = "pictures were not decoded: pip install 'traindx[data]'"
@@ -56,19 +58,6 @@ class Looks:
             return None
         finally:
             self.spent += time.monotonic() - started
-
-
-def _thumbnail(data: bytes) -> Array | None:
-    from PIL import Image
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP", "WEBP")) as picture:
-            if picture.width * picture.height > MOST_PIXELS or min(picture.size) < 8:
-                return None
-            picture.draft("L", (2 * SIDE, 2 * SIDE))
-            grey = picture.convert("F" if picture.mode.startswith(("I", "F")) else "L")
-            return np.asarray(grey.convert("F").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32)
 
 
 def _spectrum(data: bytes) -> Array | None:
@@ -88,3 +77,11 @@ def _spectrum(data: bytes) -> Array | None:
     power = np.abs(np.fft.rfft(frames, axis=1))[:, 1:] ** 2
     bands = power.reshape(SIDE, 2, SIDE, -1).mean(axis=(1, 3))
     return np.asarray(np.log(bands + 1e-6 * float(bands.mean()) + 1e-12).T, dtype=np.float32)
+
+
+def contents_of_looks(images: Mapping[int, Array], sounds: bool) -> Contents | None:
+    """What was looked at, pictures in grey and in their colours; None where nothing was."""
+    if not images:
+        return None
+    rows, looks = np.array(list(images)), np.stack(list(images.values()))
+    return Contents(rows, looks, True) if sounds else Contents(rows, looks.astype(np.float32) @ GREY, colours=looks)

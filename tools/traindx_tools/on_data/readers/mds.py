@@ -20,6 +20,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
+from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 _NUMBERS = frozenset({"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32",
@@ -33,19 +34,21 @@ def read_mds(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     records: list[dict[str, Any]] = []
     arrays: dict[str, list[Array]] = {}
     damage: list[Damage] = []
+    pictures = Thumbnails(bounds)
     total = len(offsets) - 1
     for row in range(min(total, bounds.rows)):
         start, stop = int(offsets[row]), int(offsets[row + 1])
         if not 0 <= start <= stop <= len(data):
             damage.append(Damage("the shard ends early, before its end", row=row))
             break
-        records.append(_sample(bytes(data[start:stop]), columns, row, arrays, damage))
+        records.append(_sample(bytes(data[start:stop]), columns, row, arrays, damage, pictures))
         if bounds.over:
             break
     if not records:
         raise Broken("the shard holds none of the samples that it names")
     notes = () if len(records) == total or damage else (f"only the first {len(records):,} samples were read",)
     found = columns_of(records, name) | _stacked(arrays, len(records), name)
+    found |= pictures.columns(len(records), name)
     return (Shard(name, "mds", found, len(records), total, damage=tuple(damage), notes=notes),)
 
 
@@ -70,7 +73,7 @@ def _head(data: Array) -> tuple[Array, list[tuple[str, str, int | None]]]:
 
 
 def _sample(data: bytes, columns: list[tuple[str, str, int | None]], row: int, arrays: dict[str, list[Array]],
-            damage: list[Damage]) -> dict[str, Any]:
+            damage: list[Damage], pictures: Thumbnails) -> dict[str, Any]:
     vary = [n for n, _, size in columns if size is None]
     at = 4 * len(vary)
     if at > len(data):
@@ -87,6 +90,8 @@ def _sample(data: bytes, columns: list[tuple[str, str, int | None]], row: int, a
             continue
         try:
             out.update(_field(name, encoding, part, arrays))
+            if encoding in ("jpeg", "png"):
+                pictures.take(name, part, row)
         except (ValueError, struct.error, RecursionError) as error:
             damage.append(Damage(f"its {name} cannot be read: {str(error)[:80]}", row=row))
         except UnreadableInput as error:

@@ -20,6 +20,7 @@ from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.sound import flat_tops, wave_header
+from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 MOST_MEMBER = 2**26
@@ -40,6 +41,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     records: list[dict[str, Any]] = []
     arrays: dict[str, list[Any]] = {}
     raw = RawBytes()
+    pictures = Thumbnails(bounds)
     damage: list[Damage] = []
     notes: list[str] = []
     try:
@@ -51,7 +53,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                         break
                     keys.append(key)
                     records.append({})
-                _take(records[-1], arrays, field, data, len(records) - 1, damage, raw)
+                _take(records[-1], arrays, field, data, len(records) - 1, damage, raw, pictures)
         if bounds.over and not notes:
             notes.append(f"the time was used up: only the first {len(records):,} records were read")
     except (tarfile.TarError, EOFError, OSError) as error:
@@ -68,6 +70,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     damage += _incomplete(records, keys)
     columns = columns_of([{k: v for k, v in r.items() if not k.startswith("\0")} for r in records], name)
     columns |= _arrays(arrays, len(records), name)
+    columns |= pictures.columns(len(records), name)
     return (
         Shard(
             name,
@@ -136,6 +139,7 @@ def _take(
     row: int,
     damage: list[Damage],
     raw: RawBytes,
+    pictures: Thumbnails,
 ) -> None:
     kind = field.rpartition(".")[2]
     try:
@@ -151,6 +155,7 @@ def _take(
         elif kind in _PICTURE:
             record.update({f"{field}.{k}": v for k, v in picture_header(data).items()})
             record[f"{field}.content"] = f"{digest(data):016x}"
+            pictures.take(field, data, row)
         elif kind == "wav":
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
             record["\0tops"] = flat_tops(data)

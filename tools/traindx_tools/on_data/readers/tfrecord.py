@@ -20,6 +20,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
+from traindx_tools.on_data.readers.thumbnails import Thumbnails, is_picture
 from traindx_tools.on_data.readers.wire import fields, packed_floats, packed_integers
 from traindx_tools.on_data.table import Damage, Shard
 
@@ -35,6 +36,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     damage: list[Damage] = []
     notes: list[str] = []
     raw = RawBytes()
+    pictures = Thumbnails(bounds)
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     with cast(BinaryIO, gzip.GzipFile(path)) if packed else path.open("rb") as stream:
@@ -44,7 +46,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                 checked += len(data)
                 if checked <= CHECKED and _masked(data) != check:
                     damage.append(Damage("its checksum is another than the one written", row=len(records)))
-                records.append(_example(data, raw))
+                records.append(_example(data, raw, pictures, len(records)))
                 if len(records) >= bounds.rows or bounds.over:
                     notes.append(f"only the first {len(records):,} records were read")
                     break
@@ -56,7 +58,8 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("a TFRecord file without records")
     if checked > CHECKED:
         notes.append(f"checksums of the first {CHECKED // 2**20} MiB of records were compared")
-    shard = Shard(name, "tfrecord", columns_of(records, name), len(records), len(records), damage=tuple(damage),
+    columns = columns_of(records, name) | dict(pictures.columns(len(records), name))
+    shard = Shard(name, "tfrecord", columns, len(records), len(records), damage=tuple(damage),
                   notes=tuple(notes), raw=raw.arrays())
     return (shard,)
 
@@ -85,7 +88,7 @@ def _framed(stream: BinaryIO, bounds: Bounds) -> Iterator[tuple[bytes, int]]:
         yield data, struct.unpack("<I", foot)[0]
 
 
-def _example(data: bytes, raw: RawBytes) -> dict[str, Any]:
+def _example(data: bytes, raw: RawBytes, pictures: Thumbnails, row: int) -> dict[str, Any]:
     """The features of an `Example` (1: features) or `SequenceExample` (1: context, 2: feature lists)."""
     out: dict[str, Any] = {}
     try:
@@ -95,7 +98,7 @@ def _example(data: bytes, raw: RawBytes) -> dict[str, Any]:
                     out[key] = _feature(feature) if number == 1 else _listed(feature)
     except (ValueError, struct.error):
         return {"bytes": len(data), "content": f"{digest(data):016x}"}
-    return {k: v for key, value in out.items() for k, v in _told(key, value, raw).items()} or {
+    return {k: v for key, value in out.items() for k, v in _told(key, value, raw, pictures, row).items()} or {
         "bytes": len(data), "content": f"{digest(data):016x}"}
 
 
@@ -133,7 +136,7 @@ def _signed(value: Any) -> Any:
     return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 
-def _told(key: str, values: list[Any], raw: RawBytes) -> dict[str, Any]:
+def _told(key: str, values: list[Any], raw: RawBytes, pictures: Thumbnails, row: int) -> dict[str, Any]:
     """A feature as fields: numbers as they are, a text as a text, other bytes as size, checksum and picture's size."""
     if not values or not isinstance(values[0], bytes):
         return {key: values[0] if len(values) == 1 else values}
@@ -143,6 +146,8 @@ def _told(key: str, values: list[Any], raw: RawBytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         pass
     raw.take(key, data)
+    if is_picture(data):
+        pictures.take(key, data, row)
     told: dict[str, Any] = {f"{key}.bytes": len(data), f"{key}.content": f"{digest(data):016x}"}
     with contextlib.suppress(UnreadableInput):
         told |= {f"{key}.{k}": v for k, v in picture_header(data).items()}

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.declared import tells_shard
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_row_id, is_time
@@ -46,7 +47,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="mean and standard deviation of each field, feature of a table and channel of an array, by shard",
     matters="A model fits the scale of most shards; the other one gives it inputs of no use, and large gradients.",
-    alike=("Shards of several sources differ all from each other.", "A small last shard scatters more."),
+    alike=("Shards of several sources differ all from each other.", "A small last shard scatters more.",
+           "A field or a manifest that tells the shard from its siblings, as a gain does: a remark."),
     confirm=("Divide the shard by the factor in a copy and train again.", "Look how the file was made."),
     thresholds={
         "ratio": Threshold(RATIO, "times", "of standard deviations: less is common between sources"),
@@ -72,7 +74,7 @@ def check(view: View) -> Iterator[Finding]:
                 continue
             named = False
             for group in groups:
-                for finding in _among(data, group, name):
+                for finding in _among(view, data, group, name):
                     named = True
                     yield finding
             if not named:
@@ -101,7 +103,7 @@ def _by_part(group: Sequence[Shard], name: str, parts: Sequence[Part]) -> Iterat
             yield part, np.array([m[part.index] for m, _ in told]), np.array([s[part.index] for _, s in told])
 
 
-def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding]:
+def _among(view: View, data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding]:
     """Shards that stand out among the siblings of one split."""
     if len(group) < 3:
         return
@@ -125,7 +127,7 @@ def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding
             worst = min((o[i] for o in (scale, level) if i in o), key=lambda o: o.p)
             found.setdefault(i, []).append((part, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
     for i, told in found.items():
-        yield _finding(group, i, name, told, parts)
+        yield _finding(group, i, name, told, parts, tells_shard(view, group, i, name))
 
 
 def _alone(
@@ -200,7 +202,9 @@ def _holds(group: Sequence[Shard], i: int, name: str, part: Part | None, ratio: 
     return abs(math.log(middles[i] / typical)) >= 0.5 * abs(math.log(ratio))
 
 
-def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told], parts: Sequence[Part]) -> Finding:
+def _finding(
+    group: Sequence[Shard], i: int, name: str, told: list[_Told], parts: Sequence[Part], declared: str
+) -> Finding:
     part, ratio, shift, p, z = _telling(told, parts)
     if part is None:
         mean, std = _moments(group, name)
@@ -217,11 +221,12 @@ def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told], parts
     )
     large, units = max(ratio, 1 / ratio) >= RATIO, _units(ratio)
     return RULE.finding(
-        f"{what} has {how}; {len(group)} shards were compared{f'; {units}' if units else ''}",
+        f"{what} has {how}; {len(group)} shards were compared{f'; {units}' if units else ''}"
+        f"{f'; {declared}' if declared else ''}",
         place(group[i], name),
         group[i].name,
         bearing=Bearing.CAUSE if large or ratio == 1.0 else Bearing.SIGN,
-        severity=Severity.HIGH if large else Severity.MEDIUM,
+        severity=Severity.INFO if declared else Severity.HIGH if large else Severity.MEDIUM,
         measured={
             "field": name,
             "feature": part.index if part is not None else None,

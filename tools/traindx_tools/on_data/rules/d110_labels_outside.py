@@ -14,12 +14,14 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import listed, of, percent, place, rows
 from traindx_tools.on_data.roles import is_apart_by_split, is_label, keys
+from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 IGNORED = (-1, -100, 255)
 RARE = 0.02
 UNKNOWN_SHARE = 0.01
+RARER = 2.0
 
 RULE = Rule(
     id="D110",
@@ -33,6 +35,8 @@ RULE = Rule(
     thresholds={
         "rare": Threshold(RARE, "share of rows", "that the detached labels may have: more are a class of their own"),
         "unknown_share": Threshold(UNKNOWN_SHARE, "share of held-out rows", "whose class training never shows"),
+        "rarer": Threshold(RARER, "times the share of training rows whose class stands there once",
+                           "so many new classes a long tail has by itself (Good and Turing, 1953)"),
     },
 )
 
@@ -116,12 +120,15 @@ def _unseen(data: DataSet, name: str) -> Iterator[Finding]:
     if not any(name in s.columns for s in train) or any(s.numbers is not None for s in train):
         return
     known = _kinds(train, name)
+    seen = np.concatenate([keys(s.columns[name]) for s in train if name in s.columns])
+    rows, once = len(seen), float((np.unique(seen, return_counts=True)[1] == 1).mean() * len(known) / len(seen))
     for split, group in data.splits.items():
         for shard in group if split not in ("train", "") else ():
             if name not in shard.columns or not is_label(shard.columns[name]):
                 continue
             new = ~np.isin(keys(shard.columns[name]), known)
             share = float(new.mean())
+            rare = share_tail(int(new.sum()), len(new), min(1.0, RARER * max(once, 1.0 / rows))) > LEVEL
             if new.any():
                 kinds = np.unique(keys(shard.columns[name])[new])
                 yield RULE.finding(
@@ -131,6 +138,6 @@ def _unseen(data: DataSet, name: str) -> Iterator[Finding]:
                     shard.name,
                     bearing=Bearing.SIGN,
                     title="Held-out classes that training lacks",
-                    severity=Severity.MEDIUM if share >= UNKNOWN_SHARE else Severity.INFO,
+                    severity=Severity.MEDIUM if share >= UNKNOWN_SHARE and not rare else Severity.INFO,
                     measured={"field": name, "share": share, "kind": "unseen"},
                 )

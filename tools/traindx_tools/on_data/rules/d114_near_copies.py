@@ -29,6 +29,9 @@ ALIKE = 0.998
 ALIKE_TEXT = 0.93
 ALIKE_LOOK = 0.96
 ALIKE_SHIFTED = 0.93
+ALIKE_CUT = 0.94
+MOST_CUT = 200
+MOST_CUT_FROM = 1500
 SIGNAL = 32
 USUAL = 0.005
 MOST_LOOKS = 4000
@@ -56,6 +59,7 @@ RULE = Rule(
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
         "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
         "alike_look": Threshold(ALIKE_LOOK, "correlation", "of pictures and sounds, by the ranks of 32 x 32 pixels"),
+        "alike_cut": Threshold(ALIKE_CUT, "correlation", "of a picture and a part of another, enlarged"),
         "alike_shifted": Threshold(ALIKE_SHIFTED, "cosine", "of the log spectra of signals"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "times": Threshold(TIMES, "times as often as within training", "alike by nature"),
@@ -110,6 +114,31 @@ def _by_looks(
         if p < LEVEL:
             where, turn, other = contents.rows[hits], found.turn[hits], found.other[hits]
             yield _finding(shard, name, where, turn, other, turns, seen, nature, p, origin)
+        elif not contents.sounds:
+            yield from _cut(shard, contents, mine, known, fresh[id(shard)], name, origin, comparisons)
+
+
+CUT: tuple[tuple[str, looks_alike.Turn], ...] = (
+    ("cut to a part and enlarged", looks_alike.PICTURE[0][1]), ("cut and mirrored", looks_alike.PICTURE[1][1]))
+
+
+def _cut(
+    shard: Shard, contents: Contents, mine: Array, known: Array, fresh: Array, name: str,
+    origin: list[tuple[Shard, int]], comparisons: int,
+) -> Iterator[Finding]:
+    """Held-out pictures that are parts of training pictures."""
+    own = _spread(len(known), NATURE // 5)
+    picked, some = _spread(len(mine), MOST_CUT), _spread(len(known), MOST_CUT_FROM)
+    place_of = {int(k): i for i, k in enumerate(some)}
+    own = np.array([k for k in own if int(k) in place_of])
+    least, nature = _least(looks_alike.cropped(known[own], known[some],
+                                               own=np.array([place_of[int(k)] for k in own])).alike, ALIKE_CUT)
+    found = looks_alike.cropped(mine[picked], known[some])
+    hits = (found.alike >= least) & fresh[picked]
+    seen, p = _told(int(hits.sum()), len(hits), nature, comparisons)
+    if p < LEVEL:
+        yield _finding(shard, name, contents.rows[picked[hits]], found.turn[hits], some[found.other[hits]], CUT, seen,
+                       nature, p, origin)
 
 
 def _told(hits: int, of: int, nature: float, comparisons: int) -> tuple[float, float]:
@@ -292,8 +321,8 @@ def _finding(
     ways = [f"{plain.get(turns[k][0], turns[k][0])} ({counts[k]:,})" for k in np.argsort(-counts) if counts[k]]
     told = ", ".join(ways) if len(ways) > 1 else plain.get(turn, turn)
     files = shard.columns[name].kind == "text" and not shard.columns[name].texts
-    what = f"files of {short(shard)} are training files" if files else (
-        f"rows of {name} of {short(shard)} are training rows")
+    what = f"files of {short(shard)} are changed copies of training files" if files else (
+        f"rows of {name} of {short(shard)} are changed copies of training rows")
     return RULE.finding(
         f"{percent(share)} of the {what}, {told} (within training "
         f"{percent(nature)} are so alike): {rows(shard, where)}; the first is {source.row(row)} of {short(source)}",

@@ -10,6 +10,7 @@ a remark: what it measures only its maker knows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -50,6 +51,10 @@ RULE = Rule(
         "columns": Threshold(COLUMNS, "columns", "in fewer none stands out"),
     },
 )
+
+_OF_A_FILE = re.compile(r"(^|\.)(bytes|content)$")
+"""What a reader tells of a file: a picture's size when packed follows its content, and no model is given it."""
+
 
 def check(view: View) -> Iterator[Finding]:
     """A finding for the target of each table."""
@@ -127,7 +132,7 @@ def _by_feature(shard: Shard) -> Iterator[tuple[str, Column]]:
 
 def _telling(column: Column, target: str) -> Column | None:
     """The column; of a time or a number of rows only which cells are empty; None of another writing of the target."""
-    if target.lower() in column.name.lower() or is_target(column.name):
+    if target.lower() in column.name.lower() or is_target(column.name) or _OF_A_FILE.search(column.name):
         return None
     if not (is_identifier(column) or is_id_name(column.name) or is_group(column.name)):
         return column

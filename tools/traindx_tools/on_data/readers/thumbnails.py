@@ -1,0 +1,85 @@
+"""Pictures within archives and tables as thumbnails, so that whatever judges arrays judges them as well."""
+
+from __future__ import annotations
+
+import io
+import time
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.table import THUMBNAIL, Array, Column
+
+SIDE = 32
+"""Pixels along each side of a thumbnail."""
+MOST_ROWS = 20_000
+MOST_PIXELS = 2**26
+"""Pixels of a picture that is decoded; larger ones are left out."""
+SECONDS = 3.0
+"""For the pictures of one file."""
+SHARE = 0.3
+"""Of the time that is left, for the pictures of one file: decoding is slower than reading headers."""
+_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF")
+
+
+def is_picture(data: bytes) -> bool:
+    """Whether bytes begin as those of a picture do."""
+    return data.startswith(_MAGIC[:3]) or (data.startswith(_MAGIC[4]) and data[8:12] == b"WEBP")
+
+
+def thumbnail(data: bytes) -> Array | None:
+    """uint8 shape (32, 32, 3), None where the bytes cannot be decoded. Raises ImportError without pillow."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP", "WEBP")) as picture:
+                if picture.width * picture.height > MOST_PIXELS or min(picture.size) < 4:
+                    return None
+                deep = picture.mode.startswith(("I", "F"))
+                picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+                if not deep:
+                    colour = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
+                    return np.asarray(colour, np.uint8)
+                grey = np.asarray(picture.convert("F").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32)
+                grey = grey / 257.0 if float(grey.max(initial=0.0)) > 255.0 else grey
+                return np.repeat(grey.clip(0, 255).astype(np.uint8)[:, :, None], 3, axis=2)
+    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
+        return None
+
+
+class Thumbnails:
+    """Collects the pictures of one file row by row. A field of which one picture is not decoded is given up."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._found: dict[str, list[Array]] = {}
+        self._given_up: set[str] = set()
+        self._left = min(SECONDS, SHARE * max(0.0, bounds.ends - time.monotonic()))
+
+    def take(self, field: str, data: bytes, row: int) -> None:
+        """The picture of a field in one record; its rows come in order."""
+        found = self._found.setdefault(field, [])
+        if field in self._given_up:
+            return
+        started = time.monotonic()
+        try:
+            made = thumbnail(data) if self._left > 0 and len(found) == row < MOST_ROWS else None
+        except ImportError:
+            made = None
+        self._left -= time.monotonic() - started
+        if made is None:
+            self._given_up.add(field)
+            found.clear()
+        else:
+            found.append(made)
+
+    def columns(self, rows: int, file: str) -> Mapping[str, Column]:
+        """`png.thumbnail`: uint8 shape (rows, 32, 32, 3), of each field whose pictures were all decoded."""
+        return {
+            f"{field}{THUMBNAIL}": Column(f"{field}{THUMBNAIL}", "number", np.stack(found), file)
+            for field, found in self._found.items()
+            if found and len(found) == rows
+        }

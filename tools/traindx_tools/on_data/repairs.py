@@ -1,0 +1,79 @@
+"""Which plain operation makes a part like all others again: the factor of a unit, a sign, a logarithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_data.significance import distance
+from traindx_tools.on_data.table import Array
+
+FACTORS = {
+    1000.0: "thousandths (mm and m, g and kg, ms and s)", 100.0: "hundredths (cm and m, cents, percent)",
+    10.0: "tenths", 60.0: "minutes and hours, or seconds and minutes", 3600.0: "seconds and hours",
+    24.0: "hours and days", 7.0: "days and weeks", 12.0: "months and years, or inches and feet",
+    255.0: "bytes and 0 to 1",
+    3.6: "m/s and km/h", 1.609344: "miles and kilometres", 2.204623: "kilograms and pounds", 2.54: "inches and cm",
+    25.4: "inches and mm", 3.28084: "metres and feet", 4.184: "calories and joules", 9.80665: "g and m/s2",
+    57.29578: "radians and degrees", 6.894757: "psi and kPa", 1e6: "millionths", 1024.0: "units of 1,024",
+    2.0: "halves",
+}  # fmt: skip
+"""Ratios of units in use; the names are those of the NIST Guide to the SI, appendix B."""
+WITHIN = 0.03
+LEFT = 0.12
+"""Distance to the others after the repair, beyond what sampling makes."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """An operation on the part after which it is distributed as all others are."""
+
+    name: str
+    told: str
+
+
+def repaired(mine: Array, others: Array) -> Repair | None:
+    """The operation that fits, None where none does."""
+    mine, others = mine[np.isfinite(mine)], np.sort(others[np.isfinite(others)])
+    if len(mine) < 10 or len(others) < 10:
+        return None
+    noise = 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(others))
+    found = [(distance(np.sort(made), others), repair) for repair, way in _ways(mine, others)
+             if np.isfinite(made := way(mine)).all()]
+    best = min(found, key=lambda f: f[0], default=None)
+    return best[1] if best is not None and best[0] <= LEFT + noise else None
+
+
+def _ways(mine: Array, others: Array) -> list[tuple[Repair, Callable[[Array], Array]]]:
+    ways: list[tuple[Repair, Callable[[Array], Array]]] = [
+        (Repair("negate", "with the sign turned it is as all others"), lambda v: -v),
+        (Repair("celsius", "from degrees Fahrenheit to Celsius it is as all others"), lambda v: (v - 32) / 1.8),
+        (Repair("fahrenheit", "from degrees Celsius to Fahrenheit it is as all others"), lambda v: v * 1.8 + 32),
+        (Repair("kelvin", "less 273.15 (kelvin to Celsius) it is as all others"), lambda v: v - 273.15),
+        (Repair("exp", "it is the logarithm of what all others are"), np.exp),
+    ]
+    if mine.min() > 0:
+        ways.append((Repair("log", "all others are the logarithm of it"), np.log))
+    ratio = abs(float(np.median(mine))) / max(1e-300, abs(float(np.median(others))))
+    spread = _spread(mine) / max(1e-300, _spread(others))
+    for factor, told in FACTORS.items():
+        for exact in (factor, 1.0 / factor):
+            if abs(math.log(max(spread, 1e-300) / exact)) < 0.5 or abs(math.log(max(ratio, 1e-300) / exact)) < WITHIN:
+                ways.append((Repair(f"divide by {exact:g}", f"divided by {exact:g} it is as all others: {told}"),
+                             lambda v, f=exact: v / f))  # type: ignore[misc]
+    centre, wide = float(np.mean(others)), float(np.std(others))
+    if abs(float(np.mean(mine))) < 0.1 and 0.8 < float(np.std(mine)) < 1.25:
+        ways.append((Repair("standardised", "it was standardised (mean 0, spread 1) and all others were not"),
+                     lambda v: v * wide + centre))
+    shift = float(np.median(mine)) - float(np.median(others))
+    if abs(spread - 1.0) < 0.2:
+        ways.append((Repair("offset", f"less {shift:.4g} it is as all others"), lambda v: v - shift))
+    return ways
+
+
+def _spread(values: Array) -> float:
+    low, high = np.quantile(values, (0.25, 0.75))
+    return float(high - low)

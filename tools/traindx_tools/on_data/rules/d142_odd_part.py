@@ -1,0 +1,184 @@
+"""In one shard, or in one stretch of a file's rows, a field is otherwise than everywhere else.
+
+What is compared are plain numbers of each row: the value, the level, spread, roughness, colour and orientation of
+signals and pictures, the letters, spaces and ends of texts, how usual tokens are, and how well a value fits what the
+other fields of its row say. A part is named only among parts that agree: shards that differ by nature name none, rows
+that follow a season, a source or a class name no stretch. Where a field or a manifest tells the part from the others
+it is made so on purpose, and that is a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.declared import tells_shard, tells_stretch
+from traindx_tools.on_data.odd_parts import (
+    APART,
+    SHARDS,
+    SHORTEST,
+    OddPart,
+    differ_by_nature,
+    lost,
+    odd_shard,
+    odd_stretch,
+)
+from traindx_tools.on_data.places import number, place, short
+from traindx_tools.on_data.repairs import repaired
+from traindx_tools.on_data.row_statistics import Statistic, statistics_of
+from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.rules import Rule, Threshold
+
+BY_NATURE = 0.1
+"""Share of the statistics in which the other shards may differ among each other."""
+MOST_TOLD = 3
+"""Fields of one part that are named."""
+
+RULE = Rule(
+    id="D142",
+    name="odd-part",
+    title="A part of the rows is otherwise than all others",
+    severity=Severity.MEDIUM,
+    sees="level, spread, form, letters, colours and fit of each row, by shard and along the rows of each file",
+    matters="It was made in another way: another unit, another preprocessing, another source. A model learns that.",
+    alike=(
+        "Shards by source, class or month: they differ all, and none is named.",
+        "Seasons, drift and sorted rows: neighbours are alike outside of the stretch too.",
+        "A part that a field or a manifest names: a remark.",
+    ),
+    confirm=("Look at ten rows of the part beside ten others.", "Ask how this part was made."),
+    thresholds={
+        "apart": Threshold(APART, "distance of distribution functions", "that the part has at least to all others"),
+        "shards": Threshold(SHARDS, "shards", "fewer tell no odd one"),
+        "rows": Threshold(SHORTEST, "rows of a stretch", "fewer may be chance"),
+        "level": Threshold(LEVEL, "probability", "of one false alarm over all parts, fields and statistics"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A statistic and the part in which it is odd."""
+
+    statistic: Statistic
+    part: OddPart
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding for each odd shard and for the oddest stretch of each file."""
+    for data in view.sets:
+        for group in data.splits.values():
+            group = tuple(s for s in group if s.columns and s.rows)
+            if group:
+                yield from _of_group(view, data, group)
+
+
+def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
+    made = list(statistics_of(group, data.fields, data.labels))
+    comparisons = max(1, len(made) * len(group))
+    shards = [_Seen(s, p) for s in made if (p := odd_shard(s.parts, comparisons)) is not None]
+    shards = [s for s in shards if _counts(s)]
+    for index in {s.part.index for s in shards}:
+        if sum(differ_by_nature(s.parts, index) for s in made) > BY_NATURE * len(made):
+            shards = [s for s in shards if s.part.index != index]
+    for index, shard in enumerate(group):
+        whole = [s for s in shards if s.part.index == index]
+        found = [] if shard.numbers is not None else [
+            seen for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None
+            and _counts(seen := _Seen(s, p))]
+        if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
+            yield _finding(view, group, _together(found) if found else whole)
+
+
+def _counts(seen: _Seen) -> bool:
+    """Whether a value that does not fit its row has nothing to do with it; any other statistic counts."""
+    return not seen.statistic.pairs or lost(*_split(seen, seen.statistic.pairs))
+
+
+def _together(found: Sequence[_Seen]) -> list[_Seen]:
+    """The surest with those whose stretch is the same but for its edges."""
+    first = min(found, key=lambda s: (s.part.log_chance, -s.part.apart))
+    return [s for s in found if _overlap(s, first) >= 0.5]
+
+
+def _overlap(a: _Seen, b: _Seen) -> float:
+    (a0, a1), (b0, b1) = _rows(a), _rows(b)
+    return max(0, min(a1, b1) - max(a0, b0)) / max(1, max(a1, b1) - min(a0, b0))
+
+
+def _rows(seen: _Seen) -> tuple[int, int]:
+    """The first row of the stretch and the row behind its last."""
+    stretch, rows = seen.part.stretch, seen.statistic.rows[seen.part.index]
+    assert stretch is not None
+    return int(rows[stretch.start]), int(rows[stretch.end - 1]) + 1
+
+
+def _order(seen: _Seen) -> tuple[bool, float]:
+    return (not seen.statistic.measured, -seen.part.apart)
+
+
+def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Finding:
+    best = min(seen, key=lambda s: -s.part.apart)
+    values = [s for s in seen if s.statistic.measured and s.part.apart >= 0.8 * best.part.apart]
+    best = min(values, key=lambda s: -s.part.apart) if values else best
+    index, stretch, statistic = best.part.index, best.part.stretch, best.statistic
+    shard = group[index]
+    mine, others = _sides(best)
+    undone = repaired(mine, others) if statistic.measured else None
+    declared = _declared(view, group, best)
+    fields = list(dict.fromkeys(s.statistic.field for s in sorted(seen, key=lambda s: -s.part.apart)))
+    more = [s.statistic.told for s in sorted(seen, key=lambda s: -s.part.apart)
+            if s.statistic.field == statistic.field and s is not best]
+    first, behind = _rows(best) if stretch is not None else (0, shard.rows)
+    where = f"rows {first}..{behind - 1} of {short(shard)}" if stretch is not None else f"{short(shard)}"
+    what = f"{statistic.field}: {statistic.told}"
+    rest = "the other rows of the file" if stretch is not None else f"its {len(group) - 1} siblings"
+    said = (
+        f"{where} differs from {rest} in {what} (median {number(float(np.median(mine)))} against "
+        f"{number(float(np.median(others)))}; {best.part.apart:.2f} apart)"
+    )
+    said += f"; also in {'; '.join(more[:MOST_TOLD])}" if more else ""
+    said += f"; also its fields {', '.join(f for f in fields if f != statistic.field)}" if len(fields) > 1 else ""
+    said += f"; {undone.told}" if undone is not None else ""
+    said += f"; {declared}" if declared else ""
+    return RULE.finding(
+        said,
+        place(shard, statistic.field),
+        shard.name,
+        bearing=Bearing.SIGN,
+        severity=Severity.INFO if declared else None,
+        measured={
+            "field": statistic.field, "fields": tuple(fields[:20]), "statistic": statistic.told,
+            "apart": best.part.apart, "log_p": best.part.log_chance, "shard": short(shard),
+            "rows": (first, behind - 1), "repair": undone.name if undone is not None else "",
+            "kind": ("declared" if declared else "stretch" if stretch is not None else "shard"),
+        },
+    )
+
+
+def _sides(seen: _Seen) -> tuple[Array, Array]:
+    """The values in the part, and all others that it was compared with."""
+    return _split(seen, seen.statistic.parts)
+
+
+def _split(seen: _Seen, parts: Sequence[Array]) -> tuple[Array, Array]:
+    part = seen.part
+    if part.stretch is None:
+        return parts[part.index], np.concatenate([p for i, p in enumerate(parts) if i != part.index])
+    inside = part.stretch.inside(len(parts[part.index]))
+    return parts[part.index][inside], parts[part.index][~inside]
+
+
+def _declared(view: View, group: Sequence[Shard], seen: _Seen) -> str:
+    index = seen.part.index
+    if seen.part.stretch is None:
+        return tells_shard(view, group, index, seen.statistic.field)
+    inside = np.zeros(group[index].rows, bool)
+    first, behind = _rows(seen)
+    inside[first:behind] = True
+    return tells_stretch(group[index], inside, seen.statistic.field)
+
