@@ -20,12 +20,12 @@ from traindx_tools.on_logs.artifacts import Source, encoding_of
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.run import Ints
 
-CHUNK = 8 << 20
+CHUNK = 16 << 20
 LONGEST_SHAPE = 2_000
 """Bytes of a line up to which it is grouped with others; longer ones stand for themselves."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_TURNS = 24
-"""Shapes of one length that are told apart by comparing; more are sorted."""
+_TURNS = 3
+"""Shapes of one length that are told apart by comparing; more are told apart by a hash."""
 _NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
 
 Bytes = NDArray[np.uint8]
@@ -35,7 +35,7 @@ Group = tuple[bytes, Ints]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some lines of a text, without the end of the last one. `first`: the number of the first, 1-based."""
+    """Some whole lines of a text; the last may lack its end. `first`: the number of the first, 1-based."""
 
     data: bytes
     first: int
@@ -43,16 +43,13 @@ class Block:
     @cached_property
     def starts(self) -> Ints:
         """Where each line begins."""
-        return np.concatenate([np.zeros(1, np.int64), self._ends_but_last + 1])
+        return np.concatenate([np.zeros(1, np.int64), self.ends[:-1] + 1])
 
     @cached_property
     def ends(self) -> Ints:
         """Where each line ends."""
-        return np.append(self._ends_but_last, len(self.data))
-
-    @cached_property
-    def _ends_but_last(self) -> Ints:
-        return np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10).astype(np.int64)
+        found = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        return found if self.data.endswith(b"\n") else np.append(found, len(self.data))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -75,7 +72,7 @@ class Block:
         order = short[np.argsort(lengths[short].astype(np.uint16), kind="stable")]
         edges = np.flatnonzero(np.diff(lengths[order])) + 1
         found = [g for part in np.split(order, edges) if len(part)
-                 for g in _told_apart(_cut(masked, self.starts[part], int(lengths[part[0]])), part)]
+                 for g in _told_apart(masked, self.starts[part], int(lengths[part[0]]), part)]
         return sorted(found, key=lambda g: int(g[1][0]))
 
     @cached_property
@@ -83,30 +80,42 @@ class Block:
         """The lines that are in no group."""
         return np.flatnonzero(self.ends - self.starts > LONGEST_SHAPE)
 
-    def rows(self, places: Ints) -> Bytes:
-        """The bytes of lines of one length: shape (lines, length)."""
-        length = int(self.ends[places[0]] - self.starts[places[0]])
-        return _cut(self.data, self.starts[places], length).view(np.uint8).reshape(len(places), length)
-
 
 def _cut(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
     windows = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
     return windows[starts]
 
 
-def _told_apart(masks: NDArray[np.bytes_], places: Ints) -> Iterator[Group]:
-    """The groups among lines of one length. No line holds a zero byte: comparing stops there."""
+def _told_apart(data: bytes, starts: Ints, length: int, places: Ints) -> Iterator[Group]:
+    """The groups among lines of one length."""
+    masks = _cut(data, starts, length)
     for _ in range(_TURNS):
         if not len(masks):
             return
         same = masks == masks[0]
         yield bytes(masks[0]), places[same]
-        masks, places = masks[~same], places[~same]
+        other = ~same
+        masks, places, starts = masks[other], places[other], starts[other]
     if len(masks):
-        each, of = np.unique(masks, return_inverse=True)
+        _, first, of = np.unique(_hashes(data, starts, length), return_index=True, return_inverse=True)
+        if (masks != masks[first][of]).any():  # two masks of one hash
+            _, first, of = np.unique(masks, return_index=True, return_inverse=True)
         order = np.argsort(of, kind="stable")
-        for mask, part in zip(each, np.split(places[order], np.flatnonzero(np.diff(of[order])) + 1), strict=True):
-            yield bytes(mask), part
+        parts = np.split(places[order], np.cumsum(np.bincount(of))[:-1])
+        yield from ((bytes(masks[i]), part) for i, part in zip(first, parts, strict=True))
+
+
+def _hashes(data: bytes, starts: Ints, length: int) -> NDArray[np.uint64]:
+    """A number of each line, made of its words of eight bytes."""
+    if length < 8:
+        return np.unique(_cut(data, starts, length), return_inverse=True)[1].astype(np.uint64)
+    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    found = np.zeros(len(starts), np.uint64)
+    for at in (*range(0, length - 8, 8), length - 8):
+        found ^= words[starts + at]
+        found *= np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found
 
 
 def each_block(source: Source, block: Callable[[Block], None], line: Callable[[int, str], None],
@@ -126,25 +135,21 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
 
 def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[int, str], None]) -> tuple[int, bytes]:
     """Blocks as far as lines have a bearable length; the number of the next line, and what was read of the rest."""
-    number, rest = 1, b""
+    number = 1
     while data := stream.read(CHUNK):
-        if number == 1 and not rest:
+        if number == 1:
             data = data.removeprefix(b"\xef\xbb\xbf")
-        data = rest + data
-        at = data.rfind(b"\n")
-        whole, behind = data[: max(at, 0)], data[at + 1:]
-        if at < 0 or len(behind) > MAX_LINE:
-            return number, data
-        if b"\r\n" in whole or whole.endswith(b"\r"):
-            whole = (whole + b"\n").replace(b"\r\n", b"\n")[:-1]
-        lines = Block(whole, number)
-        if len(lines) and int((lines.ends - lines.starts).max()) > MAX_LINE:
+            if not data:
+                continue
+        if not data.endswith(b"\n"):
+            data += stream.readline(MAX_LINE + 1)
+        if b"\r\n" in data:
+            data = data.replace(b"\r\n", b"\n")
+        lines = Block(data, number)
+        if int((lines.ends - lines.starts).max(initial=0)) > MAX_LINE:
             return number, data
         _hand(lines, block, line)
         number += len(lines)
-        rest = behind
-    if rest:
-        _hand(Block(rest, number), block, line)
     return number, b""
 
 

@@ -8,14 +8,14 @@ of a heading, the step that indented lines belong to) is carried on by position.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traindx_tools.on_logs.readers.line_blocks import Block
-from traindx_tools.on_logs.readers.line_numbers import Place
+from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
 from traindx_tools.on_logs.readers.line_times import times
 from traindx_tools.on_logs.readers.names import TRAIN
 from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns
@@ -34,19 +34,11 @@ class _Rows:
     """The lines of one shape in a block, and their numbers."""
 
     shape: _Shape
-    mask: bytes
+    tokens: tuple[Place, ...]
+    """Of each token that the plan needs: step, its total, epoch, its total, then the fields."""
     places: Ints
     block: Block
-
-    @cached_property
-    def numbers(self) -> list[Floats]:
-        """Of each token that the plan needs: step, its total, epoch, its total, then the fields."""
-        rows = self.block.rows(self.places)
-        return [np.full(len(rows), math.nan) if t < 0 else Place(*self.shape.spans[t], self._mask(t)).read(rows)
-                for t in self.shape.tokens]
-
-    def _mask(self, token: int) -> bytes:
-        return self.mask[slice(*self.shape.spans[token])]
+    numbers: list[Floats] = field(default_factory=list)
 
     @cached_property
     def times(self) -> Floats:
@@ -59,16 +51,29 @@ class _Rows:
         return slice(*np.searchsorted(self.places, (start, end)))
 
 
-def in_columns(shape: _Shape, mask: bytes) -> bool:
-    """Whether lines of a shape are records whose numbers can be taken together."""
+def _converted(block: Block, rows: list[_Rows]) -> None:
+    """Fills in the numbers of all shapes, a token after the other: one of few lines costs as much as one of many."""
+    for index in range(max((len(r.tokens) for r in rows), default=0)):
+        having = [r for r in rows if index < len(r.tokens)]
+        counts = [len(r.places) for r in having]
+        starts = block.starts[np.concatenate([r.places for r in having])]
+        told = numbers(block.data, starts, [r.tokens[index] for r in having], counts)
+        for r, values in zip(having, np.split(told, np.cumsum(counts)[:-1]), strict=True):
+            r.numbers.append(values)
+
+
+def in_columns(shape: _Shape, mask: bytes) -> tuple[Place, ...] | None:
+    """Where the numbers of lines of a shape are, which are records and can be taken together; None for others."""
     plan, prefix = shape.plan, shape.prefix
     if not shape.ready or plan.bar or plan.rank is not None or prefix.rank_at is not None or prefix.rank is not None:
-        return False
+        return None
     if shape.commas or shape.divided or not mask.isascii() or len({*shape.keys}) != len(shape.keys):
-        return False
-    places = [None if t < 0 else Place(*shape.spans[t], mask[slice(*shape.spans[t])]) for t in shape.tokens]
-    return all(p is None or p.understood for p in places) and all(
-        p is None or p.digits for p in places[:4])  # a step that is no number is for the other way
+        return None
+    found = [NOWHERE if t < 0 else place(*shape.spans[t], mask[slice(*shape.spans[t])]) for t in shape.tokens]
+    known = tuple(p for p in found if p is not None)
+    if len(known) < len(found) or any(p.constant == p.constant or (p.end and not p.differs) for p in known[:4]):
+        return None  # a step that is no number is for the other way
+    return known
 
 
 class ByColumns:
@@ -76,11 +81,12 @@ class ByColumns:
 
     def __init__(self, reading: TextReading) -> None:
         self.reading = reading
-        self._suited: dict[bytes, bool] = {}
+        self._suited: dict[bytes, tuple[Place, ...] | None] = {}
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
         first, alone, rows = self._sorted(block)
+        _converted(block, rows)
         at = 0
         for place in (*alone.tolist(), len(block)):
             self._stretch(block, rows, at, place)
@@ -98,19 +104,21 @@ class ByColumns:
             if shape is None:
                 at = int(places[0])
                 shape = self.reading.learn(block.first + at, block.text(at), mask)
-                first[at] = shape
-                alone.append(places[:1])
                 if self.reading.known(mask) is None:
                     alone.append(places)
+                    first[at] = shape
                     continue
-                places = places[1:]
             if mask not in self._suited:
                 self._suited[mask] = in_columns(shape, mask)
-            if self._suited[mask]:
-                rows.append(_Rows(shape, mask, places, block))
+                if self._suited[mask] is None:  # it may begin a table, or end one
+                    first[int(places[0])] = shape
+                    alone.append(places[:1])
+            tokens = self._suited[mask]
+            if tokens is not None:
+                rows.append(_Rows(shape, tokens, places, block))
             elif not shape.silent:
                 alone.append(places)
-        return first, np.unique(np.concatenate(alone)), [r for r in rows if len(r.places)]
+        return first, np.unique(np.concatenate(alone)), rows
 
     def _one(self, block: Block, place: int, first: dict[int, _Shape]) -> None:
         number, text = block.first + place, block.text(place)
@@ -215,6 +223,7 @@ class _Stretch:
         above = np.where(heads >= 0, np.where(train[np.maximum(heads, 0)], stated[np.maximum(heads, 0)], math.nan),
                          reading.above)
         under = np.where(heads >= 0, math.nan, reading.step)
-        step = np.where(counted, stated, np.where(~np.isnan(under), under, np.where(indented & ~dated, above, math.nan)))
+        step = np.where(counted, stated, np.where(
+            ~np.isnan(under), under, np.where(indented & ~dated, above, math.nan)))
         reading.step, reading.above = float(under[-1]), float(above[-1])
         return step
