@@ -54,8 +54,8 @@ def _logged(rng: random.Random) -> Iterator[str]:
 def _trainer(rng: random.Random) -> Iterator[str]:
     """What the Trainer of transformers prints."""
     for step in range(1, sys.maxsize):
-        told = {"loss": round(_curve(rng, step), 4), "grad_norm": rng.random() * 3, "learning_rate": 5e-5 * rng.random(),
-                "epoch": round(step / 1000, 2)}
+        told = {"loss": round(_curve(rng, step), 4), "grad_norm": rng.random() * 3,
+                "learning_rate": 5e-5 * rng.random(), "epoch": round(step / 1000, 2)}
         yield f"{told}\n"
 
 

@@ -13,8 +13,9 @@ from typing import Any, overload
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
+from traindx_tools.on_logs.readers.json_blocks import JsonRows
+from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Run, merge
 
 MAX_DOCUMENT = 256 * 2**20
@@ -68,13 +69,17 @@ def sniff_lines(head: Head) -> float:
 def read_lines(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     """Reads JSON lines; records with one of the `trusted` names are a log whatever else they hold. Raises OSError."""
     reading, damaged = columns.RowReading(source.name), 0
-    for number, line in lines_of(source):
+
+    def one(number: int, line: str) -> None:
+        nonlocal damaged
         record = parse(line)
         if isinstance(record, dict):
             flat = flatten(record)
             reading.row(number, tuple(flat), tuple(flat.values()))
         elif line.strip():
             damaged += 1
+
+    each_block(source, JsonRows(reading, one).take, one)
     names = {k.original for k in reading.recorder.counts()}
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "

@@ -20,7 +20,7 @@ from traindx_tools.on_logs.artifacts import Source, encoding_of
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.run import Ints
 
-CHUNK = 16 << 20
+CHUNK = 4 << 20
 LONGEST_SHAPE = 2_000
 """Bytes of a line up to which it is grouped with others; longer ones stand for themselves."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -84,6 +84,12 @@ class Block:
 def _cut(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
     windows = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
     return windows[starts]
+
+
+def same_bytes(data: bytes, starts: Ints, length: int) -> NDArray[np.bool_]:
+    """Which of the texts of one length are the same as the first."""
+    texts = _cut(data, starts, length)
+    return np.asarray(texts == texts[0])
 
 
 def _told_apart(data: bytes, starts: Ints, length: int, places: Ints) -> Iterator[Group]:

@@ -87,12 +87,12 @@ class ByColumns:
         """Reads a block of lines."""
         first, alone, rows = self._sorted(block)
         _converted(block, rows)
-        at = 0
-        for place in (*alone.tolist(), len(block)):
-            self._stretch(block, rows, at, place)
-            if place < len(block):
-                self._one(block, place, first)
-            at = place + 1
+        start = 0
+        for at in (*alone.tolist(), len(block)):
+            self._stretch(block, rows, start, at)
+            if at < len(block):
+                self._one(block, at, first)
+            start = at + 1
 
     def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[_Rows]]:
         """The lines with shapes that are met for the first time, all that are read by themselves, and the others."""
@@ -120,10 +120,10 @@ class ByColumns:
                 alone.append(places)
         return first, np.unique(np.concatenate(alone)), rows
 
-    def _one(self, block: Block, place: int, first: dict[int, _Shape]) -> None:
-        number, text = block.first + place, block.text(place)
-        if place in first:
-            self.reading.whole(first[place], number, text)
+    def _one(self, block: Block, at: int, first: dict[int, _Shape]) -> None:
+        number, text = block.first + at, block.text(at)
+        if at in first:
+            self.reading.whole(first[at], number, text)
         else:
             self.reading.line(number, text)
 
@@ -142,8 +142,8 @@ class ByColumns:
         recorder = self.reading.recorder
         plain = all(r.shape.plain for r, _ in parts if self.reading.columns_of(r.shape))
         if not plain or (not recorder.full and recorder.kept + count > MAX_VALUES):
-            for place in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
-                self.reading.line(block.first + place, block.text(place))
+            for at in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
+                self.reading.line(block.first + at, block.text(at))
         elif parts:
             _Stretch(self.reading, block, parts).take()
 

@@ -88,8 +88,15 @@ def numbers(data: bytes, starts: Ints, places: Sequence[Place], counts: Sequence
     parts, count = each[:, 3], each[:, 1] + each[:, 3]
     mantissa = digits(data, starts + each[:, 0], np.minimum(each[:, 1], _WIDE))
     if parts.any():
-        mantissa = mantissa * _TENS[np.minimum(parts, _WIDE)] + digits(
-            data, starts + each[:, 2], np.minimum(parts, _WIDE))
+        small = np.flatnonzero(count > _WIDE)
+        read = np.minimum(parts, _WIDE)
+        below = digits(data, starts + each[:, 2] + (parts - read), read)
+        if len(small):  # 0.00012345678901234567: more digits than count
+            count = count.copy()
+            leading = digits(data, (starts + each[:, 2])[small], np.minimum(parts - read, 8)[small])
+            fits = (mantissa[small] == 0) & (leading == 0) & (parts[small] <= _WIDE + 8)
+            count[small[fits]] = _WIDE
+        mantissa = mantissa * _TENS[read] + below
     scale = -parts
     if each[:, 5].any():
         scale = scale + np.repeat([p.power_sign for p in places], counts) * digits(
@@ -98,8 +105,12 @@ def numbers(data: bytes, starts: Ints, places: Sequence[Place], counts: Sequence
     odd = np.flatnonzero(np.isnan(value))
     if len(odd):
         ends = np.repeat([p[8:10] for p in places], counts, axis=0)[odd] + starts[odd, None]
-        value[odd] = [abs(float(data[a:b])) if a < b else math.nan for a, b in ends.tolist()]
-    value *= np.repeat([p.sign for p in places], counts)
+        value[odd] = [abs(float(data[a:b])) for a, b in ends.tolist()]
+    if any(p.sign < 0 for p in places):
+        value *= np.repeat([p.sign for p in places], counts)
+    if not all(p.differs for p in places):
+        value = np.where(np.repeat([p.differs for p in places], counts), value,
+                         np.repeat([p.constant for p in places], counts))
     return value
 
 

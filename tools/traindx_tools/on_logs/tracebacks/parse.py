@@ -25,7 +25,8 @@ _MOST_SHAPES, _LONGEST_SHAPE = 20_000, 500
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 _SPEAKS = (
-    "rror", "raceback", 'File "', "ssertion", "xception", "Warning", "warning", "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
+    "rror", "raceback", 'File "', "ssertion", "xception", "Warning", "warning",
+    "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
     "imed out", "fault", "atal", "terminate called", "borted", "failed", "EXHAUSTED", "memory", "onitoredBarrier",
     "NCCL WARN", "xitcode", "exit", "xhausted", "watchdog", "encountered in",
     "nterrupt", "StopIteration", "oom", "OOM", "\u256d",
