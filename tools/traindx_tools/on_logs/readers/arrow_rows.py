@@ -49,7 +49,7 @@ class ArrowRows:
         names = self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
         data = memoryview(block.data)[int(block.starts[start]):]
-        if not wanted or any(sign in block.data for sign in _NOT_PLAIN) or data[:1] == b"\n":
+        if not wanted or any(sign in block.data for sign in _NOT_PLAIN) or block.ends[start] == block.starts[start]:
             return False
         table = self._read(data, len(names), wanted)
         if table is None or table.num_rows != len(block) - start:

@@ -6,15 +6,17 @@ names and texts with digits that differ from line to line, and numbers that JSON
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_logs.readers.columns import RowReading
+from traindx_tools.on_logs.readers.columns import RowReading, number
 from traindx_tools.on_logs.readers.line_blocks import Block, same_bytes
-from traindx_tools.on_logs.readers.line_numbers import Place, numbers, place
+from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
 from traindx_tools.on_logs.run import Ints
 
 _SPACE = rb"[ \t]*"
@@ -25,6 +27,14 @@ _OPEN, _CLOSE = re.compile(_SPACE + rb"\{"), re.compile(rb"\}" + _SPACE)
 _MOST = 50_000
 FEWEST = 4
 """Lines of a shape in a block below which reading them one by one is quicker."""
+
+
+def parse(text: str) -> Any:
+    """The value of a JSON text, None where it is none. Deeply nested text is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,12 @@ class JsonRows:
         for mask, places in block.groups:
             record = self._record(mask, block, int(places[0])) if len(places) >= FEWEST else None
             if record is None:
-                alone.append(places)
+                for at in places.tolist():
+                    one = self._single(block.text(at)) if together else None
+                    if one is None:
+                        alone.append(np.array([at]))
+                    else:
+                        together.setdefault(one.names, []).append((one, np.array([at])))
                 continue
             fits = _fits(block, record, places)
             alone.append(places[~fits])
@@ -76,6 +91,18 @@ class JsonRows:
             elif kinds[start] == -2:
                 for at in range(start, end):
                     self.line(block.first + at, block.text(at))
+
+    def _single(self, line: str) -> _Record | None:
+        """One line as a row of the table that the others make; None where it is for `line`."""
+        record = parse(line)
+        if not isinstance(record, dict) or any(isinstance(v, (dict, list)) for v in record.values()):
+            return None
+        names = tuple(record)
+        wanted = self.reading.takes(names)
+        if wanted is None or any(isinstance(record[names[i]], str) for i in wanted):
+            return None
+        told = {i: number(record[names[i]]) for i in wanted}
+        return _Record(names, {i: NOWHERE._replace(constant=v) for i, v in told.items() if v is not None}, ())
 
     def _record(self, mask: bytes, block: Block, at: int) -> _Record | None:
         if mask not in self._known:

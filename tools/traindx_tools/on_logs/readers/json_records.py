@@ -5,7 +5,6 @@ Nested objects become names with slashes. Python's `NaN` and `Infinity` are acce
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
@@ -13,7 +12,7 @@ from typing import Any, overload
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
-from traindx_tools.on_logs.readers.json_blocks import JsonRows
+from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.run import Run, merge
@@ -44,14 +43,6 @@ def flatten(record: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> di
 
 def _places(name: Any) -> bool:
     return columns.role(str(name)) in (columns.STEP, columns.EPOCH, columns.TIME)
-
-
-def parse(text: str) -> Any:
-    """The value of a JSON text, None where it is none. Deeply nested text is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def sniff_lines(head: Head) -> float:
@@ -197,7 +188,6 @@ def _read(source: Source) -> Run:
 
     head = head_of(source)
     return read_lines(source) if sniff_lines(head) >= sniff_document(head) else read_document(source)
-
 
 
 READER = Reader("jsonl", _both, _read)

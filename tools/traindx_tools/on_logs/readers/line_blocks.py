@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +82,8 @@ class Block:
 
 
 def _cut(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
-    windows = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
-    return windows[starts]
+    windows: NDArray[np.bytes_] = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
+    return np.asarray(windows[starts])
 
 
 def same_bytes(data: bytes, starts: Ints, length: int) -> NDArray[np.bool_]:
@@ -135,7 +135,8 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
         encoding = encoding_of(source.head)
         number, rest = (_blocks(stream, block, line) if encoding == "utf-8-sig" else (1, b""))
         if encoding != "utf-8-sig" or rest:
-            for at, text in read_lines(_Behind(rest, stream), "utf-8" if number > 1 else encoding, stats):
+            behind = cast(BinaryIO, _Behind(rest, stream))
+            for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
                 line(at + number - 1, text)
 
 

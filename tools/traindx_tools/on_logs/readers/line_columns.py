@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 FEWEST = 48
 """Lines of a stretch below which taking them one by one is quicker."""
-_NOTHING = np.zeros(0, np.int64)
+Mask = NDArray[np.bool_]
 
 
 @dataclass(eq=False)
@@ -162,9 +163,9 @@ class _Stretch:
     def _token(self, index: int) -> Floats:
         return np.concatenate([r.numbers[index][s] for r, s in self.parts])[self.order]
 
-    def _each(self, values: list[float], kind: type[np.generic]) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-        """One value for each shape, laid over its lines."""
-        return np.repeat(np.array(values, kind), [s.stop - s.start for _, s in self.parts])[self.order]
+    def _each(self, values: list[bool]) -> Mask:
+        """What holds for each shape, laid over its lines."""
+        return np.repeat(np.array(values, np.bool_), [s.stop - s.start for _, s in self.parts])[self.order]
 
     def take(self) -> None:
         """Adds the records and carries the state of the reading on."""
@@ -173,12 +174,12 @@ class _Stretch:
         reading = self.reading
         plans = [r.shape.plan for r, _ in self.parts]
         groups = [r.shape.keys[0].group for r, _ in self.parts]
-        counted = self._each([p.step is not None for p in plans], np.bool_)
-        dated = self._each([p.epoch is not None for p in plans], np.bool_)
-        indented = self._each([r.shape.indented for r, _ in self.parts], np.bool_)
-        train = self._each([g == TRAIN for g in groups], np.bool_)
-        slot = self._each([-1 if p.step is None else p.step.sureness + SLOTS[g]
-                           for p, g in zip(plans, groups, strict=True)], np.int64)
+        counted = self._each([p.step is not None for p in plans])
+        dated = self._each([p.epoch is not None for p in plans])
+        indented = self._each([r.shape.indented for r, _ in self.parts])
+        train = self._each([g == TRAIN for g in groups])
+        slots = [-1 if p.step is None else p.step.sureness + SLOTS[g] for p, g in zip(plans, groups, strict=True)]
+        slot = np.repeat(np.array(slots, np.int8), [s.stop - s.start for _, s in self.parts])[self.order]
         totals = self._token(3)
         if (last := np.flatnonzero(totals == totals)).size:
             reading.counters.epoch_total = float(totals[last[-1]])
@@ -188,7 +189,7 @@ class _Stretch:
         if reading.recorder.full:
             return
         times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
-        reading.counters.slot.frombytes(slot.astype(reading.counters.slot.typecode).tobytes())
+        reading.counters.slot.frombytes(slot.tobytes())
         reading.counters.total.frombytes(self._token(1).tobytes())
         reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
 
@@ -203,7 +204,7 @@ class _Stretch:
                 found.append((column, records, values * rows.shape.factors[i] if rows.shape.factors else values))
         return found
 
-    def _epochs(self, stated: Floats, dated: np.ndarray, train: np.ndarray) -> Floats:  # type: ignore[type-arg]
+    def _epochs(self, stated: Floats, dated: Mask, train: Mask) -> Floats:
         reading = self.reading
         trained = np.flatnonzero(dated & train)
         if trained.size:
@@ -215,8 +216,8 @@ class _Stretch:
         reading.epoch = float(filled[-1])
         return filled
 
-    def _steps(self, stated: Floats, counted: np.ndarray, dated: np.ndarray,  # type: ignore[type-arg]
-               indented: np.ndarray, train: np.ndarray) -> Floats:  # type: ignore[type-arg]
+    def _steps(self, stated: Floats, counted: Mask, dated: Mask,
+               indented: Mask, train: Mask) -> Floats:
         """The step of each line: its own, that of the heading above, or that of the line that it is indented below."""
         reading = self.reading
         heads = np.maximum.accumulate(np.where(counted & ~indented, np.arange(len(counted)), -1))

@@ -120,7 +120,7 @@ def _scaled(mantissa: Words, scale: Ints, count: Ints) -> Floats:
     easy = (count <= _EXACT) & (size <= _EXACT_POWER)
     power = _POWERS[np.minimum(size, _EXACT_POWER)]
     plain = mantissa.astype(np.float64)
-    value = np.where(scale < 0, plain / power, plain * power)
+    value: Floats = np.where(scale < 0, plain / power, plain * power)
     hard = np.flatnonzero(~easy)
     if len(hard):
         value[hard] = _wide(mantissa[hard], scale[hard], count[hard])
@@ -137,7 +137,7 @@ def _wide(mantissa: Words, scale: Ints, count: Ints) -> Floats:
     wide = np.where(scale < 0, wide / power, wide * power)
     dropped = (np.ascontiguousarray(wide).view(np.uint64)[::2] & np.uint64(0x7FF)).astype(np.int64)
     known = (size <= _WIDE_POWER) & (count <= _WIDE) & (np.abs(dropped - _HALF) > 1)
-    return np.where(known, wide.astype(np.float64), math.nan)
+    return np.asarray(np.where(known, wide.astype(np.float64), math.nan))
 
 
 def digits(data: bytes, at: Ints, count: Ints) -> Words:
@@ -147,12 +147,12 @@ def digits(data: bytes, at: Ints, count: Ints) -> Words:
     """
     if int(count.max(initial=0)) > 8:
         few = np.minimum(count, 8)
-        return digits(data, at, count - few) * np.uint64(10**8) + digits(data, at + (count - few), few)
+        return np.asarray(digits(data, at, count - few) * np.uint64(10**8) + digits(data, at + (count - few), few))
     last = len(data) - 8
     if last < 0:
         return _each(data, at, count)
-    words = np.ndarray((last + 1,), "<u8", buffer=data, strides=(1,))[np.minimum(at, last)].astype(
-        np.uint64, copy=False)
+    windows = np.ndarray((last + 1,), "<u8", buffer=data, strides=(1,))
+    words: Words = np.asarray(windows[np.minimum(at, last)], np.uint64)
     words <<= (8 * (8 - count)).astype(np.uint64)
     words[count == 0] = 0
     words &= np.uint64(0x0F0F0F0F0F0F0F0F)

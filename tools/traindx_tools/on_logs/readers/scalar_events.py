@@ -115,8 +115,9 @@ def _read(records: Records, form: _Form, places: Ints) -> Scalars:
     starts = records.starts[places]
 
     def cut(at: int, kind: str) -> NDArray[np.generic]:
-        return np.ndarray((len(records.data) - np.dtype(kind).itemsize + 1,), kind, buffer=records.data,
-                          strides=(1,))[starts + at]
+        windows = np.ndarray((len(records.data) - np.dtype(kind).itemsize + 1,), kind, buffer=records.data,
+                             strides=(1,))  # fmt: skip
+        return np.asarray(windows[starts + at])
 
     step = np.zeros(len(places), np.int64)
     for i in range(form.steps):

@@ -112,11 +112,11 @@ def _passed_over(stream: BinaryIO, data: bytes, at: int, length: int, stats: Rec
 
 
 def _words(data: bytes, at: Ints) -> NDArray[np.uint32]:
-    return np.ndarray((len(data) - 3,), "<u4", buffer=data, strides=(1,))[at]
+    return np.asarray(np.ndarray((len(data) - 3,), "<u4", buffer=data, strides=(1,))[at], np.uint32)
 
 
 def _longs(data: bytes, at: Ints) -> Ints:
-    return np.ndarray((len(data) - 7,), "<i8", buffer=data, strides=(1,))[at]
+    return np.asarray(np.ndarray((len(data) - 7,), "<i8", buffer=data, strides=(1,))[at], np.int64)
 
 
 def _crc(data: bytes, at: Ints, length: int) -> NDArray[np.uint32]:
@@ -128,4 +128,4 @@ def _crc(data: bytes, at: Ints, length: int) -> NDArray[np.uint32]:
     for i in range(length):
         crc = _TABLE[(crc ^ each[at + i]) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
     crc ^= np.uint32(0xFFFFFFFF)
-    return ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
+    return np.asarray(((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8), np.uint32)
