@@ -38,11 +38,11 @@ from traindx_tools.on_logs.tracebacks.parse import ErrorReading
 
 CASES = Path(__file__).parents[3] / "evals" / "cases"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_INSERTED = (b"", b"Epoch 3/10", b"Traceback (most recent call last):", b'  File "x.py", line 3, in f',
-             b"ValueError: x", b"| epoch | loss |", b"# x", b"2024-13-45 99:99:99 loss 3", b"nan,inf,1", b'{"step": 007, "loss": 1}',
-             b"loss 3\rloss 4", b"  acc 0.5 loss nan", b"\x1b[31mloss 2\x1b[0m",
-             b"CUDA error: an illegal memory access",
-             b"[rank1]: step 3 loss 4", "Schritt 3 Verlust 0,5 é".encode())  # fmt: skip
+_INSERTED = (
+    b"", b"Epoch 3/10", b"Traceback (most recent call last):", b'  File "x.py", line 3, in f', b"ValueError: x",
+    b"| epoch | loss |", b"# x", b"2024-13-45 99:99:99 loss 3", b"nan,inf,1", b'{"step": 007, "loss": 1}',
+    b"loss 3\rloss 4", b"  acc 0.5 loss nan", b"\x1b[31mloss 2\x1b[0m", b"CUDA error: an illegal memory access",
+    b"[rank1]: step 3 loss 4", "Schritt 3 Verlust 0,5 é".encode())  # fmt: skip
 
 
 def _told(run: Run) -> tuple[object, ...]:
