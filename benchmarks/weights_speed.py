@@ -2,9 +2,10 @@
 
     python benchmarks/weights_speed.py [--gigabytes 1] [--sparse 20] [--type float32]
 
-The file is random, of transformer blocks, and in the page cache for both; the ratio is the time of map and sum over the
-time of `examine`, each the best of three in a process of its own. `--sparse`: a file with holes of that many gigabytes,
-of which only the memory is told: 0 leaves it out.
+The file is random, of transformer blocks, and in the page cache for both; the ratio is the time of map and sum in one
+thread over the time of `examine` on all processors, each the best of `ROUNDS` times three that take turns, each in a
+process of its own. Beside it the ratio of the processor time of both: what one thread alone would come to. `--sparse`:
+a file with holes of that many gigabytes, of which memory and time are told: 0 leaves it out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -26,6 +26,7 @@ _DTYPES = {"float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2)
 _WIDTH = 2048
 _WRITTEN = 2**22
 """Values written at a time."""
+ROUNDS = 3
 
 
 def _tensors(size: int, itemsize: int) -> dict[str, tuple[int, ...]]:
@@ -70,28 +71,28 @@ def _drawn(rng: np.random.Generator, dtype: str) -> bytes:
 
 _MAPPED = """
 import sys, numpy as np
-from time import perf_counter
+from time import perf_counter, process_time
 path, dtype = sys.argv[1:]
-best = 1e9
+best = spent = 1e9
 for _ in range(3):
-    begin = perf_counter()
+    begin, worked = perf_counter(), process_time()
     offset = 8 + int.from_bytes(open(path, "rb").read(8), "little")
     values = np.memmap(path, np.float32 if dtype == "float32" else np.float16, "r", offset=offset)
     with np.errstate(all="ignore"):
         values.sum()
-    best = min(best, perf_counter() - begin)
-print(best)
+    best, spent = min(best, perf_counter() - begin), min(spent, process_time() - worked)
+print(best, spent)
 """
 _EXAMINED = """
 import sys, resource
-from time import perf_counter
+from time import perf_counter, process_time
 from traindx_tools.on_weights import examine
-best = 1e9
+best = spent = 1e9
 for _ in range(int(sys.argv[2])):
-    begin = perf_counter()
+    begin, worked = perf_counter(), process_time()
     examine(sys.argv[1])
-    best = min(best, perf_counter() - begin)
-print(best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    best, spent = min(best, perf_counter() - begin), min(spent, process_time() - worked)
+print(best, spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 
 
@@ -111,19 +112,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "weights.safetensors"
         write(file, int(asked.gigabytes * 2**30), asked.type, sparse=False)
-        (mapped,) = _measured(_MAPPED, str(file), asked.type)
-        examined, memory = _measured(_EXAMINED, str(file), "3")
+        rounds = [(*_measured(_MAPPED, str(file), asked.type), *_measured(_EXAMINED, str(file), "3"))
+                  for _ in range(ROUNDS)]
+        mapped, summed, examined, worked, memory = (min(column) for column in zip(*rounds, strict=True))
         size = file.stat().st_size / 2**30
         print(f"{size:.2f} GiB of {asked.type} on {os.cpu_count()} processors: map and sum {size / mapped:.2f} GiB/s, "
               f"examine {size / examined:.2f} GiB/s, ratio {mapped / examined:.2f} (goal 0.60), "
+              f"of processor time {summed / worked:.2f}; "
               f"{memory:.2f} GiB of memory at most")
         file.unlink()
         if asked.sparse:
-            begin = perf_counter()
             write(file, int(asked.sparse * 2**30), asked.type, sparse=True)
-            _, memory = _measured(_EXAMINED, str(file), "1")
+            took, _, memory = _measured(_EXAMINED, str(file), "1")
             print(f"{file.stat().st_size / 2**30:.1f} GiB with holes: {memory:.2f} GiB of memory at most (goal 1), "
-                  f"{perf_counter() - begin:.0f} s")
+                  f"{took:.1f} s")
 
 
 if __name__ == "__main__":

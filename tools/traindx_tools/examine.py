@@ -17,7 +17,7 @@ from traindx_tools.domains import domains_of
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
-from traindx_tools.on_code import audit
+from traindx_tools.on_code import Project, audit
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
@@ -221,11 +221,11 @@ def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...
     return findings_of(read), unread
 
 
-def _weights(reading: Reading, code: Sequence[Path], root: Path) -> OfRun:
+def _weights(reading: Reading, code: Sequence[Path], root: Path, projects: Sequence[Project]) -> OfRun:
     """What the checkpoints hold that were given, and those that code, configurations and logs name."""
     read = [a for p in reading.parts for a in p.artifacts]
     texts = [a.path for a in read if a.format in NAMING and "://" not in a.path and a.path != "-"]
-    return of_run((a.path for a in read if a.format == WEIGHTS), [*code, *texts], root)
+    return of_run((a.path for a in read if a.format == WEIGHTS), [*code, *texts], root, code=projects)
 
 
 def _each_error_once(run: Run) -> Run:
@@ -262,7 +262,8 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
-    data, weights = on_data.of_run(reading.parts, files, base, read=live.data_files(base)), _weights(own, files, base)
+    data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
+    weights = _weights(own, files, base, code.projects)
     together = ranks.findings if ranks is not None else ()
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)

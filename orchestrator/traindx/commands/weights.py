@@ -30,6 +30,7 @@ def text(seen: Examined) -> str:
         lines.append(_against("against", told["against"]))
     if "model" in told:
         lines.append(_against("into the model", told["model"]))
+    lines += [_of_code(beside) for beside in told.get("code", ())]
     if told["compared"]:
         lines.append(_compared(told["compared"]))
     lines += [line(f) for f in seen.findings]
@@ -53,6 +54,12 @@ def _compared(told: Mapping[str, Any]) -> str:
             f"{least} least ({near:.3g})")
 
 
+def _of_code(told: Mapping[str, Any]) -> str:
+    where = f"loaded at {told['load']}" if told["load"] else "which nothing in the folder loads from a file"
+    return (f"{told['class']} ({told['made']}, {where}): {told['matched']} of its {told['layers']} layers are in the "
+            "file")
+
+
 def _against(how: str, told: dict[str, object]) -> str:
     more = f", {told['renamed']} more with {told['renaming']}" if told["renaming"] else ""
     file = "there" if how == "against" else "in the file"
@@ -74,17 +81,23 @@ def command(file: str, file2: str | None, seconds: float | None, model: str | No
     """Look into the checkpoint FILE (safetensors, torch zip, npz, msgpack, an index of shards, or a folder).
 
     With FILE2, another checkpoint of the run, the names are matched and what moved between the two is judged. With
-    --model they are matched against a model: what a load would leave as it was initialised. Nothing of a file is
+    --model they are matched against a model: what a load would leave as it was initialised. Python files in FILE's
+    folder are read as text for the class that loads it, and the names of its layers are matched. Nothing of a file is
     executed, and nothing is written. The exit code is 1 where something above a remark was found.
     """
     from traindx.model_names import model_named
+    from traindx_tools.on_code import audit
     from traindx_tools.on_weights import examine
+    from traindx_tools.on_weights.of_code import code_beside
 
     if seconds is not None and not seconds > 0:
         raise BadUsage(f"--seconds is a time above 0, got {seconds}")
     if model_args and model is None:
         raise BadUsage("--model-args goes to the class that --model names")
     shapes = model_named(model, Path.cwd(), model_args) if model is not None else None
-    seen = examine(file, file2, model=shapes, seconds=float("inf") if seconds is None else seconds)
+    code = code_beside(file)
+    programs = audit(code, rules=("C206",)).projects if code and model is None else ()
+    seen = examine(file, file2, model=shapes, seconds=float("inf") if seconds is None else seconds, code=programs,
+                   unloaded=True)
     click.echo(json.dumps(seen.to_json(), indent=1, allow_nan=False) if as_json else text(seen))
     return seen.exit_code

@@ -31,11 +31,11 @@ def learns(part: Value) -> bool:
     return isinstance(part, Thing) and part.type.startswith("torch.nn.") and part.short.startswith(LEARNS)
 
 
-def named_parts(whole: Instance) -> list[tuple[str, Value]]:
-    """(path, module or parameter) of everything inside a model of the project that is known, the outer ones first."""
+def named_parts(whole: Instance | Thing) -> list[tuple[str, Value]]:
+    """(path, module or parameter) of everything inside a model that is known, the outer ones first."""
     found: list[tuple[str, Value]] = []
     seen: set[int] = {id(whole)}
-    queue: list[tuple[str, Value]] = [(k, v) for k, v in whole.attrs.items()]
+    queue: list[tuple[str, Value]] = list(whole.attrs.items() if isinstance(whole, Instance) else _children(whole))
     for path, value in queue:
         if id(value) in seen or path.count(".") > DEEPEST or len(found) >= MOST_PARTS:
             continue

@@ -14,7 +14,8 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
-from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff
+from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.renaming import (
@@ -27,9 +28,9 @@ from traindx_tools.on_logs.renaming import (
     rows_of,
 )
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
-from traindx_tools.on_logs.run import Run, merge
+from traindx_tools.on_logs.run import ErrorEvent, Run, merge
 from traindx_tools.on_logs.stores import StoredRun, expanded
-from traindx_tools.on_logs.tracebacks import read_errors
+from traindx_tools.on_logs.tracebacks.parse import ErrorReading
 from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 
 if TYPE_CHECKING:
@@ -222,10 +223,19 @@ def _read(source: Source) -> Run:
     reader = sniff(head)
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
-    run = _with_remark(reader.read(source), source.remark)
+    errors: tuple[ErrorEvent, ...] = ()
+    if reader is text_log.READER:
+        beside = ErrorReading(source.name)
+        run, errors = text_log.read(source, beside), beside.finish()
+    else:
+        run = reader.read(source)
+    run = _with_remark(run, source.remark)
     if reader.name not in _WITHOUT_ERRORS:
-        printed = read_config_lines(_lines(source))
-        run = merge([run, Run(errors=read_errors(_lines(source), source.name), config=printed)])
+        if reader is not text_log.READER:
+            beside = ErrorReading(source.name)
+            each_block(source, beside.block, beside.line)
+            errors = beside.finish()
+        run = merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))])
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
         with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
             run = replace(run, config=_config_of(source))

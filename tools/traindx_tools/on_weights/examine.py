@@ -6,10 +6,10 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
@@ -21,6 +21,10 @@ from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, stacks_of
 from traindx_tools.on_weights.statistics import Stats, measure_all
 from traindx_tools.on_weights.telling import shortened, together
 from traindx_tools.rules import rules_in
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.project import Project
+    from traindx_tools.on_weights.of_code import Beside
 
 ROOM = "traindx_tools.on_weights.rules"
 MOST_CONFIG = 2**20
@@ -44,6 +48,8 @@ class Examined:
     model: Checkpoint | None = None
     into: Matched | None = None
     """The model's names (first) beside the checkpoint's."""
+    beside: tuple[Beside, ...] = ()
+    """The models of the code that load the checkpoint, beside it."""
     compared: Mapping[str, Any] = field(default_factory=dict)
     """What was laid beside what: siblings in stacks, and of two files what moved most and least."""
 
@@ -67,6 +73,8 @@ class Examined:
             held["against"] = _told(self.other.path, self.matched)
         if self.into is not None and self.model is not None:
             held["model"] = _told(self.model.path, self.into)
+        if self.beside:
+            held["code"] = [b.to_json() for b in self.beside]
         return held
 
     def to_json(self) -> dict[str, Any]:
@@ -83,12 +91,14 @@ def _told(path: str, found: Matched) -> dict[str, Any]:
 
 
 def examine(path: str | Path, against: str | Path | None = None, *, model: Checkpoint | None = None,
-            seconds: float = math.inf) -> Examined:
+            seconds: float = math.inf, code: Sequence[Project] = (), unloaded: bool = False) -> Examined:
     """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one or a model.
 
     Nothing is executed, loaded as a whole or written. `model`: names and shapes that the checkpoint is to be loaded
-    into (`of_model.py`). `seconds`: what measuring may take; tensors that it does not suffice for are named. Raises
-    UnreadableInput where a path holds nothing that is read, MissingExtra where a format needs a package.
+    into (`of_model.py`). `code`: programs that may load it, followed and never run (`of_code.py`); with `unloaded` the
+    class that fits best is laid beside it where none of them does. `seconds`: what measuring may take; tensors that it
+    does not suffice for are named. Raises UnreadableInput where a path holds nothing that is read, MissingExtra where a
+    format needs a package.
     """
     checkpoint = read_checkpoint(path)
     other = read_checkpoint(against) if against is not None else None
@@ -105,13 +115,19 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     if model is not None:
         loaded = Seen(checkpoint, checkpoint.weights, {})
         findings += w110_keys.check(Seen(model, model.weights, {}, other=loaded))
+    beside_it: list[Beside] = []
+    if code:
+        from traindx_tools.on_weights.of_code import beside_code, findings_beside
+
+        beside_it = beside_code(checkpoint, code, unloaded=unloaded)
+        findings += findings_beside(checkpoint, beside_it, code)
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
     paths = [p for c in (checkpoint, other) if c is not None for p in (c.path, *(t.file for t in c.tensors))]
     order = sorted(shortened(findings, paths), key=lambda f: (-f.severity.rank, f.rule))
     return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into,
-                    next((_compared(part) for part in seen if part.main), {}))
+                    tuple(beside_it), next((_compared(part) for part in seen if part.main), {}))
 
 
 def _compared(seen: Seen) -> Mapping[str, Any]:

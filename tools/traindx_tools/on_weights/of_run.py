@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
@@ -15,6 +16,9 @@ from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
 from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.tensor import Damaged
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.project import Project
 
 SECONDS = 20.0
 """What reading weights may take within a diagnosis: a gigabyte takes about two."""
@@ -39,12 +43,12 @@ class OfRun:
 
 
 def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | None = None, *,
-           seconds: float = SECONDS) -> OfRun:
+           seconds: float = SECONDS, code: Sequence[Project] = ()) -> OfRun:
     """Findings in the weights of a run.
 
     `given`: files that were given or lie in a folder that was. `texts`: code, configurations and logs in which names of
     files are looked for. A named file is read where it lies below the folder of the text that names it, or below
-    `root`.
+    `root`. `code`: the run's programs as they were followed: a model that loads a file is laid beside it.
     """
     named = [f for t in texts[:MOST_TEXTS] for f in _named_in(Path(t), root)]
     own = [f for f in given if is_weights(f)]
@@ -58,7 +62,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
             notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
             continue
         try:
-            seen = examine(file, seconds=until - monotonic())
+            seen = examine(file, seconds=until - monotonic(), code=code)
         except Damaged as broken:
             read.append(file)
             findings.append(damaged(file, broken))

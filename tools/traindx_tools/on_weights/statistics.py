@@ -215,7 +215,7 @@ def _row_squares(table: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[n
 
 def _add(stats: Stats, values: NDArray[np.floating] | NDArray[np.integer], at: int, width: int) -> None:
     """Adds a chunk that begins at the value `at`: whole rows, or a part of one."""
-    low, high = float(values.min()), float(values.max())
+    low, high = float(np.minimum.reduce(values)), float(np.maximum.reduce(values))  # NaN where one is
     if not (math.isfinite(low) and math.isfinite(high)):
         values = _without_bad(stats, values, at)
         low, high = (float(values.min()), float(values.max())) if values.any() else (0.0, 0.0)
@@ -225,7 +225,7 @@ def _add(stats: Stats, values: NDArray[np.floating] | NDArray[np.integer], at: i
     first, count = at // width, len(values) // width
     table = values.reshape(count, width) if count and at % width == 0 and len(values) % width == 0 else values[None]
     squares = _row_squares(table)
-    if not np.isfinite(squares).all() or (table.dtype == np.float32 and 0 < max(-low, high) < 1e-18):
+    if not math.isfinite(np.add.reduce(squares)) or (table.dtype == np.float32 and 0 < max(-low, high) < 1e-18):
         wide = table.astype(np.float64)
         squares = _row_squares(wide)
     span = slice(first, first + len(table))

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 
-CHUNK = 2**21
-"""Bytes read at a time: small enough to stay in a processor's cache over the passes that each chunk gets."""
+CHUNK = 2**19
+"""Bytes read at a time: they stay in a core's own cache (1 to 2 MiB) over the passes that each chunk gets."""
 _OF_NARROW = 2**18
 """Those of types that are widened to float32 before the passes."""
 MOST_LOADED = 256 * 2**20

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import deque
 from collections.abc import Container, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from traindx_tools.live.reading import LiveRun
 from traindx_tools.on_logs.artifacts import Source, is_binary
-from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.readers.line_blocks import Block, each_block
 from traindx_tools.on_logs.reading import Reading
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope.find import Found, find_scope
@@ -63,13 +64,51 @@ def _is_log(part: Run) -> bool:
 def _lines(source: Source) -> tuple[tuple[int, str], ...]:
     with suppress(OSError):
         if not is_binary(source.head):
-            lines = iter(lines_of(source))
-            head = list(itertools.islice(lines, HEAD))
-            tail: deque[tuple[int, str]] = deque(maxlen=TAIL)
-            between: list[tuple[int, str]] = []
-            for number, text in lines:
-                if len(tail) == TAIL and ".py" in tail[0][1] and len(between) < BETWEEN:
-                    between.append(tail[0])
-                tail.append((number, text))
-            return (*head, *between, *tail)
+            ends = _Ends()
+            each_block(source, ends.block, ends.line)
+            return ends.lines()
     return ()
+
+
+class _Ends:
+    """The first and the last lines of a text, and the first of those between that name a Python file."""
+
+    def __init__(self) -> None:
+        self._head: list[tuple[int, str]] = []
+        self._named: list[tuple[int, str]] = []
+        self._tail: deque[tuple[int, str]] = deque(maxlen=TAIL)
+
+    def line(self, number: int, text: str) -> None:
+        """Takes one line."""
+        if len(self._head) < HEAD:
+            self._head.append((number, text))
+            return
+        if ".py" in text:
+            self._name(number, text)
+        self._tail.append((number, text))
+
+    def block(self, block: Block) -> None:
+        """Takes a block of lines: of one in the middle only those at its end, and those that name a file."""
+        filled = np.flatnonzero(block.ends > block.starts)
+        at = HEAD - len(self._head)
+        for place in filled[:at].tolist():
+            self.line(block.first + place, block.text(place))
+        rest = filled[at:]
+        if not len(rest):
+            return
+        begin = int(block.starts[rest[0]])
+        while len(self._named) < BETWEEN + TAIL and (found := block.data.find(b".py", begin)) >= 0:
+            place = int(np.searchsorted(block.ends, found))
+            self._name(block.first + place, block.text(place))
+            begin = int(block.ends[place])
+        self._tail.extend((block.first + p, block.text(p)) for p in rest[-TAIL:].tolist())
+
+    def _name(self, number: int, text: str) -> None:
+        if len(self._named) < BETWEEN + TAIL:
+            self._named.append((number, text))
+
+    def lines(self) -> tuple[tuple[int, str], ...]:
+        """What was kept, in the order of the text."""
+        last = self._tail[0][0] if self._tail else 0
+        between = [n for n in self._named if n[0] < last][:BETWEEN]
+        return (*self._head, *between, *self._tail)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.curves.shapes import printed_unit, running_median, runs_of
+from traindx_tools.on_logs.curves.shapes import bounds_of, printed_unit, running_median
 from traindx_tools.on_logs.run import Floats, Ints
 
 BLOCK = 50
@@ -62,10 +62,9 @@ def episodes(rest: Floats, above: float, apart: int) -> tuple[Ints, Ints, Floats
 
     First and last index of each, and its highest value: independent of each other where single records are not.
     """
-    found = list(runs_of(rest > above))
-    if not found:
+    starts, ends = bounds_of(rest > above)
+    if not len(starts):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    starts, ends = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
     new = np.concatenate([[True], starts[1:] - ends[:-1] >= apart])
     first = np.flatnonzero(new)
     last = np.concatenate([first[1:] - 1, [len(starts) - 1]])

@@ -205,9 +205,14 @@ def line_fit(x: Floats, y: Floats) -> tuple[float, float, float]:
 
 def runs_of(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """First and last index of each stretch of consecutive True."""
-    edges = np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8))
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    starts, ends = bounds_of(mask)
     yield from zip(starts.tolist(), ends.tolist(), strict=True)
+
+
+def bounds_of(mask: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The first and the last index of all stretches of consecutive True: two arrays of one length."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    return edges[::2], edges[1::2] - 1
 
 
 def printed_unit(y: Floats) -> float | None:

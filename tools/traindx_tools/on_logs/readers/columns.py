@@ -6,18 +6,21 @@ Wide form: a column a metric. Long form: a column holds the metric's name, anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.numbers import value
-from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns, Key, Recorder
+from traindx_tools.on_logs.run import Floats, Ints, Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
     "step", "epoch", "time", "group", "rank", "name", "value", "metric", "skip", "total")
@@ -34,6 +37,7 @@ _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time",
                       "experiment"})
 
 _MAX_LAYOUTS = 2_000
+Mask = NDArray[np.bool_]
 
 
 @lru_cache(maxsize=4096)
@@ -171,6 +175,48 @@ class RowReading:
         kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
         if kept and not self.recorder.full:
             self.recorder.append(line, kept, [v for v in values if v is not None], step, epoch, time)
+
+    def takes(self, names: Sequence[str]) -> list[int] | None:
+        """The columns whose numbers `rows` needs; None where rows with these names have to be read one by one."""
+        layout = self._layout_of(names)
+        if layout.long or layout.group >= 0 or layout.rank >= 0:
+            return None
+        return sorted({*layout.steps, *(i for i in (layout.epoch, layout.time, layout.total) if i >= 0),
+                       *layout.metrics})
+
+    def rows(self, lines: Ints, names: Sequence[str], cells: Mapping[int, tuple[Floats, Mask]]) -> None:
+        """`row` for many rows of the same columns. `cells`: numbers of the columns of `takes`, and where there is one.
+
+        Cells without a number are absent, as an empty one is. Rows of which the recorder has no room for all are cut.
+        """
+        layout = self._layout_of(names)
+        nothing = np.full(len(lines), math.nan)
+        step = nothing
+        for i in reversed(layout.steps):
+            number, there = cells[i]
+            step = np.where(there & np.isfinite(number) & (number == np.floor(number)), number, step)
+        epoch = nothing if layout.epoch < 0 else np.where(cells[layout.epoch][1], cells[layout.epoch][0], math.nan)
+        time = nothing if layout.time < 0 else np.where(cells[layout.time][1], cells[layout.time][0], math.nan)
+        time = np.where(time > 1e11, time / 1000.0, time)
+        if layout.total >= 0:
+            number, there = cells[layout.total]
+            told = np.flatnonzero(there & (number != 0))
+            self.planned = float(number[told[-1]]) if len(told) else self.planned
+        columns = layout.columns.get(("", None)) or self._columns(layout, "", None)
+        told = np.zeros(len(lines), bool)
+        for i in layout.metrics:
+            told |= cells[i][1]
+        kept = np.flatnonzero(told)
+        counts = sum((cells[i][1][kept].astype(np.int64) for i in layout.metrics), np.zeros(len(kept), np.int64))
+        room = np.cumsum(counts) - counts + self.recorder.kept < MAX_VALUES
+        kept = kept[room]
+        values = []
+        for column, i in zip(columns, layout.metrics, strict=True):
+            number, there = cells[i]
+            at = np.flatnonzero(there[kept])
+            values.append((column, at, number[kept][at]))
+        if len(kept):
+            self.recorder.append_all(lines[kept], step[kept], epoch[kept], time[kept], values)
 
     def _layout_of(self, names: Sequence[str]) -> _Layout:
         if self._last is not None and self._last.names == names:

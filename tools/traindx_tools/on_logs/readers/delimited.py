@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, is_binary
 from traindx_tools.on_logs.readers import columns
-from traindx_tools.on_logs.readers.lines import LineStats
+from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
+from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
@@ -84,26 +84,41 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     if found is None or not (columns.looks_like_metrics(found[1]) or trusted.intersection(found[1])):
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
-    delimiter, _ = found
-    reading, stats, damaged = columns.RowReading(source.name), LineStats(), 0
-    names: tuple[str, ...] = ()
-    for number, cells in _table(source, delimiter, stats, delimiter != "," and has_decimal_commas(head.text)):
-        if not names or (cells and cells[0] == names[0] and _is_header(cells)):
-            names = tuple(cells)  # a writer that appends after a restart repeats or changes its header
-        elif len(cells) == len(names):
-            reading.row(number, names, cells)
+    table = _Table(source.name, found[0])
+    if found[0] != "," and has_decimal_commas(head.text):
+        for number, written in lines_of(source):
+            table.line(number, with_points(written))
+    else:
+        each_block(source, ArrowRows(table.reading, found[0], lambda: table.names, table.line).take, table.line)
+    return table.run()
+
+
+class _Table:
+    """The lines of a table, one after the other."""
+
+    def __init__(self, source: str, delimiter: str) -> None:
+        self.source, self.delimiter = source, delimiter
+        self.reading = columns.RowReading(source)
+        self.names: tuple[str, ...] = ()
+        self.damaged = 0
+
+    def line(self, number: int, line: str) -> None:
+        """Reads one line: the header, another header, or a row."""
+        if line.lstrip().startswith("#"):
+            return
+        cells = _cells(line, self.delimiter) if '"' in line else [c.strip() for c in line.split(self.delimiter)]
+        if not self.names or (cells and cells[0] == self.names[0] and _is_header(cells)):
+            self.names = tuple(cells)  # a writer that appends after a restart repeats or changes its header
+        elif len(cells) == len(self.names):
+            self.reading.row(number, self.names, cells)
         elif any(cells):
-            damaged += 1
-    note = f"{damaged} damaged lines skipped" if damaged else ""
-    return merge([reading.run(), Run(artifacts=(Artifact(source.name, _format(names, delimiter),
-                                                         rows=len(reading.recorder), note=note),))])
+            self.damaged += 1
 
-
-def _table(source: Source, delimiter: str, stats: LineStats, commas: bool) -> Iterator[tuple[int, list[str]]]:
-    for number, written in lines_of(source, stats):
-        line = with_points(written) if commas else written
-        if not line.lstrip().startswith("#"):
-            yield number, _cells(line, delimiter) if '"' in line else [c.strip() for c in line.split(delimiter)]
+    def run(self) -> Run:
+        """What the rows tell."""
+        note = f"{self.damaged} damaged lines skipped" if self.damaged else ""
+        return merge([self.reading.run(), Run(artifacts=(Artifact(
+            self.source, _format(self.names, self.delimiter), rows=len(self.reading.recorder), note=note),))])
 
 
 def _format(names: tuple[str, ...], delimiter: str) -> str:

@@ -5,7 +5,6 @@ Nested objects become names with slashes. Python's `NaN` and `Infinity` are acce
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
@@ -13,8 +12,9 @@ from typing import Any, overload
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
+from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
+from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Run, merge
 
 MAX_DOCUMENT = 256 * 2**20
@@ -45,14 +45,6 @@ def _places(name: Any) -> bool:
     return columns.role(str(name)) in (columns.STEP, columns.EPOCH, columns.TIME)
 
 
-def parse(text: str) -> Any:
-    """The value of a JSON text, None where it is none. Deeply nested text is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def sniff_lines(head: Head) -> float:
     """Sure where most lines are JSON objects of metrics."""
     lines = [line for line in head.lines if line.strip()][:40]
@@ -68,13 +60,17 @@ def sniff_lines(head: Head) -> float:
 def read_lines(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     """Reads JSON lines; records with one of the `trusted` names are a log whatever else they hold. Raises OSError."""
     reading, damaged = columns.RowReading(source.name), 0
-    for number, line in lines_of(source):
+
+    def one(number: int, line: str) -> None:
+        nonlocal damaged
         record = parse(line)
         if isinstance(record, dict):
             flat = flatten(record)
             reading.row(number, tuple(flat), tuple(flat.values()))
         elif line.strip():
             damaged += 1
+
+    each_block(source, JsonRows(reading, one).take, one)
     names = {k.original for k in reading.recorder.counts()}
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
@@ -192,7 +188,6 @@ def _read(source: Source) -> Run:
 
     head = head_of(source)
     return read_lines(source) if sniff_lines(head) >= sniff_document(head) else read_document(source)
-
 
 
 READER = Reader("jsonl", _both, _read)

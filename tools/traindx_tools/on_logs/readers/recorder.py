@@ -98,6 +98,32 @@ class Recorder:
                 values.append(number)
         self.kept += len(numbers)
 
+    def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
+                   values: Sequence[tuple[Columns | None, Ints, Floats]]) -> None:
+        """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending.
+
+        Values of several shapes of lines may go to one series: they are put in the order of the records.
+        """
+        first = len(self.line)
+        self.step.frombytes(step.tobytes())
+        self.epoch.frombytes(epoch.tobytes())
+        self.time.frombytes(time.tobytes())
+        self.line.frombytes(lines.astype(np.int64).tobytes())
+        by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
+        for column, records, numbers in values:
+            self.kept += len(numbers)
+            if column is not None:
+                _, held, told = by_series.setdefault(id(column), (column, [], []))
+                held.append(records)
+                told.append(numbers)
+        for (places, kept), held, told in by_series.values():
+            index, number = np.concatenate(held) + first, np.concatenate(told)
+            if len(held) > 1:
+                order = np.argsort(index, kind="stable")
+                index, number = index[order], number[order]
+            places.frombytes(index.tobytes())
+            kept.frombytes(number.tobytes())
+
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
         """One record. `time` is absolute seconds of any clock, NaN where unknown."""

@@ -10,15 +10,19 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
+
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers import tfrecord
 from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, fields
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.readers.recorder import Key, Recorder
+from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Key, Recorder
+from traindx_tools.on_logs.readers.scalar_events import Scalars, scalar_events
 from traindx_tools.on_logs.readers.tensorboard_beside import Beside
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.readers.tfrecord_blocks import Records, record_blocks
+from traindx_tools.on_logs.run import Floats, Ints, Run
 
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
 _VALUE = 1
@@ -42,13 +46,49 @@ def read(source: Source) -> Run:
     keys: dict[str, Key] = {}
     beside = Beside(source.name)
     with source.open() as stream:
-        for number, record in enumerate(tfrecord.records(stream, stats), 1):
-            try:
-                _read_event(record, number, recorder, keys, beside)
-            except (ValueError, struct.error, TypeError):
-                stats.damaged += 1
+        for records in record_blocks(stream, stats):
+            _read_block(records, recorder, keys, beside, stats)
     artifact = Artifact(source.name, "tensorboard", rows=len(recorder), note=_note(stats, recorder, beside))
     return Run(series=recorder.series(), notes=tuple(beside.notes), config=beside.config, artifacts=(artifact,))
+
+
+def _read_block(records: Records, recorder: Recorder, keys: dict[str, Key], beside: Beside,
+                stats: tfrecord.RecordStats) -> None:
+    """Events of one scalar together, the others between them, in the order of the file."""
+    together, alone = scalar_events(records)
+    if recorder.kept + len(records.starts) > MAX_VALUES or {s.tag for s in together} & _EPOCH_TAGS:
+        together, alone = [], np.arange(len(records.starts))
+    places = np.concatenate([np.zeros(0, np.int64), *(s.places for s in together)])
+    kinds = np.repeat(np.arange(len(together)), [len(s.places) for s in together])
+    order = np.argsort(places, kind="stable")
+    edges = np.searchsorted(places[order], alone).tolist()
+    begin = 0
+    for end, at in zip([*edges, len(places)], [*alone.tolist(), -1], strict=True):
+        if end > begin:
+            _add_together(recorder, keys, together, kinds, order[begin:end], records.first)
+            begin = end
+        if at >= 0:
+            try:
+                _read_event(records.one(at), records.first + at, recorder, keys, beside)
+            except (ValueError, struct.error, TypeError):
+                stats.damaged += 1
+
+
+def _add_together(recorder: Recorder, keys: dict[str, Key], together: list[Scalars], kinds: Ints, order: Ints,
+                  first: int) -> None:
+    """Adds a stretch of events: `order` are places in all of `together`, one tag after the other."""
+    def all_of(part: str) -> Floats:
+        return np.concatenate([getattr(s, part) for s in together])[order]
+
+    lines = np.concatenate([s.places for s in together])[order] + first
+    of, values = kinds[order], all_of("values")
+    seen, at = np.unique(of, return_index=True)
+    found = []
+    for kind in seen[np.argsort(at)].tolist():
+        tag = together[kind].tag
+        here = np.flatnonzero(of == kind)
+        found.append((recorder.columns(keys.setdefault(tag, _key(tag))), here, values[here]))
+    recorder.append_all(lines, all_of("steps"), np.full(len(lines), math.nan), all_of("times"), found)
 
 
 def _note(stats: tfrecord.RecordStats, recorder: Recorder, beside: Beside) -> str:

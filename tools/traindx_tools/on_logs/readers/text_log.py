@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import ParamSpec, Protocol
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
+from traindx_tools.on_logs.readers.line_blocks import Block, each_block
+from traindx_tools.on_logs.readers.line_columns import ByColumns
 from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, read_lines
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
@@ -34,13 +37,14 @@ _MAX_SHAPES = 50_000
 _MAX_SHAPE_LENGTH = 2_000
 """Longer lines are worked out anew each time: remembering them would cost more than it saves."""
 _QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
-_SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
+SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
+P = ParamSpec("P")
 SHOWN, WIDEST = 3, 100
 """Lines, and characters of a line, that are shown of a log in which nothing was found."""
 _TRACEBACK = "Traceback (most recent call last)"
@@ -105,11 +109,11 @@ class TextReading:
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
-    _epoch: float = math.nan
-    _trained: float = math.nan
+    epoch: float = math.nan
+    trained: float = math.nan
     """The epoch that the last line of the training itself stated."""
-    _step: float = math.nan
-    _above: float = math.nan
+    step: float = math.nan
+    above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
@@ -124,14 +128,36 @@ class TextReading:
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is None:
-            shape = self._learn(text, mask)
-            if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
-                self._unread.append((number, text))
+            shape = self.learn(number, text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
             return
         elif shape.ready and not self._in_traceback and not self._tables.open:
             self._apply(shape, text, number, *shape.prefix.time_and_rank(text))
             return
+        self.whole(shape, number, text)
+
+    def known(self, mask: bytes) -> _Shape | None:
+        """What is known of lines with this mask."""
+        return self._shapes.get(mask)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
+        return not self._in_traceback and not self._tables.open and self._bars.idle
+
+    def columns_of(self, shape: _Shape) -> list[Columns | None]:
+        """Where the values of lines of a shape without a rank go."""
+        return shape.columns.get(None) or self._columns(shape, None)
+
+    def learn(self, number: int, text: str, mask: bytes) -> _Shape:
+        """Works out the shape of a line that is met for the first time."""
+        shape = self._learn(text, mask)
+        if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
+            self._unread.append((number, text))
+        return shape
+
+    def whole(self, shape: _Shape, number: int, text: str) -> None:
+        """Reads a line in full: it may begin or end what goes over several lines."""
         prefix = shape.prefix.same_shape(text)
         body = text[prefix.end:] if prefix.end else text
         if self._skip_traceback(body, shape.traceback) or not body:
@@ -225,19 +251,19 @@ class TextReading:
             self._place(plan, step, total, epoch)
             return
         if plan.epoch is None:
-            epoch = self._trained if plan.bar == "meter" and math.isnan(self._epoch) else self._epoch
+            epoch = self.trained if plan.bar == "meter" and math.isnan(self.epoch) else self.epoch
         elif shape.keys[0].group == TRAIN:
-            self._trained = epoch
-        if plan.epoch is not None and not math.isnan(self._epoch):
-            self._epoch = epoch
+            self.trained = epoch
+        if plan.epoch is not None and not math.isnan(self.epoch):
+            self.epoch = epoch
         if plan.step is not None:
-            slot = plan.step.sureness + _SLOTS[shape.keys[0].group]
+            slot = plan.step.sureness + SLOTS[shape.keys[0].group]
             if not shape.indented:
-                self._step, self._above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
-        elif not math.isnan(self._step):
-            step = self._step
+                self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
+        elif not math.isnan(self.step):
+            step = self.step
         elif shape.indented and plan.epoch is None:
-            step, slot = self._above, -1
+            step, slot = self.above, -1
         if plan.rank is not None:
             rank = int(_count(text, spans, plan.rank))
         if shape.factors:
@@ -257,8 +283,8 @@ class TextReading:
         """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
         if plan.header:
             self._flush()
-            self._epoch = epoch if plan.epoch else self._epoch
-            self._step, self._above = step, math.nan
+            self.epoch = epoch if plan.epoch else self.epoch
+            self.step, self.above = step, math.nan
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
@@ -280,7 +306,7 @@ class TextReading:
         keys = [Key(name, identify(name).group or TRAIN, prefix.rank) for name, _ in row.values]
         self.firm.update(keys)
         time = math.nan if prefix.time is None else prefix.time
-        epoch = self._epoch if math.isnan(row.epoch) else row.epoch
+        epoch = self.epoch if math.isnan(row.epoch) else row.epoch
         slot = -1 if math.isnan(row.step) else _TABLE_SLOT
         record = Record(number, row.step, row.total, slot, epoch, time, [self.recorder.columns(k) for k in keys],
                         [v for _, v in row.values])
@@ -384,13 +410,37 @@ def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[i
         yield from read_lines(stream, encoding_of(source.head), stats)
 
 
-def read(source: Source) -> Run:
-    """Reads any text log. Raises OSError."""
+class Beside(Protocol):
+    """Another reader of the same lines, in the same pass."""
+
+    def line(self, number: int, text: str) -> None:
+        """Takes one line."""
+
+    def block(self, block: Block) -> None:
+        """Takes a block of lines."""
+
+
+def read(source: Source, beside: Beside | None = None) -> Run:
+    """Reads any text log; `beside` is handed the same lines. Raises OSError."""
     stats, reading = LineStats(), TextReading(source.name)
-    commas = has_decimal_commas(head_of(source).text)
-    for number, text in lines_of(source, stats):
-        reading.line(number, with_points(text) if commas else text)
+    if has_decimal_commas(head_of(source).text):
+        for number, text in lines_of(source, stats):
+            reading.line(number, with_points(text))
+            if beside is not None:
+                beside.line(number, text)
+    else:
+        columns = ByColumns(reading)
+        each_block(source, *((columns.take, reading.line) if beside is None else
+                             (_both(columns.take, beside.block), _both(reading.line, beside.line))), stats)
     return reading.finish(f"{stats.cut} lines longer than 64 KiB were cut" if stats.cut else "")
+
+
+def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
+    def each(*given: P.args, **named: P.kwargs) -> None:
+        first(*given, **named)
+        second(*given, **named)
+
+    return each
 
 
 def sniff(head: Head) -> float:

@@ -26,14 +26,14 @@ def _table() -> tuple[int, ...]:
     return tuple(entries)
 
 
-_TABLE = _table()
+CRC_TABLE = _table()
 
 
 def masked_crc(data: bytes) -> int:
     """CRC-32C (Castagnoli), rotated and shifted as TFRecord does."""
     crc = 0xFFFFFFFF
     for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     crc ^= 0xFFFFFFFF
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -72,7 +72,7 @@ def records(stream: BinaryIO, stats: RecordStats, limit: int = 1 << 16) -> Itera
             return
         if length > limit:
             stats.passed_over += 1
-            if not _skip(stream, length + 4):
+            if not skipped(stream, length + 4):
                 stats.truncated = True
                 return
             continue
@@ -86,7 +86,8 @@ def records(stream: BinaryIO, stats: RecordStats, limit: int = 1 << 16) -> Itera
         yield data[:-4]
 
 
-def _skip(stream: BinaryIO, count: int) -> bool:
+def skipped(stream: BinaryIO, count: int) -> bool:
+    """Whether so many bytes could be passed over."""
     while count > 0:
         piece = stream.read(min(count, 1 << 20))
         if not piece:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
+from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.run import ErrorEvent
 from traindx_tools.on_logs.tracebacks import fatal_lines, warning_lines
 from traindx_tools.on_logs.tracebacks.blocks import TracebackReader
@@ -22,7 +25,8 @@ _MOST_SHAPES, _LONGEST_SHAPE = 20_000, 500
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 _SPEAKS = (
-    "rror", "raceback", 'File "', "ssertion", "xception", "arning", "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
+    "rror", "raceback", 'File "', "ssertion", "xception", "Warning", "warning",
+    "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
     "imed out", "fault", "atal", "terminate called", "borted", "failed", "EXHAUSTED", "memory", "onitoredBarrier",
     "NCCL WARN", "xitcode", "exit", "xhausted", "watchdog", "encountered in",
     "nterrupt", "StopIteration", "oom", "OOM", "\u256d",
@@ -38,10 +42,15 @@ def read_errors(lines: Iterable[tuple[int, str]], source: str) -> tuple[ErrorEve
     `source` is the artifact's name as the user gave it. Never raises on any text; unfinished tracebacks come out as
     events of type "TracebackCut".
     """
-    return _LogErrors(source).read(lines)
+    errors = ErrorReading(source)
+    for number, text in lines:
+        errors.line(number, text)
+    return errors.finish()
 
 
-class _LogErrors:
+class ErrorReading:
+    """Reads the lines of one log, each or a block at a time, for its errors."""
+
     def __init__(self, source: str) -> None:
         self._source = source
         self._repeats = Repeats()
@@ -54,15 +63,38 @@ class _LogErrors:
         self._busy = False
         self._shapes: dict[bytes, bool] = {}
 
-    def read(self, lines: Iterable[tuple[int, str]]) -> tuple[ErrorEvent, ...]:
-        for number, text in lines:
-            if self._busy or self._speaks(text):
-                for line in self._boxes.feed(clean(number, text)):
-                    self._line(line)
-                self._busy = (bool(self._under_way) or self._warned is not None or not self._native.idle
-                              or not self._boxes.idle)
-            else:
-                self._repeats.ordinary_lines += 1
+    def line(self, number: int, text: str) -> None:
+        """Reads one line."""
+        if self._busy or self._speaks(text):
+            for line in self._boxes.feed(clean(number, text)):
+                self._line(line)
+            self._busy = (bool(self._under_way) or self._warned is not None or not self._native.idle
+                          or not self._boxes.idle)
+        else:
+            self._repeats.ordinary_lines += 1
+
+    def block(self, block: Block) -> None:
+        """Reads a block of lines: those between errors, of shapes that say nothing of any, are only counted."""
+        speaking = [places for mask, places in block.groups if self._of_error(mask, block, int(places[0]))]
+        alone = np.unique(np.concatenate([block.long, *speaking]))
+        at = 0
+        while at < len(block):
+            if not self._busy:
+                after = int(np.searchsorted(alone, at))
+                place = int(alone[after]) if after < len(alone) else len(block)
+                self._repeats.ordinary_lines += int(block.filled[place] - block.filled[at])
+                at = place
+            if at < len(block):
+                if block.ends[at] > block.starts[at]:
+                    self.line(block.first + at, block.text(at))
+                at += 1
+
+    def _of_error(self, mask: bytes, block: Block, place: int) -> bool:
+        known = self._shapes.get(mask)
+        return self._speaks(block.text(place)) if known is None else known
+
+    def finish(self) -> tuple[ErrorEvent, ...]:
+        """The errors, ordered by line."""
         for reader in self._streams.values():
             self._add_all(reader.close())
         self._add_all(self._native.close())

@@ -1,0 +1,211 @@
+"""How fast each reader is, beside what everybody has: grep, pandas, TensorBoard's own reader.
+
+    python benchmarks/readers.py [--megabytes 40] [--only text,csv] [--diagnose]
+
+One file a format is written to a temporary folder and read by a process of its own, then by what it is compared with,
+in turns, `ROUNDS` times; the figures are the best of each. Wall time and processor time are both told: on a machine
+that others use only the second means something. Goals: a log of a known form at a tenth of the speed of
+`grep -c loss`, any log at a thirtieth, CSV and JSON lines as fast as pandas, event files eight times as fast as
+tensorboard's EventAccumulator with all scalars kept. What is not installed is left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+ROUNDS = 3
+
+
+def _curve(rng: random.Random, step: int) -> float:
+    return 3.0 / (1 + step / 20_000) + 0.05 * rng.random()
+
+
+def _plain(rng: random.Random) -> Iterator[str]:
+    """The lines of a script of somebody's own, with a heading now and then."""
+    for step in range(1, sys.maxsize):
+        if step % 5_000 == 1:
+            yield f"=== epoch {step // 5_000 + 1} ===\n"
+        yield (f"it {step} | train loss {_curve(rng, step):.4f} | gnorm {rng.random() * 3:.3f} | "
+               f"lr {3e-4 * (1 + math.cos(step / 1e6)):.3e} | {rng.randint(40, 120)} ms\n")
+
+
+def _logged(rng: random.Random) -> Iterator[str]:
+    """Python's logging, with a time a line."""
+    for step in range(1, sys.maxsize):
+        minute, second = divmod(step // 20, 60)
+        hour, minute = divmod(minute, 60)
+        yield (f"2026-01-{1 + hour // 24 % 28:02d} {hour % 24:02d}:{minute:02d}:{second:02d},{step % 1000:03d} INFO "
+               f"trainer: step {step} loss {_curve(rng, step):.4f} grad_norm {rng.random():.3f} lr 3.0e-04\n")
+
+
+def _trainer(rng: random.Random) -> Iterator[str]:
+    """What the Trainer of transformers prints."""
+    for step in range(1, sys.maxsize):
+        told = {"loss": round(_curve(rng, step), 4), "grad_norm": rng.random() * 3,
+                "learning_rate": 5e-5 * rng.random(), "epoch": round(step / 1000, 2)}
+        yield f"{told}\n"
+
+
+def _csv(rng: random.Random) -> Iterator[str]:
+    yield "step,epoch,train_loss,grad_norm,lr,val_loss\n"
+    for step in range(1, sys.maxsize):
+        val = repr(_curve(rng, step)) if step % 100 == 0 else ""
+        yield f"{step},{step // 1000},{_curve(rng, step)!r},{rng.random()!r},{3e-4 * rng.random()!r},{val}\n"
+
+
+def _json(rng: random.Random) -> Iterator[str]:
+    for step in range(1, sys.maxsize):
+        yield json.dumps({"step": step, "loss": _curve(rng, step), "grad_norm": rng.random(), "lr": 3e-4 * rng.random(),
+                          "time": 1.7e9 + step * 0.25}) + "\n"
+
+
+def _text(make: Callable[[random.Random], Iterator[str]]) -> Callable[[Path, float], None]:
+    def write(path: Path, megabytes: float) -> None:
+        size = 0
+        with path.open("w", encoding="utf-8") as out:
+            for line in make(random.Random(0)):
+                size += out.write(line)
+                if size >= megabytes * 1e6:
+                    return
+    return write
+
+
+def _events(path: Path, megabytes: float) -> None:
+    """Scalars as torch's SummaryWriter writes them: an event each."""
+    from traindx_tools.on_logs.readers.tfrecord import masked_crc
+
+    def record(data: bytes) -> bytes:
+        head = struct.pack("<Q", len(data))
+        return head + struct.pack("<I", masked_crc(head)) + data + struct.pack("<I", masked_crc(data))
+
+    def varint(n: int) -> bytes:
+        out = b""
+        while n > 127:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n])
+
+    rng, size, step = random.Random(0), 0, 0
+    with path.open("wb") as out:
+        out.write(record(b"\x09" + struct.pack("<d", 1.7e9) + b"\x1a\x0dbrain.Event:2"))
+        while size < megabytes * 1e6:
+            step += 1
+            for tag, value in ((b"train/loss", _curve(rng, step)), (b"train/grad_norm", rng.random()), (b"lr", 3e-4)):
+                inner = b"\x0a" + varint(len(tag)) + tag + b"\x15" + struct.pack("<f", value)
+                summary = b"\x0a" + varint(len(inner)) + inner
+                size += out.write(record(b"\x09" + struct.pack("<d", 1.7e9 + step) + b"\x10" + varint(step) + b"\x2a"
+                                         + varint(len(summary)) + summary))
+
+
+_OURS = "from traindx_tools import extract_training_metrics as x; work = lambda: len(x(path))"
+_PANDAS_CSV = "import pandas; work = lambda: len(pandas.read_csv(path))"
+_PANDAS_JSON = "import pandas; work = lambda: len(pandas.read_json(path, lines=True))"
+_ACCUMULATOR = """
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+def work():
+    told = EventAccumulator(path, size_guidance={"scalars": 0}).Reload()
+    return sum(len(told.Scalars(tag)) for tag in told.Tags()["scalars"])
+"""
+_TIMED = """
+import json, resource, sys
+from time import perf_counter, process_time
+path = sys.argv[1]
+{what}
+begin, worked = perf_counter(), process_time()
+count = work()
+print(json.dumps([perf_counter() - begin, process_time() - worked,
+                  resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, count]))
+"""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file, what it is compared with, and how many times that one's speed is the goal."""
+
+    name: str
+    write: Callable[[Path, float], None]
+    rival: str
+    goal: float
+
+
+FORMATS = {
+    "plain": Format("train.log", _text(_plain), "grep", 1 / 30),
+    "logged": Format("logged.log", _text(_logged), "grep", 1 / 10),
+    "trainer": Format("trainer.log", _text(_trainer), "grep", 1 / 10),
+    "csv": Format("metrics.csv", _text(_csv), _PANDAS_CSV, 1.0),
+    "json": Format("metrics.jsonl", _text(_json), _PANDAS_JSON, 1.0),
+    "events": Format("events.out.tfevents.1700000000.host.1.0", _events, _ACCUMULATOR, 8.0),
+}
+
+
+def _ran(what: str, path: Path) -> list[float] | None:
+    """Wall time, processor time, memory in MB, values; None where what it needs is not installed."""
+    done = subprocess.run([sys.executable, "-c", _TIMED.format(what=what), str(path)], capture_output=True, text=True,
+                          check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    if done.returncode:
+        if "ModuleNotFoundError" in done.stderr:
+            return None
+        raise SystemExit(done.stderr)
+    told: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _grepped(path: Path) -> list[float]:
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    subprocess.run(["grep", "-c", "loss", str(path)], stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return [perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 0, 0]
+
+
+def _measured(one: Format, folder: Path, megabytes: float) -> str:
+    path = folder / one.name
+    one.write(path, megabytes)
+    rounds: list[tuple[list[float], list[float]]] = []
+    for _ in range(ROUNDS):
+        rival = _grepped(path) if one.rival == "grep" else _ran(one.rival, path)
+        ours = _ran(_OURS, path)
+        if rival is None or ours is None:
+            path.unlink()
+            return f"{one.name}: not compared: what it is compared with is not installed"
+        rounds.append((ours, rival))
+    size = path.stat().st_size / 1e6
+    path.unlink()
+    ours, rival = ([min(r[i][k] for r in rounds) for k in range(3)] for i in (0, 1))
+    return (f"{one.name:40} {size:6.0f} MB {size / ours[0]:7.1f} MB/s, {rival[0] / ours[0]:6.3f} of its rival's speed, "
+            f"{rival[1] / ours[1]:6.3f} by processor time (goal {one.goal:.3f}); {ours[2]:.0f} MB of memory, "
+            f"{rounds[0][0][3]:,.0f} values")
+
+
+def main() -> None:
+    """Prints a line a format."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=40.0)
+    parser.add_argument("--only", default=",".join(FORMATS))
+    parser.add_argument("--diagnose", action="store_true", help="also a whole diagnose of the log `logged`")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in asked.only.split(","):
+            print(_measured(FORMATS[name], Path(folder), asked.megabytes), flush=True)
+        if asked.diagnose:
+            path = Path(folder) / "train.log"
+            FORMATS["logged"].write(path, asked.megabytes)
+            told = _ran("from traindx.diagnose import diagnose; work = lambda: diagnose([path]) and 0", path)
+            assert told is not None
+            print(f"diagnose of {asked.megabytes:.0f} MB: {told[0]:.1f} s, {told[1]:.1f} s of processor time, "
+                  f"{told[2]:.0f} MB of memory (goal for 1,000 MB: 60 s, 500 MB)")
+
+
+if __name__ == "__main__":
+    main()

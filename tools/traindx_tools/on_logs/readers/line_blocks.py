@@ -1,0 +1,181 @@
+"""Whole lines of a text, megabytes at a time, grouped by what differs in digits only.
+
+A log holds few shapes of lines. All lines of one shape are equally long and have their numbers in the same places:
+they are cut out and converted column by column (`line_numbers.py`) instead of line by line. What a block cannot hold as
+it is (redrawn bars, escape codes, lines without an end) comes as single lines, as `lines.py` reads them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.on_logs.artifacts import Source, encoding_of
+from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
+from traindx_tools.on_logs.run import Ints
+
+CHUNK = 4 << 20
+LONGEST_SHAPE = 2_000
+"""Bytes of a line up to which it is grouped with others; longer ones stand for themselves."""
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_TURNS = 3
+"""Shapes of one length that are told apart by comparing; more are told apart by a hash."""
+_NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
+
+Bytes = NDArray[np.uint8]
+Group = tuple[bytes, Ints]
+"""A mask (the line with every digit replaced by 0) and the places of its lines in the block, ascending."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some whole lines of a text; the last may lack its end. `first`: the number of the first, 1-based."""
+
+    data: bytes
+    first: int
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where each line begins."""
+        return np.concatenate([np.zeros(1, np.int64), self.ends[:-1] + 1])
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Where each line ends."""
+        found = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        return found if self.data.endswith(b"\n") else np.append(found, len(self.data))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def text(self, at: int) -> str:
+        """A line."""
+        return self.data[self.starts[at]:self.ends[at]].decode("utf-8", "replace")
+
+    @cached_property
+    def filled(self) -> Ints:
+        """How many lines before each are not empty; one entry more than lines."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.ends > self.starts)])
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Lines by shape, in the order of the first of each. Empty lines are left out."""
+        masked = self.data.translate(_DIGITS)
+        lengths = self.ends - self.starts
+        short = np.flatnonzero((lengths > 0) & (lengths <= LONGEST_SHAPE))
+        order = short[np.argsort(lengths[short].astype(np.uint16), kind="stable")]
+        edges = np.flatnonzero(np.diff(lengths[order])) + 1
+        found = [g for part in np.split(order, edges) if len(part)
+                 for g in _told_apart(masked, self.starts[part], int(lengths[part[0]]), part)]
+        return sorted(found, key=lambda g: int(g[1][0]))
+
+    @cached_property
+    def long(self) -> Ints:
+        """The lines that are in no group."""
+        return np.flatnonzero(self.ends - self.starts > LONGEST_SHAPE)
+
+
+def _cut(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
+    windows: NDArray[np.bytes_] = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
+    return np.asarray(windows[starts])
+
+
+def same_bytes(data: bytes, starts: Ints, length: int) -> NDArray[np.bool_]:
+    """Which of the texts of one length are the same as the first."""
+    texts = _cut(data, starts, length)
+    return np.asarray(texts == texts[0])
+
+
+def _told_apart(data: bytes, starts: Ints, length: int, places: Ints) -> Iterator[Group]:
+    """The groups among lines of one length."""
+    masks = _cut(data, starts, length)
+    for _ in range(_TURNS):
+        if not len(masks):
+            return
+        same = masks == masks[0]
+        yield bytes(masks[0]), places[same]
+        other = ~same
+        masks, places, starts = masks[other], places[other], starts[other]
+    if len(masks):
+        _, first, of = np.unique(_hashes(data, starts, length), return_index=True, return_inverse=True)
+        if (masks != masks[first][of]).any():  # two masks of one hash
+            _, first, of = np.unique(masks, return_index=True, return_inverse=True)
+        order = np.argsort(of, kind="stable")
+        parts = np.split(places[order], np.cumsum(np.bincount(of))[:-1])
+        yield from ((bytes(masks[i]), part) for i, part in zip(first, parts, strict=True))
+
+
+def _hashes(data: bytes, starts: Ints, length: int) -> NDArray[np.uint64]:
+    """A number of each line, made of its words of eight bytes."""
+    if length < 8:
+        return np.unique(_cut(data, starts, length), return_inverse=True)[1].astype(np.uint64)
+    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    found = np.zeros(len(starts), np.uint64)
+    for at in (*range(0, length - 8, 8), length - 8):
+        found ^= words[starts + at]
+        found *= np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found
+
+
+def each_block(source: Source, block: Callable[[Block], None], line: Callable[[int, str], None],
+               stats: LineStats | None = None) -> None:
+    """Reads a source: whole blocks of plain lines go to `block`, all else goes to `line`, in order.
+
+    Together they are the lines that `read_lines` tells of. Raises OSError.
+    """
+    stats = stats or LineStats()
+    with source.open() as stream:
+        encoding = encoding_of(source.head)
+        number, rest = (_blocks(stream, block, line) if encoding == "utf-8-sig" else (1, b""))
+        if encoding != "utf-8-sig" or rest:
+            behind = cast(BinaryIO, _Behind(rest, stream))
+            for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
+                line(at + number - 1, text)
+
+
+def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[int, str], None]) -> tuple[int, bytes]:
+    """Blocks as far as lines have a bearable length; the number of the next line, and what was read of the rest."""
+    number = 1
+    while data := stream.read(CHUNK):
+        if number == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+            if not data:
+                continue
+        if not data.endswith(b"\n"):
+            data += stream.readline(MAX_LINE + 1)
+        if b"\r\n" in data:
+            data = data.replace(b"\r\n", b"\n")
+        lines = Block(data, number)
+        if int((lines.ends - lines.starts).max(initial=0)) > MAX_LINE:
+            return number, data
+        _hand(lines, block, line)
+        number += len(lines)
+    return number, b""
+
+
+def _hand(lines: Block, block: Callable[[Block], None], line: Callable[[int, str], None]) -> None:
+    if not any(sign in lines.data for sign in _NOT_PLAIN):
+        block(lines)
+        return
+    for at, text in read_lines(io.BytesIO(lines.data), "utf-8"):
+        line(at + lines.first - 1, text)
+
+
+class _Behind(io.RawIOBase):
+    """What was read already, then the rest of the stream."""
+
+    def __init__(self, read: bytes, stream: BinaryIO) -> None:
+        self._read, self._stream = read, stream
+
+    def read(self, size: int = -1) -> bytes:
+        if self._read:
+            got, self._read = self._read, b""
+            return got
+        return self._stream.read(size)
