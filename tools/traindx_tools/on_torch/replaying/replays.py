@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,15 @@ from traindx_tools.experiments.replaying.study import Study
 from traindx_tools.experiments.replaying.symptom import Kind, Symptom
 from traindx_tools.finding import Severity
 from traindx_tools.live.notice import say
+from traindx_tools.live.step_file import MOST_BYTES, MOST_STEPS, TooLarge, path_for
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.replaying.keeper import Keeper
 from traindx_tools.on_torch.replaying.kept import Scenario
 from traindx_tools.on_torch.replaying.study import study
 from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.tape import Tape
+from traindx_tools.on_torch.stored.keeping import keep
+from traindx_tools.on_torch.stored.modules import Met
 
 MOST_JUMPS = 2
 """Jumps that are studied in one run, each of another kind: one costs up to half a minute, heavy tails have many."""
@@ -40,8 +44,9 @@ class _Waiting:
 class Replays:
     """The studies of one process."""
 
-    def __init__(self, scene: Scene, tape: Tape) -> None:
-        self._scene = scene
+    def __init__(self, scene: Scene, tape: Tape, met: Met) -> None:
+        self._scene, self._met = scene, met
+        self._files = 0
         self.keeper = Keeper(scene, tape)
         self._jumps: list[int] = []
         self._kinds: set[Kind] = set()
@@ -104,6 +109,7 @@ class Replays:
 
     def _studied(self, scenario: Scenario) -> Study | None:
         symptom, recorder = scenario.symptom, self._scene.recorder
+        self._stored(scenario)
         try:
             made = study(scenario, recorder.rank)
         except NotReplayable as why:
@@ -117,6 +123,31 @@ class Replays:
                           seconds=round(made.seconds, 3), removes=list(made.removing))
             self._written(made)
         return made
+
+    def _stored(self, scenario: Scenario) -> None:
+        """Keeps the step on disk, so that it can be replayed when the program is gone."""
+        symptom, recorder = scenario.symptom, self._scene.recorder
+        folder, most = getattr(recorder, "batch_path", None), self._scene.options.get("step_bytes", MOST_BYTES)
+        if not isinstance(folder, Path) or self._files >= MOST_STEPS:
+            return
+        path = path_for(folder.parent, recorder.rank, symptom.step, symptom.kind)
+        try:
+            size = keep(scenario, self._met, path, most=int(most))
+        except (NotReplayable, TooLarge) as why:
+            self._not_stored(symptom, str(why))
+        except OSError as error:
+            self._not_stored(symptom, f"{error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - what cannot be kept costs the file, not the training
+            self._not_stored(symptom, f"{type(error).__name__}: {error}")
+        else:
+            self._files += 1
+            recorder.mark("step", step=symptom.step, symptom=symptom.kind, file=path.name, bytes=size)
+            say(f"step {symptom.step} is kept; once the program is gone: traindx replay {shlex.quote(str(path))} --run "
+                "CMD")
+
+    def _not_stored(self, symptom: Symptom, why: str) -> None:
+        self._scene.recorder.mark("step", step=symptom.step, symptom=symptom.kind, failed=why[:400])
+        say(f"step {symptom.step} is not kept on disk: {why}")
 
     def _not_studied(self, symptom: Symptom, why: str) -> None:
         self._scene.recorder.mark("replay", step=symptom.step, symptom=symptom.kind, failed=why[:400])

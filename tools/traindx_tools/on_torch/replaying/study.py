@@ -48,7 +48,8 @@ class _Study:
         tried = [self._tried(name, control, without_update) for name in CHANGES]
         carries = self._rows is not None and self._rows.carry
         return Study(symptom, control, trials.at, tuple(t for t in tried if t is not None), trials.exact, self._rank,
-                     self._rows, self._numbers() if carries else (), time.monotonic() - self._began, trials.runs)
+                     self._rows, self._numbers() if carries else (), time.monotonic() - self._began, trials.runs,
+                     difference=trials.difference)
 
     def _tried(self, name: str, control: Measured, without_update: Measured | None) -> Tried | None:
         about = CHANGES[name].about

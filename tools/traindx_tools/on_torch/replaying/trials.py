@@ -40,6 +40,8 @@ class Trials:
         self.runs = 0
         self.at = PASS
         self.exact = True
+        self.difference = 0.0
+        """Of the loss from the program's own, relative to it."""
         self.no_update = scenario.no_update
         self._update: Update | None = scenario.update
         self._raw: Raw | None = None
@@ -99,6 +101,7 @@ class Trials:
         if not same and not near:
             raise NotReplayable(f"its loss is {gave.loss:.6g} when it is run again, and was {was:.6g}")
         self.exact = self.exact and same
+        self.difference = 0.0 if same else abs(gave.loss - was) / max(abs(was), 1e-12)
 
     def _check_norm(self, measured: Measured) -> None:
         was, now = self.scenario.symptom.value, measured.grad_norm
