@@ -192,12 +192,12 @@ def test_a_program_that_never_steps_is_said_to_have_ended(tmp_path: Path) -> Non
 
 def test_a_step_that_is_too_large_is_not_kept_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                        capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("traindx_tools.on_torch.replaying.replays.MOST_BYTES", 5_000)
+    monkeypatch.setattr("traindx_tools.experiments.replaying.storing.MOST_BYTES", 5_000)
     assert captured(programs.bad_row, tmp_path / "run") == []
     said = capsys.readouterr().err
     assert "step 8 is not kept on disk: the step holds" in said
     assert "KiB and at most 5 KiB are kept" in said
-    assert "--keep-mib N allows more" in said
+    assert "--keep-mib N` allows more" in said
     record = next(r for line in (tmp_path / "run/rank00000.jsonl").read_text().splitlines()
                   if (r := json.loads(line))["kind"] == "step")
     assert "at most" in record["failed"]

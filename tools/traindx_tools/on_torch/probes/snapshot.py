@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.nonfinite.events import BUFFER, OUTSIDE, PARAMETER, Event, culprit
@@ -23,7 +24,6 @@ from traindx_tools.on_torch.replaying.kept import Scenario
 from traindx_tools.on_torch.replaying.replays import Replays
 from traindx_tools.on_torch.rules import t101_nonfinite_origin, t102_nonfinite_seen
 from traindx_tools.on_torch.snapshot.replay import KeptStep, Replay, Replayed
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.nonfinite.events import BATCH, BUFFER, PARAMETER, Event, joined
 from traindx_tools.on_torch.nonfinite.named import named_parts
 from traindx_tools.on_torch.nonfinite.places import Place, on_behalf_of
@@ -17,7 +18,7 @@ from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, sp
 from traindx_tools.on_torch.nonfinite.tracer import Tracer
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.snapshot.copying import optimizer_on
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, Rerun, givens
+from traindx_tools.on_torch.snapshot.rerun import Rerun, givens
 from traindx_tools.on_torch.snapshot.state import RandomState, without_autocast
 from traindx_tools.on_torch.snapshot.tape import Call, Noted, Op, Tape, versions_of
 from traindx_tools.on_torch.speed.compilations import compiles

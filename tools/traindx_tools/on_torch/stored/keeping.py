@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.live.step_file import MOST_BYTES, write_step
 from traindx_tools.on_torch.replaying.kept import Passes, Scenario, Update
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, givens
+from traindx_tools.on_torch.snapshot.rerun import givens
 from traindx_tools.on_torch.snapshot.state import Surroundings
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Op
 from traindx_tools.on_torch.stored.host_state import Outside, attributes_of

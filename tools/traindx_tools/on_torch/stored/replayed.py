@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from traindx_tools.experiments.replaying.study import UPDATE, Study
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.live.step_file import Stored
 from traindx_tools.on_torch.nonfinite.events import culprit
 from traindx_tools.on_torch.nonfinite.reasons import reason_of
@@ -18,7 +19,6 @@ from traindx_tools.on_torch.replaying.quiet import unnoticed_by
 from traindx_tools.on_torch.replaying.study import study
 from traindx_tools.on_torch.rules import t101_nonfinite_origin
 from traindx_tools.on_torch.snapshot.replay import Replay, Replayed
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.stored.bringing import Brought, bring
 from traindx_tools.on_torch.stored.modules import Met
 from traindx_tools.on_torch.stored.observing import Observed, Observing

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.live.step_file import Bytes, Stored
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.tape import Given, Made
 from traindx_tools.on_torch.stored.modules import NotFound, Parameters
 
