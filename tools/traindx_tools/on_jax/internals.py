@@ -115,11 +115,28 @@ def size(jaxpr: Any) -> int:
 
 def bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
     """The outputs of an equation for concrete inputs: what `jax.core.eval_jaxpr` does for one equation."""
-    found = eqn.primitive.get_bind_params(eqn.params)
+    return bind_with(eqn, values, eqn.params)
+
+
+def bind_with(eqn: Any, values: Sequence[Any], given: dict[str, Any]) -> list[Any]:
+    """The same with other parameters."""
+    found = eqn.primitive.get_bind_params(given)
     functions, params = found if isinstance(found, tuple) else ((), found)
     with eqn.ctx.manager if hasattr(eqn, "ctx") else contextlib.nullcontext():
         outputs = eqn.primitive.bind(*functions, *values, **params)
     return list(outputs) if eqn.primitive.multiple_results else [outputs]
+
+
+@contextlib.contextmanager
+def wide() -> Iterator[None]:
+    """Within it numbers may have 64 bits."""
+    import jax
+
+    made = getattr(jax, "enable_x64", None)
+    if not callable(made):  # before 0.8
+        from jax.experimental import enable_x64 as made
+    with made(True):
+        yield
 
 
 # ---- shard_map
