@@ -45,10 +45,10 @@ _ALL = (
     StepChange("no-decay", "without weight decay", "update", only="torch"),
     StepChange("fresh-state", "the optimizer without its state", "update", broad=True),
     StepChange("matmul-precision", "matrix products in full precision", "pass", only="jax"),
-    StepChange("no-jit", "each operation by itself, not compiled together", "pass", only="jax"),
     StepChange("other-key", "another random key", "pass", broad=True, only="jax"),
     StepChange("clip-gradients", "gradients clipped to a norm of 1", "update", broad=True, only="jax"),
     StepChange(ROWS, "the worst rows of the batch left out", "pass"),
+    StepChange("no-jit", "each operation by itself, not compiled together", "pass", only="jax"),
 )
 CHANGES: Mapping[str, StepChange] = {c.name: c for c in _ALL}
 """In the order in which they are tried: what tells most comes first, where time is short."""

@@ -15,7 +15,7 @@ from traindx_tools.experiments.replaying.storing import Storing
 from traindx_tools.experiments.replaying.study import Study
 from traindx_tools.experiments.replaying.symptom import Kind, Symptom
 from traindx_tools.experiments.replaying.telling import Telling
-from traindx_tools.experiments.replaying.trying import NotReplayable, tried_on
+from traindx_tools.experiments.replaying.trying import SECONDS, NotReplayable, tried_on
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_jax.paths.marked import Marks
@@ -44,10 +44,9 @@ class JaxSnapshot(JaxProbe):
         super().__init__(scene)
         self._marks: dict[str, tuple[Marks, str]] = {}
         self._following: dict[int, Following] = {}
-        self._waiting: dict[int, Any] = {}
-        """Arguments of first calls, until it is known what was compiled."""
         self._telling = Telling(scene.recorder)
         self._storing = Storing(scene.recorder, scene.options)
+        self._seconds = float(scene.options.get("step_seconds", SECONDS))
         self._jumps: list[int] = []
         self._kinds: set[Kind] = set()
         self._done = False
@@ -107,7 +106,7 @@ class JaxSnapshot(JaxProbe):
             self._storing.store(symptom, self._telling.folder, lambda path, most: keep(scenario, path, most=most))
             if not symptom.finite:
                 self._origin(scenario)
-            made = tried_on(JaxTrials(scenario), symptom, self.scene.recorder.rank)
+            made = tried_on(JaxTrials(scenario), symptom, self.scene.recorder.rank, self._seconds)
         except NotReplayable as why:
             self._telling.not_studied(symptom, str(why))
             made = None

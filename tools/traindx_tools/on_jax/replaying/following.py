@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,8 +47,8 @@ class Following:
         feeding = call.watched.feeding
         at = {n: i for i, n in enumerate(self.numbers)}
         self.fed = {o: at[n] for o, n in (feeding.fed if feeding is not None else {}).items() if n in at}
-        if self.loss is None:
-            self.loss = _loss_of(self.traced.outputs, leaves)
+        if self.loss is None or self.loss in self.fed:
+            self.loss = _loss_of(self.traced.outputs, leaves, {*self.fed, *_like_arguments(call)})
         if self.loss is None:
             return None
         value = float(np.asarray(leaves[self.loss]).astype(np.float64))
@@ -95,7 +95,26 @@ def copied(leaf: Any, donated: bool) -> Any:
     return leaf.copy() if donated and hasattr(leaf, "copy") and hasattr(leaf, "dtype") else leaf
 
 
-def _loss_of(names: Sequence[str], leaves: Sequence[Any]) -> int | None:
-    scalars = [i for i, x in enumerate(leaves) if is_inexact(x) and getattr(x, "ndim", 1) == 0]
+def _loss_of(names: Sequence[str], leaves: Sequence[Any], state: Collection[int]) -> int | None:
+    scalars = [i for i, x in enumerate(leaves) if i not in state and is_inexact(x) and getattr(x, "ndim", 1) == 0]
     named = [i for i in scalars if i < len(names) and any(word in names[i].lower() for word in LOSSES)]
-    return (named or scalars or [None])[0]
+    return next(iter(named or scalars), None)
+
+
+def _like_arguments(call: Call) -> Iterator[int]:
+    """The outputs that have, together, the types of one argument's leaves: its state, before it was fed back."""
+    import jax
+
+    def types(tree: Any) -> list[tuple[Any, ...]]:
+        return [(getattr(x, "shape", ()), str(getattr(x, "dtype", ""))) for x in jax.tree_util.tree_leaves(tree)]
+
+    given = [t for a in (*call.args, *call.kwargs.values()) if len(t := types(a)) > 1]
+    output, start = call.output, 0
+    parts: Any = [output]
+    if isinstance(output, (tuple, list, dict)):
+        parts = [output[k] for k in sorted(output)] if isinstance(output, dict) else output
+    for part in parts:
+        found = types(part)
+        if found in given:
+            yield from range(start, start + len(found))
+        start += len(found)

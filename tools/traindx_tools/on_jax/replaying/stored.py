@@ -44,9 +44,9 @@ def keep(scenario: Scenario, path: Path, *, most: int = MOST_BYTES) -> int:
     function = scenario.function
     symptom = {k: _text(v) for k, v in asdict(scenario.symptom).items()}
     told = {"framework": "jax", "jax": _version(), "symptom": symptom, "function": function.traced.name,
-            "inputs": _types(function.traced, "in"), "outputs": _types(function.traced, "out"), "loss": function.loss, "value": _text(scenario.value),
-            "fed": [[o, i] for o, i in scenario.fed.items()], "no_update": scenario.no_update,
-            "now": [number(v) for v in scenario.now],
+            "inputs": _types(function.traced, "in"), "outputs": _types(function.traced, "out"),
+            "loss": function.loss, "value": _text(scenario.value), "fed": [[o, i] for o, i in scenario.fed.items()],
+            "no_update": scenario.no_update, "now": [number(v) for v in scenario.now],
             "before": None if scenario.before is None else [number(v) for v in scenario.before], "tensors": table}
     sizes = [int(p.nbytes) for p, _ in arrays]
     return write_step(path, told, sizes, lambda i: _bytes(arrays[i][0]), most)
