@@ -156,8 +156,8 @@ def main() -> int:
     keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"CPU, one thread, torch {torch.__version__}\n\n| model | million parameters | bare step, ms | probes | ratio "
-          "| quartiles | of all time |\n|---|---|---|---|---|---|---|", flush=True)
+    print(f"CPU, one thread, torch {torch.__version__}\n\n| model | million parameters | bare step, ms | probes "
+          "| ratio | quartiles | of all time |\n|---|---|---|---|---|---|---|", flush=True)
     missed = False
     for name, make in MODELS.items():
         if options.only is None or name in options.only:

@@ -49,6 +49,12 @@ def check() -> None:
 # ---- the parts of a jaxpr
 
 
+def is_typed_key(value: Any) -> bool:
+    """Whether an array is of random keys of a type of their own."""
+    dtypes = import_module("jax").dtypes
+    return hasattr(value, "dtype") and bool(dtypes.issubdtype(value.dtype, dtypes.prng_key))
+
+
 def is_literal(atom: Any) -> bool:
     """Whether an input of an equation is a value written into it."""
     return isinstance(atom, _named("jax._src.core:Literal"))
@@ -130,11 +136,9 @@ def bind_with(eqn: Any, values: Sequence[Any], given: dict[str, Any]) -> list[An
 @contextlib.contextmanager
 def wide() -> Iterator[None]:
     """Within it numbers may have 64 bits."""
-    import jax
-
-    made = getattr(jax, "enable_x64", None)
+    made: Any = getattr(import_module("jax"), "enable_x64", None)
     if not callable(made):  # before 0.8
-        from jax.experimental import enable_x64 as made
+        made = _named("jax.experimental:enable_x64")
     with made(True):
         yield
 

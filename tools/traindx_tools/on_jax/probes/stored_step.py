@@ -96,7 +96,7 @@ class StoredJaxStep(JaxProbe):
     def _tell(self, made: Outcome, began: float) -> None:
         self._done = True
         recorder = self.scene.recorder
-        folder: Path = recorder.batch_path.parent
+        folder: Path = recorder.batch_path.parent  # type: ignore[attr-defined]
         for finding in made.findings:
             recorder.finding(finding)
         if made.study is not None:

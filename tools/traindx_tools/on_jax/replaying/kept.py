@@ -60,7 +60,7 @@ class Scenario:
     def batch(self) -> tuple[int, ...]:
         """The inputs that are neither state, parameters nor keys."""
         other = {*self.state, *self.function.parameters, *self.keys}
-        return tuple(i for i, v in enumerate(self.now) if i not in other and getattr(v, "ndim", 0))
+        return tuple(i for i, v in enumerate(self.now) if i not in other and len(getattr(v, "shape", ())))
 
     def rows(self) -> tuple[int, tuple[int, ...]]:
         """How many rows the batch has, and the inputs that have them. Raises NotReplayable where it has none."""
@@ -78,14 +78,10 @@ class Scenario:
 
 def is_key(value: Any) -> bool:
     """A random key: of a type of its own, or two or four numbers of 32 bits."""
-    import jax
-
-    dtype = getattr(value, "dtype", None)
-    if dtype is None:
+    if not hasattr(value, "dtype"):
         return False
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
-        return True
-    return bool(dtype == np.uint32 and getattr(value, "shape", ()) in ((2,), (4,)))
+    plain = value.dtype == np.uint32 and getattr(value, "shape", ()) in ((2,), (4,))
+    return internals.is_typed_key(value) or bool(plain)
 
 
 def function_of_call(traced: Traced, marks: Mapping[str, tuple[Marks, str]], loss: int) -> Function:

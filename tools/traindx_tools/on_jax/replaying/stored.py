@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.replaying.symptom import Symptom
 from traindx_tools.live.step_file import MOST_BYTES, Bytes, Stored, write_step
+from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.replaying.kept import Function, Scenario
 from traindx_tools.on_jax.tracing import Traced
 
@@ -92,7 +93,7 @@ def _plain(value: Any) -> tuple[Any, dict[str, Any]]:
     import jax
 
     about: dict[str, Any] = {"shape": list(value.shape), "dtype": str(value.dtype)}
-    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if internals.is_typed_key(value):
         about["key"] = str(jax.random.key_impl(value))
         value = jax.random.key_data(value)
         about.update(shape=list(value.shape), dtype=str(value.dtype))

@@ -289,12 +289,12 @@ def _finite(values: Any) -> bool:
 def _plain(value: Any) -> Any:
     import jax
 
-    return np.asarray(jax.random.key_data(value) if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key) else value)
+    return np.asarray(jax.random.key_data(value) if internals.is_typed_key(value) else value)
 
 
 def _same(one: Any, other: Any) -> bool:
     a, b = _plain(one), _plain(other)
-    return a.shape == b.shape and a.tobytes() == b.tobytes()
+    return bool(a.shape == b.shape and a.tobytes() == b.tobytes())
 
 
 def _close(one: Any, other: Any) -> bool:

@@ -90,7 +90,7 @@ class StoredStep(TorchProbe):
     def _tell(self, made: Outcome, began: float) -> None:
         self.done = True
         recorder = self.scene.recorder
-        folder: Path = recorder.batch_path.parent  # type: ignore[attr-defined]
+        folder: Path = self.scene.recorder.batch_path.parent  # type: ignore[attr-defined]
         if made.study is not None:
             finding = finding_of(made.study)
             if finding is not None:
