@@ -27,6 +27,8 @@ class Function:
     parameters: tuple[int, ...]
     loss: int
     """The output that is its loss."""
+    gradients: tuple[str, ...] = ()
+    """The names of what is differentiated within it, in the order of the marks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,8 @@ def function_of_call(traced: Traced, marks: Mapping[str, tuple[Marks, str]], los
         raise NotReplayable("it calls the host for a result")
     labels = [label for label in marked_in(jaxpr) if label in marks]
     found = [_input(marks[label][1], aval, traced) for label, aval in zip(labels, types_of(jaxpr, labels), strict=True)]
-    return Function(traced, tuple(dict.fromkeys(i for i in found if i is not None)), loss)
+    names = tuple(marks[label][1] for label in labels)
+    return Function(traced, tuple(dict.fromkeys(i for i in found if i is not None)), loss, names)
 
 
 def _input(name: str, aval: Any, traced: Traced) -> int | None:
