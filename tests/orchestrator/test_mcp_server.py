@@ -124,7 +124,8 @@ def test_lists_the_tools_with_schemas_and_true_hints(tour: Tour) -> None:
         assert hints["readOnlyHint"] is not writes, "jaxpr imports and run_experiment runs, given consent"
         assert hints.get("destructiveHint", False) is False
         assert hints["openWorldHint"] is (tool["name"] == "run_probe"), "a probe's network is open"
-        assert not writes or hints["idempotentHint"] is (tool["name"] not in ("run_experiment", "run_probe", "replay_step"))
+        again = tool["name"] not in ("run_experiment", "run_probe", "replay_step")
+        assert not writes or hints["idempotentHint"] is again
         assert tool["inputSchema"]["additionalProperties"] is False
         assert all(p.get("description") for p in tool["inputSchema"]["properties"].values()), tool["name"]
         assert tool["inputSchema"]["properties"]["max_chars"]["default"] == 8000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import stat
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from traindx_tools.live.reading import read_folder
 from traindx_tools.live.session import close_session, open_session
 from traindx_tools.live.settings import Settings
 from traindx_tools.live.step_file import RESULT, steps_in
+from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.attachment import attach, detach
 from traindx_tools.on_jax.replaying.again import Conditions, Took, function_of
 
@@ -151,7 +153,9 @@ def test_what_a_function_closes_over_is_told_where_it_changed(tmp_path: Path) ->
 
 def again(function: Callable[..., Any], *args: Any, **conditions: Any) -> tuple[list[Any], int]:
     took = Took()
-    outputs, _ = function_of(jax.make_jaxpr(function)(*args), Conditions(**conditions), took)(*args)
+    jaxpr = jax.make_jaxpr(function)(*args)
+    with internals.wide() if conditions.get("precision") == "float64" else contextlib.nullcontext():
+        outputs, _ = function_of(jaxpr, Conditions(**conditions), took)(*args)
     return outputs, took.count
 
 
@@ -177,10 +181,7 @@ def test_the_bits_of_random_numbers_stay_what_they_are() -> None:
         return jax.random.normal(key, (64,)), jax.random.randint(key, (4,), 0, 9)
 
     key = jax.random.key(3)
-    from traindx_tools.on_jax import internals
-
-    with internals.wide():
-        (values, whole), took = again(function, key, precision="float64")
+    (values, whole), took = again(function, key, precision="float64")
     assert took > 0
     assert np.allclose(np.asarray(values), np.asarray(function(key)[0]), rtol=1e-5)
     assert np.array_equal(np.asarray(whole), np.asarray(function(key)[1]))

@@ -38,8 +38,9 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """For a file, in the form that those of torch have too."""
-        return {"why": self.why, "study": None if self.study is None else self.study.to_json(), "observed": {"outputs": [], "gradients": list(self.gradients)},
-                "origin": self.origin, "changed": [], "remarks": list(self.remarks)}
+        return {"why": self.why, "study": None if self.study is None else self.study.to_json(),
+                "observed": {"outputs": [], "gradients": list(self.gradients)}, "origin": self.origin, "changed": [],
+                "remarks": list(self.remarks)}
 
 
 def replay(stored: Stored, function: Function, seconds: float, rank: int = 0) -> Outcome:

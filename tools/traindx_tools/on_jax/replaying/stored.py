@@ -65,8 +65,8 @@ def bring(stored: Stored, function: Function) -> Scenario:
         values = {k: _number(v) for k, v in told["symptom"].items()}
         symptom = Symptom(**{f.name: values[f.name] for f in fields(Symptom) if f.name in values})
         before = None if told["before"] is None else tuple(arrays[i] for i in told["before"])
-        return Scenario(symptom, replace(function, loss=int(told["loss"])),
-                        tuple(arrays[i] for i in told["now"]), before, {int(o): int(i) for o, i in told["fed"]}, float(told["value"]), str(told["no_update"]))
+        return Scenario(symptom, replace(function, loss=int(told["loss"])), tuple(arrays[i] for i in told["now"]),
+                        before, {int(o): int(i) for o, i in told["fed"]}, float(told["value"]), str(told["no_update"]))
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise UnreadableInput(f"{stored.path} does not fit this program or this version of JAX "
                               f"({type(error).__name__}: {error})") from error
