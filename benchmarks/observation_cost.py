@@ -65,21 +65,21 @@ def mlp() -> Work:
 
 
 def cnn() -> Work:
-    """1.2 million parameters, 8 blocks, 16 images."""
+    """1.2 million parameters, 8 blocks, 4 images."""
     parts: list[nn.Module] = [nn.Conv2d(3, 64, 3, padding=1), *(Block(64) for _ in range(8)), nn.MaxPool2d(2),
                               nn.Conv2d(64, 256, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
                               nn.Linear(256, 1600)]
     model = nn.Sequential(*parts)
-    x, y = torch.randn(16, 3, 32, 32), torch.randint(0, 1600, (16,))
+    x, y = torch.randn(4, 3, 32, 32), torch.randint(0, 1600, (4,))
     return Work("cnn", model, lambda: nn.functional.cross_entropy(model(x), y))
 
 
 def transformer() -> Work:
-    """51 million parameters: 12 layers of width 512, 12,500 tokens; 2 sequences of 64."""
+    """51 million parameters: 12 layers of width 512, 12,500 tokens; 2 sequences of 32."""
     layer = nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.1, batch_first=True)
     model = nn.Sequential(nn.Embedding(12_500, 512), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
                           nn.Linear(512, 12_500))
-    ids = torch.randint(0, 12_500, (2, 64))
+    ids = torch.randint(0, 12_500, (2, 32))
     return Work("transformer", model, lambda: nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten()))
 
 

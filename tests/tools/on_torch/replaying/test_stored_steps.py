@@ -49,7 +49,7 @@ def replayed(step: Path, run: Callable[[], Any], folder: Path) -> dict[str, Any]
 
 FAULTS = (programs.half_overflow, programs.half_resolution, programs.bad_row, programs.outlying_row,
           programs.wrong_state, programs.never_cleared, programs.high_rate, programs.strong_decay,
-          programs.dead_moments, programs.clipped_and_high, programs.hard_batch)
+          programs.dead_moments, programs.clipped_and_high)
 
 
 @pytest.mark.slow
@@ -65,6 +65,12 @@ def test_the_replay_is_the_captured_step_with_the_same_table(run: Program, tmp_p
         assert told["study"]["control"] == before["control"]
         assert told["study"]["at"] == before["at"]
         assert [_told(t) for t in told["study"]["tried"]] == [_told(t) for t in before["tried"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", programs.HEALTHY, ids=lambda r: r.__name__)
+def test_no_step_of_a_healthy_run_stays(run: Program, tmp_path: Path) -> None:
+    assert captured(run, tmp_path / "run") == []
 
 
 def _told(tried: dict[str, Any]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +18,17 @@ Keep = Callable[[Path, int], int]
 """Writes a file of at most so many bytes and returns how many it has. Raises NotReplayable, TooLarge and OSError."""
 
 
+def say_kept(symptom: Symptom, path: Path) -> None:
+    """The command that replays it."""
+    say(f"step {symptom.step} is kept; once the program is gone: traindx replay {shlex.quote(str(path))} --run CMD")
+
+
+def remove(path: Path) -> None:
+    """Takes a file away, if it is there."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
 class Storing:
     """`options`: those of the instruments; `step_bytes` is what a file may hold."""
 
@@ -24,10 +36,14 @@ class Storing:
         self._recorder, self._options = recorder, options
         self._files = 0
 
-    def store(self, symptom: Symptom, folder: Path | None, keep: Keep) -> None:
-        """Keeps the step of a symptom. Never raises: what cannot be kept costs the file, not the training."""
+    def store(self, symptom: Symptom, folder: Path | None, keep: Keep) -> Path | None:
+        """Keeps the step of a symptom, and gives its file; None where it is not kept.
+
+        Never raises: what cannot be kept costs the file, not the training. Of a jump nothing is said yet: it may be a
+        hard batch.
+        """
         if folder is None or self._files >= MOST_STEPS:
-            return
+            return None
         path = path_for(folder, self._recorder.rank, symptom.step, symptom.kind)
         try:
             size = keep(path, int(self._options.get("step_bytes", MOST_BYTES)))
@@ -40,9 +56,18 @@ class Storing:
         else:
             self._files += 1
             self._recorder.mark("step", step=symptom.step, symptom=symptom.kind, file=path.name, bytes=size)
-            say(f"step {symptom.step} is kept; once the program is gone: traindx replay {shlex.quote(str(path))} --run "
-                "CMD")
+            if not symptom.finite:
+                say_kept(symptom, path)
+            return path
+        return None
+
+    def forget(self, path: Path | None) -> None:
+        """The step was no failure: its file goes."""
+        if path is not None:
+            self._files -= 1
+            remove(path)
 
     def _failed(self, symptom: Symptom, why: str) -> None:
         self._recorder.mark("step", step=symptom.step, symptom=symptom.kind, failed=why[:400])
-        say(f"step {symptom.step} is not kept on disk: {why}")
+        if not symptom.finite:
+            say(f"step {symptom.step} is not kept on disk: {why}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from traindx_tools.experiments.replaying.finding import finding_of
 from traindx_tools.experiments.replaying.report import write
+from traindx_tools.experiments.replaying.storing import remove, say_kept
 from traindx_tools.experiments.replaying.study import Study
 from traindx_tools.experiments.replaying.symptom import Course, Symptom
 from traindx_tools.finding import Severity
@@ -25,6 +26,8 @@ class _Waiting:
     study: Study
     course: Course
     seen: int
+    path: Path | None
+    """Where the step is kept."""
 
 
 class Telling:
@@ -52,9 +55,9 @@ class Telling:
         self._recorder.mark("replay", step=symptom.step, symptom=symptom.kind, failed=why[:400])
         say(f"step {symptom.step}: {symptom.said}; what would change it was not tried: {why}")
 
-    def wait(self, made: Study, course: Course) -> None:
-        """It is a jump: to be spoken of some steps later."""
-        self._waiting.append(_Waiting(made, course, course.seen))
+    def wait(self, made: Study, course: Course, path: Path | None = None) -> None:
+        """It is a jump: to be spoken of some steps later. `path`: its file, which goes where the jump came back."""
+        self._waiting.append(_Waiting(made, course, course.seen, path))
 
     def passed(self) -> None:
         """A step more: what waited long enough is spoken of."""
@@ -81,6 +84,10 @@ class Telling:
             made = replace(waiting.study, recovered=back)
             self._written(made)
             self.tell(made)
+            if waiting.path is not None and back and later:
+                remove(waiting.path)
+            elif waiting.path is not None and not back:
+                say_kept(made.symptom, waiting.path)
 
     def _written(self, made: Study) -> None:
         folder = self.folder

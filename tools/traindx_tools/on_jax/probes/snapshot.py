@@ -7,6 +7,7 @@ change at a time, which tells what takes part in it (X301, X302). The call is ke
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,12 +102,16 @@ class JaxSnapshot(JaxProbe):
         return True
 
     def _study(self, known: Following, symptom: Symptom, value: float) -> None:
+        path: Path | None = None
         try:
             scenario = known.scenario(symptom, self._marks, value)
-            self._storing.store(symptom, self._telling.folder, lambda path, most: keep(scenario, path, most=most))
+            path = self._storing.store(symptom, self._telling.folder,
+                                       lambda path, most: keep(scenario, path, most=most))
             if not symptom.finite:
                 self._origin(scenario)
             made = tried_on(JaxTrials(scenario), symptom, self.scene.recorder.rank, self._seconds)
+            if made is None:
+                self._storing.forget(path)
         except NotReplayable as why:
             self._telling.not_studied(symptom, str(why))
             made = None
@@ -114,14 +119,14 @@ class JaxSnapshot(JaxProbe):
             self._telling.not_studied(symptom, f"{type(error).__name__}: {error}")
             made = None
         if made is not None:
-            self._told(made, known)
+            self._told(made, known, path)
         if not symptom.finite:
             self._stop()
 
-    def _told(self, made: Study, known: Following) -> None:
+    def _told(self, made: Study, known: Following, path: Path | None) -> None:
         self._telling.studied(made)
         if made.symptom.finite:
-            self._telling.wait(made, known.course)
+            self._telling.wait(made, known.course, path)
         else:
             self._telling.all(failed=True)
             self._telling.tell(made)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from traindx_tools.experiments.replaying.storing import Storing
@@ -33,6 +35,8 @@ class Replays:
         self._storing = Storing(scene.recorder, scene.options)
         self._jumps: list[int] = []
         self._kinds: set[Kind] = set()
+        self._path: Path | None = None
+        """Where the step of the last study is kept."""
 
     def loss(self, root: torch.Tensor) -> Scenario | None:
         """Looks at a loss; a jump is studied at once. The scenario of one that is not finite."""
@@ -79,7 +83,7 @@ class Replays:
         scenario = self._scenario(symptom)
         made = self._studied(scenario) if scenario is not None else None
         if made is not None:
-            self._telling.wait(made, self.keeper.course)
+            self._telling.wait(made, self.keeper.course, self._path)
         return None
 
     def _scenario(self, symptom: Symptom) -> Scenario | None:
@@ -91,8 +95,8 @@ class Replays:
 
     def _studied(self, scenario: Scenario) -> Study | None:
         symptom = scenario.symptom
-        self._storing.store(symptom, self._telling.folder,
-                            lambda path, most: keep(scenario, self._met, path, most=most))
+        self._path = self._storing.store(symptom, self._telling.folder,
+                                         lambda path, most: keep(scenario, self._met, path, most=most))
         try:
             made = study(scenario, self._scene.recorder.rank)
         except NotReplayable as why:
@@ -103,4 +107,6 @@ class Replays:
             return None
         if made is not None:
             self._telling.studied(made)
+        else:
+            self._storing.forget(self._path)
         return made
