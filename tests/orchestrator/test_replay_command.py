@@ -72,6 +72,9 @@ def test_a_step_is_replayed_bit_for_bit_and_the_project_stays(home: Path, capsys
     assert "  rows-left-out " in out
     assert "first output that is not finite: 0 (Linear)" in out
 
+    traindx(["data", "run"])
+    assert "a step that `traindx run --snapshot` kept, and no data" in capsys.readouterr().out
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
