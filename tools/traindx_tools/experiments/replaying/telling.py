@@ -67,14 +67,15 @@ class Telling:
         """The end: everything that waits is spoken of. `failed`: the run did not go on from it."""
         self._speak(lambda _: True, failed=failed)
 
-    def tell(self, made: Study) -> None:
-        """The finding, and a line where it is more than a remark."""
+    def tell(self, made: Study) -> bool:
+        """The finding, and a line where it is more than a remark; whether it is."""
         finding = finding_of(made)
         if finding is None:
-            return
+            return False
         self._recorder.finding(finding)
         if finding.severity is not Severity.INFO:
             say(finding.statement)
+        return finding.severity is not Severity.INFO
 
     def _speak(self, due: Callable[[_Waiting], bool], *, failed: bool) -> None:
         for waiting in [w for w in self._waiting if due(w)]:
@@ -83,10 +84,10 @@ class Telling:
             back = not failed and (not later or waiting.course.back(waiting.study.symptom))
             made = replace(waiting.study, recovered=back)
             self._written(made)
-            self.tell(made)
+            spoken = self.tell(made)
             if waiting.path is not None and back and later:
                 remove(waiting.path)
-            elif waiting.path is not None and not back:
+            elif waiting.path is not None and spoken:
                 say_kept(made.symptom, waiting.path)
 
     def _written(self, made: Study) -> None:
