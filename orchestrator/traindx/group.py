@@ -29,7 +29,7 @@ COMMANDS = {
     "run": "Run a training command with instruments attached, no change to its code.",
     "isolate": "Between a good and a bad run: the smallest difference that matters.",
     "jaxpr": "What a JAX function became when it was traced, in few lines.",
-    "replay": "Check the batch that a program failed on: which index, where, in which table.",
+    "replay": "Replay what a program failed on: a captured step (with --run CMD), or a batch.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
     "mcp": "The instruments as an MCP server (stdio).",
     "doctor": "What is installed and what will work.",

@@ -157,6 +157,8 @@ _REFUSED_MAGIC = (
 
 BATCH = ".batch.npz"
 """The end of the name of a batch that the live instruments kept."""
+STEP = ".step.npz"
+"""The same of a step (`live/step_file.py`)."""
 
 
 WEIGHTS = "weights"
@@ -174,6 +176,9 @@ def refusal(source: Source) -> Artifact | None:
     head = source.head
     if source.name.endswith(BATCH) and head.startswith(b"PK"):
         return Artifact(source.name, "traindx batch", note=f"what the program failed on: traindx replay {source.name}")
+    if source.name.endswith(STEP) and head.startswith(b"PK"):
+        return Artifact(source.name, "traindx step",
+                        note=f"the step that went wrong: traindx replay {source.name} --run CMD")
     if source.local is not None and _holds_weights(str(source.local)):
         return Artifact(source.name, WEIGHTS)
     for magic, form, why in _REFUSED_MAGIC:
