@@ -62,7 +62,7 @@ def check(seen: LoadedStart) -> Iterator[Finding]:
             if seen.ids else "its labels or inputs differ from those that the weights were trained with")
     yield RULE.finding(
         f"a file fills all {seen.tensors} tensors of {seen.model}, and before any update its loss is {seen.loss:.3g} "
-        f"over {seen.answers} answers, above ln({seen.classes}) = {chance:.3g} of guessing, with {seen.hits:.1%} right; "
+        f"over {seen.answers} answers, above ln({seen.classes}) = {chance:.3g} of guessing, {seen.hits:.1%} right; "
         f"what this run gives the loaded weights is not what they learned: {what}",
         Location(module=seen.model, step=0.0, rank=seen.rank), SOURCE,
         bearing=Bearing.CAUSE if seen.ids else Bearing.SIGN,
