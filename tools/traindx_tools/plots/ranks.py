@@ -10,7 +10,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -141,17 +141,18 @@ def _draw(many: ManyRanks, rows: Sequence[Sequence[int]], table: Floats, ends: t
     _paint(cell, bar, table, ends)
     _label(cell, rows, odd)
     _bars(last, start, rows)
-    for x, inches, text, look in (
+    words: tuple[tuple[float, float, str, dict[str, Any]], ...] = (
             (0.012, 0.1, "\n".join(title_lines), {"fontsize": 10.5, "fontweight": "bold", "color": style.INK}),
             (0.012, head - 0.76, f"{_sharing(rows)}bold: ranks that findings name; grey: nothing was logged",
              {"fontsize": 8.5, "color": style.MUTED}),
             (0.085, head - 0.22, f"{title} ({unit})", {"fontsize": 9, "color": style.INK}),
-            (0.735, head - 0.22, "last step of each rank", {"fontsize": 9, "color": style.INK})):
+            (0.735, head - 0.22, "last step of each rank", {"fontsize": 9, "color": style.INK}))
+    for x, inches, text, look in words:
         figure.text(x, 1 - inches / height, text, va="top", parse_math=False, **look)
     at = 0.012
-    for name, words in _legend({_end(start, r) for r in start.ranks.values()}):
-        figure.text(at, 1 - (head - 0.54) / height, words, fontsize=8.5, color=_ENDS[name], va="top")
-        at += 0.0088 * (len(words) + 2)
+    for name, said in _legend({_end(start, r) for r in start.ranks.values()}):
+        figure.text(at, 1 - (head - 0.54) / height, said, fontsize=8.5, color=_ENDS[name], va="top")
+        at += 0.0088 * (len(said) + 2)
     return style.save(figure, out)
 
 
