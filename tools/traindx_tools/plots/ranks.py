@@ -51,7 +51,7 @@ def plot_ranks(many: ManyRanks, out: Path) -> Path:
     rows = _rows(start, odd)
     table, ends = _table(start, rows, name)
     try:
-        return _draw(many, rows, table, ends, f"{title} by rank and step", unit, set(odd), out)
+        return _draw(many, rows, table, ends, f"{title} by rank (rows) and step", unit, set(odd), out)
     except OSError as error:
         raise UnreadableInput(f"cannot write {out}: {error.strerror}. Name another file") from error
 
@@ -205,7 +205,6 @@ def _label(cell: Axes, rows: Sequence[Sequence[int]], odd: set[int]) -> None:
         if i in spaced:
             text.set_fontweight("bold")
             text.set_color(style.BAD)
-    cell.set_ylabel("rank", fontsize=8.5, color=style.MUTED)
 
 
 def _bars(cell: Axes, start: Start, rows: Sequence[Sequence[int]]) -> None:
