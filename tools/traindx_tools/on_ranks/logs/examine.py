@@ -75,8 +75,9 @@ class ManyRanks:
 
     @property
     def mixed(self) -> bool:
-        """Whether a file holds the lines of several ranks in turn."""
-        return len(self.rank_of_file) < len(self.job.sources)
+        """Whether a file holds the lines of several ranks in turn, behind prefixes that other readers do not take for
+        ranks."""
+        return self.job.prefixed
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what was read, how each group of ranks ended, and the findings."""

@@ -90,6 +90,7 @@ class _Reader:
     def __init__(self, source: Source, told: FileTold) -> None:
         self._source, self._told = source, told
         self._form = form_of(source.head.split(b"\n")[:FIRST_LINES])
+        told.form = self._form.name
         self._streams: dict[Key, _Process] = {}
         self._plans = _shapes(self._form.name)
         self._claims = ClaimReader(source.name)
