@@ -20,9 +20,9 @@ from traindx.mcp_tools import TOOLS, Tool
 from traindx_tools.errors import BadUsage, MissingExtra
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "examine_data", "jaxpr", "run_probe",
-         "replay_batch", "examine_weights", "list_experiments", "run_experiment", "replay_step", "explain", "plot_run",
-         "list_failure_modes", "session_status", "read_diagnosis"]
+NAMES = ["diagnose_run", "compare_ranks", "extract_metrics", "list_findings", "audit_code", "examine_data", "jaxpr",
+         "run_probe", "replay_batch", "examine_weights", "list_experiments", "run_experiment", "replay_step", "explain",
+         "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
 Call = tuple[str, dict[str, Any]]
 NO_SDK = "the MCP SDK is not installed (pip install 'traindx[mcp]')"
 
