@@ -34,7 +34,7 @@ def _clock(written: Words) -> Floats:
     """Seconds since midnight of times written as HH:MM:SS, eight bytes each."""
     two = (written & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561) >> np.uint64(8)  # ten times a digit and the next
     hour, minute, second = ((two >> np.uint64(shift)) & np.uint64(0xFF) for shift in (0, 24, 48))
-    return (hour * np.uint64(3600) + minute * np.uint64(60) + second).astype(np.float64)
+    return np.asarray(hour * np.uint64(3600) + minute * np.uint64(60) + second, np.float64)
 
 
 def _days(data: bytes, begins: Ints) -> Floats:
