@@ -194,8 +194,8 @@ class _Behind(io.RawIOBase):
     def __init__(self, read: bytes, stream: BinaryIO) -> None:
         self._read, self._stream = read, stream
 
-    def read(self, size: int = -1) -> bytes:
-        if self._read:
-            got, self._read = self._read, b""
-            return got
-        return self._stream.read(size)
+    def read(self, size: int = 1 << 20) -> bytes:
+        got, self._read = self._read[:size], self._read[size:]
+        while len(got) < size and (more := self._stream.read(size - len(got))):
+            got += more
+        return got
