@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import ParamSpec, Protocol
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
-from traindx_tools.on_logs.readers.line_blocks import Block, each_block
+from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.line_columns import ByColumns
 from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, read_lines
@@ -44,7 +43,6 @@ _TABLE_SLOT = 9
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
-P = ParamSpec("P")
 SHOWN, WIDEST = 3, 100
 """Lines, and characters of a line, that are shown of a log in which nothing was found."""
 _TRACEBACK = "Traceback (most recent call last)"
@@ -410,16 +408,6 @@ def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[i
         yield from read_lines(stream, encoding_of(source.head), stats)
 
 
-class Beside(Protocol):
-    """Another reader of the same lines, in the same pass."""
-
-    def line(self, number: int, text: str) -> None:
-        """Takes one line."""
-
-    def block(self, block: Block) -> None:
-        """Takes a block of lines."""
-
-
 def read(source: Source, beside: Beside | None = None) -> Run:
     """Reads any text log; `beside` is handed the same lines. Raises OSError."""
     stats, reading = LineStats(), TextReading(source.name)
@@ -429,18 +417,8 @@ def read(source: Source, beside: Beside | None = None) -> Run:
             if beside is not None:
                 beside.line(number, text)
     else:
-        columns = ByColumns(reading)
-        each_block(source, *((columns.take, reading.line) if beside is None else
-                             (_both(columns.take, beside.block), _both(reading.line, beside.line))), stats)
+        each_block(source, ByColumns(reading).take, reading.line, stats, beside)
     return reading.finish(f"{stats.cut} lines longer than 64 KiB were cut" if stats.cut else "")
-
-
-def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
-    def each(*given: P.args, **named: P.kwargs) -> None:
-        first(*given, **named)
-        second(*given, **named)
-
-    return each
 
 
 def sniff(head: Head) -> float:
