@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
+from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.names import identify

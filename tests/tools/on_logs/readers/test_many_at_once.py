@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import (
     arrow_rows,
     columns,

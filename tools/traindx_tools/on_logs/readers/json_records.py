@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block

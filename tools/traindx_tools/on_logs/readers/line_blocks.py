@@ -16,7 +16,8 @@ from typing import BinaryIO, ParamSpec, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.run import Ints
 

@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_ranks.logs import words
 from traindx_tools.on_ranks.logs.claims import ClaimReader, running_in
 from traindx_tools.on_ranks.logs.errors_in_lines import ErrorReader
