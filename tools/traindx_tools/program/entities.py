@@ -44,6 +44,10 @@ class Model:
     calls: dict[str, int] = field(default_factory=dict)
     """Calls by what they were: "train", "train in eval mode", "no gradients in eval mode", ..."""
     roles: tuple[Role, ...] = ()
+    made: str | None = None
+    """Where it is made, as `file.py:12`."""
+    inside: frozenset[int] = frozenset()
+    """Identities of itself and of the modules inside it, where a reader of text knows them."""
     known: Known = Known.RAN
 
 
@@ -59,6 +63,26 @@ class Optimizer:
     """(step, learning rate of the first group): where it turned, bounded."""
     line: str | None = None
     """Where `step` was called first."""
+    made: str | None = None
+    """Where it is made."""
+    holds: tuple[Model, ...] | None = None
+    """The modules whose parameters it was given; None where that is not known."""
+    stateful: bool = True
+    """Whether it keeps moments or momentum from step to step."""
+    clears_itself: bool = False
+    """An engine that has backward and step, and clears the gradients by itself."""
+    transforms: tuple[str, ...] = ()
+    """Of a chain of transformations (optax): their names, in the order in which they see the gradient."""
+    known: Known = Known.RAN
+
+
+@dataclass
+class Scaler:
+    """A gradient scaler."""
+
+    made: str | None = None
+    enabled: bool | None = True
+    """None where a condition of the program decides."""
     known: Known = Known.RAN
 
 
@@ -112,4 +136,6 @@ class Loss:
     shapes: tuple[str, ...] = ()
     first: float | None = None
     last: float | None = None
+    domains: tuple[str, ...] = ()
+    """What its arguments hold, one word each ("logits", "probabilities", "log-probabilities", "classes", "?")."""
     known: Known = Known.RAN

@@ -29,6 +29,11 @@ class Moment(str, Enum):
     SCHEDULE = "schedule"
     LOAD = "load"
     SAVE = "save"
+    UNSCALE = "unscale"
+    UPDATE = "update of the loss scale"
+    MODE = "mode"
+    MADE = "optimizer made"
+    HANDED = "handed to unknown code"
 
 
 @dataclass
