@@ -17,16 +17,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-HOME = Path(__file__).parent.parent / "tests" / "tools" / "on_code"
-sys.path.insert(0, str(HOME))
-
-from intermediate import with_intermediates
-
 from traindx_tools.finding import Finding
 from traindx_tools.on_code.entry import audit_texts
 from traindx_tools.on_code.files import Text
 from traindx_tools.on_code.renaming import renamed
 
+HOME = Path(__file__).parent.parent / "tests" / "tools" / "on_code"
 FIXTURES, GOLDEN, REWRITTEN = HOME / "fixtures", HOME / "golden.json", HOME / "rewritten.json"
 
 
@@ -52,6 +48,9 @@ def found(path: Path) -> list[str]:
 
 def rewritten(text: str) -> str:
     """The same program under other names, with intermediate variables."""
+    sys.path.insert(0, str(HOME))
+    from intermediate import with_intermediates
+
     return with_intermediates(renamed(text))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+sys.path[:0] = [str(Path(__file__).parents[3] / "benchmarks"), str(Path(__file__).parent)]
 
 import corpus_record
 from intermediate import with_intermediates

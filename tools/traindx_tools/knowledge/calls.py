@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
+from traindx_tools.knowledge.tables import table
 from traindx_tools.program.timeline import Moment
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,7 @@ class Effect:
 def effects() -> Mapping[str, tuple[Effect, ...]]:
     """The rows by the last part of a call's name. Raises ValueError where a row names an unknown moment."""
     found: dict[str, tuple[Effect, ...]] = {}
-    for row in _table()["call"]:
+    for row in table("calls.toml")["call"]:
         takes, bound = row.get("takes"), row.get("bound")
         effect = Effect(Moment(row["moment"]), row["on"], (takes[0], takes[1]) if takes else None,
                         (bound[0], tuple(bound[1:])) if bound else None,
@@ -46,10 +39,5 @@ def effects() -> Mapping[str, tuple[Effect, ...]]:
 @cache
 def harmless() -> tuple[tuple[str, ...], frozenset[str]]:
     """Beginnings of the names of functions, and names of methods, that change no gradients whatever they are given."""
-    table = _table()["harmless"]
-    return tuple(table["prefixes"]), frozenset(table["methods"])
-
-
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(files("traindx_tools.knowledge").joinpath("calls.toml").read_text(encoding="utf-8"))
+    rows = table("calls.toml")["harmless"]
+    return tuple(rows["prefixes"]), frozenset(rows["methods"])

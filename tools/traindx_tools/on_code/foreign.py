@@ -6,7 +6,17 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arrays, containers, creation, gradient_tests, jax_calls, layers, library, python_calls, torch_calls
+from traindx_tools.on_code import (
+    arrays,
+    containers,
+    creation,
+    gradient_tests,
+    jax_calls,
+    layers,
+    library,
+    python_calls,
+    torch_calls,
+)
 from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
@@ -333,7 +343,8 @@ class Foreign(Evaluator):
                 and len(call.args) < 2
             ):
                 part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
-            return Bag("tuple", [part], open=True)
+            parts = call.get(0, "chunks") if name in ("chunk", "tensor_split") else None
+            return Bag("tuple", [part], open=True, size=parts if isinstance(parts, Const) else None)
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
         if (

@@ -155,7 +155,8 @@ class Statements(Binding):
         yield block
         self.blocks.pop()
 
-    def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame, is_other: bool = False) -> str:
+    def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame,
+                is_other: bool = False) -> str:
         if not statements:
             return ""
         with self._in_branch(node, test, frame, is_other) as block:

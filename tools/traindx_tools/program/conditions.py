@@ -24,8 +24,8 @@ class Condition:
     """A test, or several of them.
 
     `kind`: "unknown" (a question, the same one for the same `key`), "every" (once a window, the divisor is `key`, at
-    the turn where turn + `shift` leaves `rest`), "after" (from turn `rest` on), "once" (turn `rest` alone), "last" (the last turn of a loop), "finite"
-    (whether the gradients are finite), "never", "always", "not", "and", "or".
+    the turn where turn + `shift` leaves `rest`), "after" (from turn `rest` on), "once" (turn `rest` alone), "last" (the
+    last turn of a loop), "finite" (whether the gradients are finite), "never", "always", "not", "and", "or".
     """
 
     kind: str

@@ -71,6 +71,9 @@ class Optimizer:
     """Whether it keeps moments or momentum from step to step."""
     clears_itself: bool = False
     """An engine that has backward and step, and clears the gradients by itself."""
+    made_in_a_loop: bool = False
+    remade: bool = False
+    """It is made anew over modules that are older than the turn of the loop that makes it."""
     transforms: tuple[str, ...] = ()
     """Of a chain of transformations (optax): their names, in the order in which they see the gradient."""
     known: Known = Known.RAN

@@ -17,7 +17,9 @@ from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
 TURNS = 6
-"""Turns of the innermost loop that trains: windows of 2 and of 3 both close there."""
+"""Turns of the innermost loop that trains: windows of 2 and of 3 both close there; a longer one closes twice."""
+LONGEST_WINDOW = 8
+"""A window of a fixed length up to this is played as it is; a longer one, or an open one, with 2 or 3 turns."""
 OUTER_TURNS = 2
 MOST_PLAYED = 4_000
 """Most moments of one scenario."""
@@ -45,12 +47,14 @@ class Store:
     stale: bool = False
     """It holds what a step has used already."""
     scales: set[bool] = field(default_factory=set)
+    came: set[bool] = field(default_factory=set)
+    """Whether passes came in scaled, whatever unscaling did since."""
     cleared: Act | None = None
 
     def clear(self, by: Act) -> None:
         for one in self.passes:
             one.cleared = by
-        self.passes, self.stale, self.scales, self.cleared = [], False, set(), by
+        self.passes, self.stale, self.scales, self.came, self.cleared = [], False, set(), set(), by
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +69,11 @@ class Use:
     leftover: Model | None
     """The module whose gradients are stale although those of another one were cleared."""
     scales: frozenset[bool]
-    """Whether the passes that it meets were scaled: {True}, {False} or both."""
+    """Whether the passes that it meets are scaled: {True}, {False} or both."""
+    came: frozenset[bool]
+    """The same when they came in, before any unscaling."""
     cleared: Act | None
     """What cleared the gradients last."""
-    lost: bool
-    """A pass was cleared unused since the last use."""
 
 
 @dataclass
@@ -79,10 +83,10 @@ class Played:
     steps: list[Use] = field(default_factory=list)
     clips: list[Use] = field(default_factory=list)
     passes: list[Pass] = field(default_factory=list)
-    updates: int = 0
+    updates: list[Act] = field(default_factory=list)
     overflows: bool = False
     handed: set[int] = field(default_factory=set)
-    """Identities of optimizers that unknown code was given."""
+    """Identities of optimizers and scalers that unknown code was given."""
 
 
 @dataclass(eq=False)
@@ -91,12 +95,12 @@ class Player:
 
     answers: Mapping[Hashable, bool]
     periods: Mapping[Hashable, int]
+    optimizers: list[Optimizer]
     stores: dict[int, list[Store]]
     overflow: bool = False
     told: Played = field(default_factory=Played)
     left: int = MOST_PLAYED
     _turns: list[tuple[int, bool]] = field(default_factory=lambda: [(0, True)])
-    _lost: set[int] = field(default_factory=set)
 
     def play(self, section: Section) -> str:
         """Plays a section; how it is left."""
@@ -119,7 +123,7 @@ class Player:
         return "" if section.kind == "call" and left == "return" else left
 
     def _loop(self, loop: Section) -> str:
-        turns = turns_of(loop)
+        turns = turns_of(loop, max([TURNS, *(2 * p for p in self.periods.values())]))
         for turn in range(turns):
             self._turns.append((turn, turn == turns - 1))
             left = self.play(loop)
@@ -146,12 +150,11 @@ class Player:
             if _reaches(act, store):
                 store.passes.append(made)
                 store.scales.add(bool(act.scaled))
+                store.came.add(bool(act.scaled))
 
     def _clear(self, act: Act) -> None:
         for owner, store in self._owned():
             if any(owner == id(o) for o in act.optimizers) or (not act.optimizers and _reaches(act, store)):
-                if store.passes and not any(p.used for p in store.passes):
-                    self._lost.add(owner)
                 store.clear(act)
 
     def _unscale(self, act: Act) -> None:
@@ -160,7 +163,7 @@ class Player:
                 store.scales = {False} if store.scales else set()
 
     def _clip(self, act: Act) -> None:
-        for optimizer in {id(o): o for o in self._optimizers}.values():
+        for optimizer in self.optimizers:
             if any(_reaches(act, s) for s in self.stores[id(optimizer)]):
                 self.told.clips.append(self._use(act, optimizer))
 
@@ -168,7 +171,6 @@ class Player:
         for optimizer in act.optimizers:
             use = self._use(act, optimizer)
             self.told.steps.append(use)
-            self._lost.discard(id(optimizer))
             for store in self.stores[id(optimizer)]:
                 for one in store.passes:
                     one.used = True
@@ -178,14 +180,25 @@ class Player:
                     store.clear(act)
 
     def _update(self, act: Act) -> None:
-        self.told.updates += 1
+        self.told.updates.append(act)
 
     def _handed(self, act: Act) -> None:
-        self.told.handed |= {id(o) for o in act.optimizers}
+        self.told.handed |= {id(o) for o in (*act.optimizers, act.scaler) if o is not None}
+
+    def _written(self, act: Act) -> None:
+        """What stands there now is the program's own business: it is used up by nobody."""
+        for store in self._every():
+            store.stale = False
+
+    def _made(self, act: Act) -> None:
+        """A new optimizer over modules of its own turn meets gradients of its own."""
+        for optimizer in act.optimizers:
+            if optimizer.made_in_a_loop and not optimizer.remade:
+                for store in self.stores.get(id(optimizer), ()):
+                    store.clear(act)
+                    store.cleared = None
 
     # ---- state
-
-    _optimizers: list[Optimizer] = field(default_factory=list)
 
     def _owned(self) -> Iterator[tuple[int, Store]]:
         yield from ((owner, s) for owner, stores in self.stores.items() for s in stores)
@@ -199,13 +212,16 @@ class Player:
         stale = [s for s in stores if s.stale]
         some = bool(stale) and len(stale) < len(stores)
         last = next((s.cleared for s in stores if s.cleared is not None), None)
-        return Use(act, optimizer, tuple(passes.values()), bool(stale), stale[0].model if some else None,
-                   frozenset(b for s in stores for b in s.scales), last, id(optimizer) in self._lost)
+        scales = frozenset(b for s in stores for b in s.scales)
+        came = frozenset(b for s in stores for b in s.came)
+        return Use(act, optimizer, tuple(passes.values()), bool(stale), stale[0].model if some else None, scales, came,
+                   last)
 
 
 _PLAYS: dict[Moment, Callable[[Player, Act], None]] = {
     Moment.BACKWARD: Player._backward, Moment.CLEAR: Player._clear, Moment.UNSCALE: Player._unscale,
     Moment.CLIP: Player._clip, Moment.STEP: Player._step, Moment.UPDATE: Player._update, Moment.HANDED: Player._handed,
+    Moment.MADE: Player._made, Moment.WRITTEN: Player._written,
 }
 
 
@@ -216,12 +232,17 @@ def _reaches(act: Act, store: Store) -> bool:
     return any(m.inside & store.model.inside or m is store.model for m in act.models)
 
 
-def turns_of(loop: Section) -> int:
+def reaches(act: Act, optimizer: Optimizer) -> bool:
+    """Whether what an act concerns and what an optimizer holds have parameters in common, as far as it is known."""
+    return optimizer.holds is None or any(_reaches(act, Store(m)) for m in optimizer.holds)
+
+
+def turns_of(loop: Section, most: int = TURNS) -> int:
     """How many turns of a loop are played."""
     if not {Moment.BACKWARD, Moment.STEP} & loop.has:
         return 1
     inner = any(isinstance(i, Section) and _trains_in_a_loop(i) for i in loop.items)
-    turns = OUTER_TURNS if inner else TURNS
+    turns = OUTER_TURNS if inner else most
     return turns if loop.count is None else max(1, min(turns, loop.count))
 
 
@@ -244,7 +265,13 @@ def _questions(run: Section) -> tuple[list[Hashable], dict[Hashable, int]]:
             stack += [i for i in section.items if isinstance(i, Section)]
     open_ones = list(dict.fromkeys(a.key for a in atoms if a.kind == "unknown"))
     windows = list(dict.fromkeys(a.key for a in atoms if a.kind == "every"))
-    return open_ones, {key: 2 + i % 2 for i, key in enumerate(windows)}
+    return open_ones, {key: _length(key) or 2 + i % 2 for i, key in enumerate(windows)}
+
+
+def _length(key: Hashable) -> int | None:
+    """How long a window is, where its divisor is a small number."""
+    length = key[-1] if isinstance(key, tuple) else None
+    return length if isinstance(length, int) and 1 < length <= LONGEST_WINDOW else None
 
 
 def _scenarios(questions: list[Hashable]) -> Iterator[dict[Hashable, bool]]:
@@ -279,8 +306,7 @@ def played(program: Program, run: Section) -> list[Played]:
         memo[id(run)] = found = []
         for answers in _scenarios(questions):
             for overflow in (False, True) if any(a.scaler for a in acts) else (False,):
-                player = Player(answers, periods, _stores(optimizers), overflow)
-                player._optimizers = optimizers
+                player = Player(answers, periods, optimizers, _stores(optimizers), overflow)
                 player.told.overflows = overflow
                 player.play(run)
                 found.append(player.told)

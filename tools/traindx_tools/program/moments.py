@@ -73,6 +73,8 @@ class Section:
     """How an arm is certainly left: "return", "raise", "break", "continue"; "" where what follows it runs too."""
     framework: str = ""
     """The framework that calls it: "lightning manual", "lightning", "trainer"; "" for the program itself."""
+    because: Spot | None = None
+    """What makes a framework leave the update to the program."""
     origin: Any = field(default=None, repr=False)
     has: frozenset[Moment] = frozenset()
     """The moments inside."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
+from dataclasses import replace
 
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import UNKNOWN, Const, Operation, Symbol, Tensor, Value, number, parts, truth
@@ -18,8 +20,9 @@ def condition_of(block: Block) -> Condition:
     if block.subject is None:
         return Condition("unknown", ("arm", id(block)))
     found = _of(block.subject, id(block.node), MOST_TERMS)
-    taken = not block.is_other
-    return found if taken else Condition("not", parts=(found,))
+    test = getattr(block.node, "test", None)
+    text = block.file.segment(test) if test is not None else ""
+    return replace(Condition("not", parts=(found,)) if block.is_other else found, text=text)
 
 
 def _of(value: Value, place: int, left: int) -> Condition:
@@ -80,8 +83,9 @@ def _remainder(value: Operation, rest: float | None, other: Value | None = None)
     last = isinstance(other, Operation) and other.op == "-" and other.operands[0] == divisor  # `== k - 1`
     if last or (rest is not None and by is not None and by > 2 and rest == by - 1):
         shift, rest = shift + 1, 0.0  # the last turn of a window, however long it is
-    return Condition("every", key=("window", divisor) if divisor != UNKNOWN else ("window", id(value)), shift=shift,
-                     rest=min(int(rest or 0), 1))
+    length: Hashable = int(by) if by is not None and by == int(by) else divisor if divisor != UNKNOWN else id(value)
+    at = int(rest or 0)
+    return Condition("every", key=("window", length), shift=shift, rest=at if by is not None else min(at, 1))
 
 
 def _shift(base: Value) -> int:

@@ -73,7 +73,8 @@ class Entities:
             stateful = value.short != "SGD" or (number(value.argument(2, "momentum")) or 0.0) > 0
             annotated = bool(value.state.get("annotation"))
             return Optimizer(value.short, made=None if annotated else str(value.site),
-                             holds=None if annotated else models, stateful=stateful, known=known)
+                             holds=None if annotated else models, stateful=stateful, made_in_a_loop=bool(value.born_in),
+                             remade=_is_remade(value, modules), known=known)
         if isinstance(value, Instance):
             return Optimizer(value.klass.info.name, made=str(value.site), known=known)
         return Optimizer("optimizer", known=known)
@@ -148,6 +149,15 @@ class Entities:
         return id(value)
 
 
+def _is_remade(optimizer: Thing, modules: list[Value] | None) -> bool:
+    """Whether it is made in a loop over modules that are older than its innermost turn."""
+    if not modules or not optimizer.born_in:
+        return False
+    inner = optimizer.born_in[-1]
+    return all(inner not in m.born_in if isinstance(m, (Thing, Instance)) else
+               isinstance(m, Symbol) and m.role != "iteration" for m in modules)
+
+
 def is_module(value: Value) -> bool:
     """Whether a value certainly is a module (a wrapper around one is), or something unknown with an identity."""
     inner = unwrap(value)
@@ -160,7 +170,8 @@ def is_module(value: Value) -> bool:
 
 def names_a_module(type_name: str) -> bool:
     """Whether a class of an installed package is a module, by its home."""
-    return type_name.startswith(("torch.nn.", "timm.", "torchvision.models.", "peft.")) and not names.is_optimizer(type_name)
+    homes = ("torch.nn.", "timm.", "torchvision.models.", "peft.")
+    return type_name.startswith(homes) and not names.is_optimizer(type_name)
 
 
 def is_engine(value: Value | None) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.sections import Sections, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, stepped
-from traindx_tools.on_code.values import UNKNOWN, Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.training import is_scaler, is_scheduler, stepped
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
+from traindx_tools.program.moments import Section
 from traindx_tools.program.program import Program
 
-_ENTRY = frozenset({"backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__"})
+_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__"})
 
 
 def program_of(project: Project) -> Program:
@@ -26,6 +27,8 @@ def program_of(project: Project) -> Program:
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
+            if root.framework == "training_step":
+                _by_hand(project, root, section)
             if section.items or root.framework:
                 made.runs.append(section)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
@@ -46,6 +49,22 @@ def _modules(root: Block) -> set[str]:
     return {n for n in ("torch", "jax") if n in root.file.text}
 
 
+def _by_hand(project: Project, root: Block, section: Section) -> None:
+    """Whether Lightning leaves the update to the module: `automatic_optimization = False`."""
+    owner = root.function.owner if root.function is not None else None
+    if owner is None or not owner.derives("LightningModule"):
+        return
+    section.framework = "lightning"
+    said = [i.attrs.get("automatic_optimization") for i in project.instances if i.klass.info is owner]
+    found = next((v for v in said if v is not None), None) or owner.attribute("automatic_optimization")
+    if not isinstance(found, Const) or found.value is not False:
+        return
+    section.framework = "lightning manual"
+    stores = [e for e in project.events if e.kind == "store" and e.name == "attribute.automatic_optimization"
+              and isinstance(e.receiver, Instance) and e.receiver.klass.info is owner]
+    section.because = spot_of(stores[0]) if stores else section.at
+
+
 def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
     """Unknown things that must be optimizers: something steps after backward, and nothing known does."""
     engines = {e.receiver for e in (p.event for p in loop.backwards) if isinstance(e.receiver, Symbol)}
@@ -54,10 +73,11 @@ def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
         given: Value | None = event.args[0] if event.args else None
         if is_scaler(event.receiver) and isinstance(given, Symbol) and given != UNKNOWN:
             sections.guessed.setdefault(given, entities.optimizer(given, guessed=True))
-        if isinstance(event.receiver, (Symbol, Thing)) and event.receiver in engines and not is_optimizer(event.receiver):
-            _engine(event.receiver, entities, sections)
-        if isinstance(event.receiver, Thing) and event.receiver.state.get("engine"):
-            _engine(event.receiver, entities, sections)
+        owner = event.receiver
+        if isinstance(owner, Symbol) and owner in engines:
+            _engine(owner, entities, sections)
+        if isinstance(owner, Thing) and owner.state.get("engine"):
+            _engine(owner, entities, sections)
     if any(stepped(p.event) for p in loop.of("step")) or not loop.backwards:
         return
     first = loop.backwards[0].order
@@ -75,10 +95,3 @@ def _engine(value: Symbol | Thing, entities: Entities, sections: Sections) -> No
     if isinstance(value, Symbol):
         sections.guessed[value] = made
 
-
-def is_tensor(value: Value | None) -> bool:
-    """Whether a value certainly is an array."""
-    return isinstance(value, Tensor)
-
-
-__all__ = ["program_of", "sent_backward"]

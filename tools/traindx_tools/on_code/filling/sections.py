@@ -95,13 +95,15 @@ class Sections:
 
     def _acts(self, event: Event) -> list[Act]:
         if event.kind == "store" and event.name == "attribute.grad":
-            return [self._act(event, Moment.CLEAR)]
+            cleared = bool(event.args) and isinstance(event.args[0], Const)
+            return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
         if event.kind != "call":
             return []
         found = [self._of_effect(event, e) for e in effects().get(event.method, ()) if self._fits(event, e.on)][:1]
         acts = [a for some in found for a in some]
         if not found:
-            acts = [*self._cleared_by_hand(event), *self._made_here(event), *self._called(event), *self._lost_loss(event)]
+            acts = [a for told in (self._cleared_by_hand, self._made_here, self._chained, self._called, self._lossy)
+                    for a in told(event)]
         return acts or self._handed(event)
 
     def _fits(self, event: Event, on: str) -> bool:
@@ -208,19 +210,32 @@ class Sections:
         act.optimizers = (self.entities.optimizer(event.result),)
         return [act]
 
+    def _chained(self, event: Event) -> list[Act]:
+        """A chain of transformations of optax."""
+        if event.name != "optax.chain":
+            return []
+        names = [a.type if isinstance(a, Thing) else a.name.partition("@")[0] if isinstance(a, Symbol) else "?"
+                 for a in event.args]
+        made = Optimizer("optax.chain", made=str(event.site), transforms=tuple(names), known=Known.DERIVED)
+        self.program.optimizers.append(made)
+        act = self._act(event, Moment.MADE)
+        act.optimizers = (made,)
+        return [act]
+
     def _called(self, event: Event) -> list[Act]:
         """A module is called."""
-        if self._inside or event.method != "__call__" or not isinstance(event.receiver, (Thing, Instance)) or not is_module(
-                event.receiver):
+        owner = event.receiver
+        known = isinstance(owner, (Thing, Instance)) and is_module(owner)
+        if self._inside or event.method != "__call__" or not isinstance(owner, (Thing, Instance)) or not known:
             return []
         if self._last is event.node:
             return []  # a part of the module that was called here
         self._last = event.node
         act = self._act(event, Moment.FORWARD)
-        act.models = (self.entities.model(event.receiver),)
+        act.models = (self.entities.model(owner),)
         return [act]
 
-    def _lost_loss(self, event: Event) -> list[Act]:
+    def _lossy(self, event: Event) -> list[Act]:
         """A loss is computed."""
         if not isinstance(event.result, Tensor) or not (event.method in LOSSES or (
                 event.method == "__call__" and "loss" in event.result.tags)):
@@ -239,15 +254,21 @@ class Sections:
     def _handed(self, event: Event) -> list[Act]:
         """Code that is not known is given an optimizer: what it does with it is not known either."""
         prefixes, methods = harmless()
-        if event.method in methods or event.name.startswith(prefixes):
+        if (event.method in methods and event.method != "step") or event.name.startswith(prefixes):
             return []
         given = [o for a in (*event.args, *event.kwargs.values()) for o in self.entities.optimizers(a)]
         owner = [a for a in (*event.args, *event.kwargs.values()) if isinstance(a, Instance)
                  and is_engine(a)]  # fmt: skip
-        if not given and not owner:
+        every = (*event.args, *event.kwargs.values())
+        scaler = next((s for a in every if (s := self.entities.scaler(a))), None)
+        steps = event.method == "step" and isinstance(event.receiver, Symbol) and not event.args
+        if not given and not owner and scaler is None and not steps:
             return []
         act = self._act(event, Moment.HANDED)
-        act.optimizers = tuple(given)
+        act.optimizers, act.scaler = tuple(given), scaler
+        if steps:
+            act.known = Known.GUESSED
+            return [act]
         self.program.unknown.append(f"{event.name} at {event.site} is given an optimizer, and its text is not known")
         return [act]
 
@@ -287,7 +308,7 @@ def _gate(block: Block) -> Condition | None:
     steps = subject.parent.kwargs.get("gradient_accumulation_steps") if isinstance(subject.parent, Thing) else None
     if steps is None or number(steps) == 1:
         return None
-    return Condition("every", key=("window", steps), shift=1)
+    return Condition("every", key=("window", whole(number(steps)) or steps), shift=1)
 
 
 def _is_forward(block: Block) -> bool:
@@ -298,8 +319,11 @@ def _is_forward(block: Block) -> bool:
 
 
 def _count(block: Block) -> int | None:
-    count = whole(number(block.count)) if block.count is not None else None
-    return count if isinstance(block.count, Const) and block.count.fixed else None
+    subject = block.subject
+    if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
+        subject = subject.args[0]
+    count = block.count if block.count is not None else subject.size if isinstance(subject, Bag) else None
+    return whole(number(count)) if isinstance(count, Const) and count.fixed else None
 
 
 def _framework(block: Block) -> str:

@@ -1,0 +1,166 @@
+"""What backward computes reaches a step.
+
+Gradients are computed to be stepped with. They are lost where they are cleared in each micro-batch while the step is
+taken once a window, where they are cleared between backward and step, where the step stands before backward or outside
+the loop that clears, where its condition never holds, and where no step is taken at all (also by a module that switched
+a framework's automatic optimization off). A pass whose gradients another optimizer uses is not lost: what a critic's
+loss leaves in a generator may be cleared. Passes that are never used on purpose (an attack on the input) have other
+passes beside them that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.scenarios import by_hand, path_of, uses, weakest
+from traindx_tools.knowledge import orders
+from traindx_tools.program.gradients import Pass, Use, played, reaches
+from traindx_tools.program.known import Known
+from traindx_tools.program.moments import Section, training_loop
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("step_order", ("C113", "C133", "C161", "C287"))
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every backward pass, every step, every optimizer that is cleared."""
+    for run in by_hand(program):
+        if run.framework:
+            yield from _left_out(run)
+        yield from _impossible(run)
+        yield from _lost_in_part(program, run)
+        yield from _without_gradients(program, run)
+        yield from _never_stepped(program, run)
+
+
+def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
+    """Some passes of a line are used and as many are cleared unused: a window that is cleared in each turn."""
+    scenarios = [s for s in played(program, run) if not s.overflows]
+    for act in {id(p.act): p.act for s in scenarios for p in s.passes}.values():
+        told = [[p for p in s.passes if p.act is act] for s in scenarios]
+        with_use = [t for t in told if any(p.used for p in t)]
+        if not with_use or not all(_half_lost(t) for t in with_use):
+            continue
+        clear = next(p.cleared for p in with_use[0] if p.cleared is not None and not p.used)
+        step = next((u.act for s in scenarios for u in s.steps if any(p.act is act for p in u.passes)), None)
+        if step is None or clear is None or any(id(o) in s.handed for s in scenarios for o in step.optimizers):
+            continue
+        here, there = training_loop(path_of(run, act)), path_of(run, step)
+        if here is not None and here not in there:
+            yield Breach(
+                "C161",
+                f"{step.name} at {step.at} stands outside the loop at line {here.at.line}, in which every iteration "
+                f"clears the gradients (line {clear.at.line}): only the last batch's gradient is ever applied",
+                step.at, weakest(step.known, act.known), {"kind": "outside the loop", "backward_line": act.at.line},
+                remedy=Remedy("behind backward", step, act, "nested"))
+        elif here is not None and here in path_of(run, clear):
+            yield Breach(
+                "C113",
+                f"{clear.owner}.{clear.name}() at {clear.at} clears gradients that are still needed: the step at line "
+                f"{step.at.line} is taken only once a window: the gradients of all but the last micro-batch are lost",
+                clear.at, weakest(step.known, act.known), {"kind": "in every micro-batch", "step_line": step.at.line},
+                remedy=Remedy("clear behind step", clear, step))
+
+
+def _half_lost(those: list[Pass]) -> bool:
+    lost = sum(p.cleared is not None and not p.used for p in those)
+    return lost >= sum(p.used for p in those) and lost > 0
+
+
+def _without_gradients(program: Program, run: Section) -> Iterator[Breach]:
+    """A step that only ever meets what was cleared."""
+    passes = [a for a, _ in run.acts(Moment.BACKWARD)]
+    fed = {id(u.optimizer) for s in played(program, run) for u in s.steps if u.passes}
+    for act, optimizer, scenarios in uses(program, run, lambda p: p.steps):
+        after = [[u for u in s if u.cleared is not None] for s in scenarios]
+        if id(optimizer) in fed or not all(after) or not all(_empty(u) for s in after for u in s):
+            continue
+        near = training_loop(path_of(run, act))
+        mine = [a for a in passes if reaches(a, optimizer) and (near is None or near in path_of(run, a))]
+        if not mine:
+            continue
+        use = after[0][-1]
+        order = [a for a, _ in run.acts(Moment.BACKWARD, Moment.CLEAR, Moment.STEP)]
+        clear = use.cleared
+        if clear is None:
+            continue
+        if order.index(mine[-1]) < order.index(clear) < order.index(act):
+            yield Breach(
+                "C113",
+                f"{clear.owner}.{clear.name}() at {clear.at} clears gradients that are still needed: it stands between "
+                f"backward() at line {mine[-1].at.line} and the step at line {act.at.line}, which finds nothing",
+                clear.at, act.known, {"kind": "between backward and step", "step_line": act.at.line}, Severity.CRITICAL,
+                Remedy("clear behind step", clear, act))
+        else:
+            yield Breach(
+                "C161",
+                f"{act.name} at {act.at} stands between the clearing of the gradients at line {clear.at.line} and "
+                f"backward() at line {mine[0].at.line}: it never sees a gradient",
+                act.at, act.known, {"kind": "before backward", "backward_line": mine[0].at.line},
+                remedy=Remedy("behind backward", act, mine[0]))
+
+
+def _empty(use: Use) -> bool:
+    return not use.passes and not use.stale
+
+
+def _impossible(run: Section) -> Iterator[Breach]:
+    """A step under a condition that cannot hold."""
+    for act, path in run.acts(Moment.STEP):
+        arm = next((s for s in path if s.kind == "arm" and s.condition.kind == "never"), None)
+        loop = training_loop(path)
+        backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop is None or loop in p), None)
+        if arm is not None and arm.condition.text and backward is not None and loop is not None:
+            yield Breach(
+                "C161", f"{act.name} at {act.at} is never reached: {arm.condition.text} cannot hold", act.at, act.known,
+                {"kind": "never", "backward_line": backward.at.line})
+
+
+def _never_stepped(program: Program, run: Section) -> Iterator[Breach]:
+    """An optimizer whose gradients are cleared, that nothing steps and nothing unknown was given."""
+    stepped = _stepped(program)
+    unknown = any(a.moment is Moment.HANDED and (a.known is Known.GUESSED or not a.optimizers)
+                  for a, _ in run.acts(Moment.HANDED))
+    seen: set[int] = set()
+    for clear, path in run.acts(Moment.CLEAR):
+        loop = training_loop(path)
+        for optimizer in clear.optimizers:
+            if id(optimizer) in stepped | seen or unknown or optimizer.made is None or loop is None:
+                continue
+            seen.add(id(optimizer))
+            backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop in p), None)
+            if backward is not None:
+                yield Breach(
+                    "C133",
+                    f"{clear.owner or optimizer.kind} is cleared at {clear.at} in the training loop at line "
+                    f"{loop.at.line} and step() is never called on it: the gradients are thrown away",
+                    clear.at, Known.DERIVED, {"kind": "step", "loop_line": loop.at.line},
+                    remedy=Remedy("step", backward, None, clear.owner))
+
+
+def _stepped(program: Program) -> set[int]:
+    """The identities of optimizers that step anywhere, or were handed to unknown code."""
+    if "stepped" not in program.memo:
+        acts = [a for r in program.runs for a, _ in r.acts(Moment.STEP, Moment.HANDED)]
+        program.memo["stepped"] = {id(o) for a in acts for o in a.optimizers}
+    found: set[int] = program.memo["stepped"]
+    return found
+
+
+def _left_out(run: Section) -> Iterator[Breach]:
+    """A module that switched automatic optimization off and does not update by hand."""
+    wanted = orders.by_hand(run.framework)
+    missing = [text for moment, text in wanted.items() if moment not in run.has]
+    if missing and run.because is not None and Moment.HANDED not in run.has and Moment.CLEAR not in run.has:
+        where = f"{run.at.function or 'training_step'} at line {run.at.line}"
+        yield Breach(
+            "C287",
+            f"automatic_optimization = False at {run.because} leaves the update to {where}, which never calls "
+            f"{' nor '.join(missing)}: no optimizer step is made",
+            run.because, Known.DERIVED, {"kind": "manual", "missing": ", ".join(missing)})
+
+
