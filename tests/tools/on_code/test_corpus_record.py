@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parents[3] / "benchmarks"), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import corpus_record
 from intermediate import with_intermediates

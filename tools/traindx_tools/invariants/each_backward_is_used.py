@@ -1,11 +1,10 @@
 """What backward computes reaches a step.
 
 Gradients are computed to be stepped with. They are lost where they are cleared in each micro-batch while the step is
-taken once a window, where they are cleared between backward and step, where the step stands before backward or outside
-the loop that clears, where its condition never holds, and where no step is taken at all (also by a module that switched
-a framework's automatic optimization off). A pass whose gradients another optimizer uses is not lost: what a critic's
-loss leaves in a generator may be cleared. Passes that are never used on purpose (an attack on the input) have other
-passes beside them that are.
+taken once a window, where they are cleared between backward and step, where the step stands before backward or
+outside the loop that clears, and where its condition never holds. A pass whose gradients another optimizer uses is
+not lost: what a critic's loss leaves in a generator may be cleared. Passes that are never used on purpose (an attack
+on the input) have other passes beside them that are.
 """
 
 from __future__ import annotations
@@ -16,25 +15,20 @@ from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand, path_of, uses, weakest
-from traindx_tools.knowledge import orders
 from traindx_tools.program.gradients import Pass, Use, played, reaches
-from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Section, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C113", "C133", "C161", "C287"))
+RULES = pages("step_order", ("C113", "C161"))
 
 
 def check(program: Program) -> Iterator[Breach]:
-    """Look at every backward pass, every step, every optimizer that is cleared."""
+    """Look at every backward pass and every step."""
     for run in by_hand(program):
-        if run.framework:
-            yield from _left_out(run)
         yield from _impossible(run)
         yield from _lost_in_part(program, run)
         yield from _without_gradients(program, run)
-        yield from _never_stepped(program, run)
 
 
 def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
@@ -118,49 +112,3 @@ def _impossible(run: Section) -> Iterator[Breach]:
             yield Breach(
                 "C161", f"{act.name} at {act.at} is never reached: {arm.condition.text} cannot hold", act.at, act.known,
                 {"kind": "never", "backward_line": backward.at.line})
-
-
-def _never_stepped(program: Program, run: Section) -> Iterator[Breach]:
-    """An optimizer whose gradients are cleared, that nothing steps and nothing unknown was given."""
-    stepped = _stepped(program)
-    unknown = any(a.moment is Moment.HANDED and (a.known is Known.GUESSED or not a.optimizers)
-                  for a, _ in run.acts(Moment.HANDED))
-    seen: set[int] = set()
-    for clear, path in run.acts(Moment.CLEAR):
-        loop = training_loop(path)
-        for optimizer in clear.optimizers:
-            if id(optimizer) in stepped | seen or unknown or optimizer.made is None or loop is None:
-                continue
-            seen.add(id(optimizer))
-            backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop in p), None)
-            if backward is not None:
-                yield Breach(
-                    "C133",
-                    f"{clear.owner or optimizer.kind} is cleared at {clear.at} in the training loop at line "
-                    f"{loop.at.line} and step() is never called on it: the gradients are thrown away",
-                    clear.at, Known.DERIVED, {"kind": "step", "loop_line": loop.at.line},
-                    remedy=Remedy("step", backward, None, clear.owner))
-
-
-def _stepped(program: Program) -> set[int]:
-    """The identities of optimizers that step anywhere, or were handed to unknown code."""
-    if "stepped" not in program.memo:
-        acts = [a for r in program.runs for a, _ in r.acts(Moment.STEP, Moment.HANDED)]
-        program.memo["stepped"] = {id(o) for a in acts for o in a.optimizers}
-    found: set[int] = program.memo["stepped"]
-    return found
-
-
-def _left_out(run: Section) -> Iterator[Breach]:
-    """A module that switched automatic optimization off and does not update by hand."""
-    wanted = orders.by_hand(run.framework)
-    missing = [text for moment, text in wanted.items() if moment not in run.has]
-    if missing and run.because is not None and Moment.HANDED not in run.has and Moment.CLEAR not in run.has:
-        where = f"{run.at.function or 'training_step'} at line {run.at.line}"
-        yield Breach(
-            "C287",
-            f"automatic_optimization = False at {run.because} leaves the update to {where}, which never calls "
-            f"{' nor '.join(missing)}: no optimizer step is made",
-            run.because, Known.DERIVED, {"kind": "manual", "missing": ", ".join(missing)})
-
-

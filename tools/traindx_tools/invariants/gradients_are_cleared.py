@@ -46,10 +46,10 @@ def _breach(run: Section, loop: Section, act: Act, optimizer: Optimizer, scenari
     name = act.owner if act.scaler is None else "the scaler's optimizer"
     kind = "never" if not cleared or use.leftover is not None else "outside the loop that steps"
     kind = "outside the loop that steps" if use.cleared is not None and not cleared else kind
-    said = "cleared only outside the loop" if kind.startswith("outside") else "never cleared in the loop"
+    said = "never cleared in the loop" if kind == "never" else "cleared only outside the loop"
     missing = "zero_grad() is not called"
     if use.leftover is not None:
-        kind = use.leftover.name
+        said, kind = "never cleared in the loop", use.leftover.name
         missing = (f"zero_grad() is called on other modules only, not on the {use.leftover.name} made at "
                    f"{use.leftover.made}")
     windowed = any(c.kind != "always" for c in conditions_within(path_of(run, act), loop))

@@ -19,7 +19,7 @@ def findings(module: RuleModule, project: Project) -> Iterator[Finding]:
     program = program_of(project)
     told: list[Breach] | None = program.memo.get(module.module)
     if told is None:
-        told = program.memo[module.module] = list(module.check(program))  # type: ignore[arg-type]
+        told = program.memo[module.module] = list(module.check(program))
     yield from (_finding(module, breach) for breach in told if breach.id == module.rule.id)
 
 
