@@ -252,7 +252,7 @@ def _trains_in_a_loop(section: Section) -> bool:
     return section.kind == "loop" or any(isinstance(i, Section) and _trains_in_a_loop(i) for i in section.items)
 
 
-def _questions(run: Section) -> tuple[list[Hashable], dict[Hashable, int]]:
+def questions_of(run: Section) -> tuple[list[Hashable], dict[Hashable, int]]:
     """The open questions of a run, and its windows with the length that they are played with."""
     atoms: dict[Condition, None] = {}
     seen: set[int] = set()
@@ -285,7 +285,14 @@ def _scenarios(questions: list[Hashable]) -> Iterator[dict[Hashable, bool]]:
             yield {**no, key: True}
 
 
-def _stores(optimizers: list[Optimizer]) -> dict[int, list[Store]]:
+def optimizers_of(run: Section) -> list[Optimizer]:
+    """The optimizers that a run steps, clears or unscales."""
+    acts = [a for a, _ in run.acts(Moment.STEP, Moment.CLEAR, Moment.CLIP, Moment.UNSCALE)]
+    return list({id(o): o for a in acts for o in a.optimizers}.values())
+
+
+def stores_of(optimizers: list[Optimizer]) -> dict[int, list[Store]]:
+    """The gradients of each optimizer; a module that several hold has one store."""
     shared: dict[int, Store] = {}
     found: dict[int, list[Store]] = {}
     for optimizer in optimizers:
@@ -300,13 +307,13 @@ def played(program: Program, run: Section) -> list[Played]:
     """Every scenario of a run, and for each with a scaler the one in which gradients overflow."""
     memo: dict[int, list[Played]] = program.memo.setdefault("played", {})
     if id(run) not in memo:
-        acts = [a for a, _ in run.acts(Moment.STEP, Moment.CLEAR, Moment.CLIP, Moment.UNSCALE)]
-        optimizers = list({id(o): o for a in acts for o in a.optimizers}.values())
-        questions, periods = _questions(run)
+        optimizers = optimizers_of(run)
+        scales = any(a.scaler for a, _ in run.acts(Moment.STEP))
+        questions, periods = questions_of(run)
         memo[id(run)] = found = []
         for answers in _scenarios(questions):
-            for overflow in (False, True) if any(a.scaler for a in acts) else (False,):
-                player = Player(answers, periods, optimizers, _stores(optimizers), overflow)
+            for overflow in (False, True) if scales else (False,):
+                player = Player(answers, periods, optimizers, stores_of(optimizers), overflow)
                 player.told.overflows = overflow
                 player.play(run)
                 found.append(player.told)

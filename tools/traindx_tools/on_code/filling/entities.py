@@ -107,6 +107,12 @@ class Entities:
             return tuple(m for f in found if f for m in f) if found and None not in found else None
         return (self.model(value),) if value is not None and is_module(value) else None
 
+    def is_called_module(self, value: Value) -> bool:
+        """Whether what is called is a module: a known one, or something unknown whose parameters an optimizer holds."""
+        if isinstance(value, Symbol):
+            return value in self._models
+        return isinstance(value, (Thing, Instance)) and is_module(value)
+
     def reached(self, loss: Value | None) -> tuple[Model, ...] | None:
         """The modules by which a loss was computed; None where that is not known."""
         if not isinstance(loss, Tensor) or not loss.models:

@@ -225,8 +225,7 @@ class Sections:
     def _called(self, event: Event) -> list[Act]:
         """A module is called."""
         owner = event.receiver
-        known = isinstance(owner, (Thing, Instance)) and is_module(owner)
-        if self._inside or event.method != "__call__" or not isinstance(owner, (Thing, Instance)) or not known:
+        if self._inside or event.method != "__call__" or owner is None or not self.entities.is_called_module(owner):
             return []
         if self._last is event.node:
             return []  # a part of the module that was called here
