@@ -235,6 +235,7 @@ class Evaluator:
     def _yield(self, node: ast.Yield, frame: Frame) -> Value:
         frame.yields.append(self.evaluate(node.value, frame) if node.value else NONE)
         frame.yield_grad = self.grad
+        self.event("yield", "yield", node, frame)
         return UNKNOWN
 
     def _yield_from(self, node: ast.YieldFrom, frame: Frame) -> Value:

@@ -48,6 +48,11 @@ class Model:
     """Where it is made, as `file.py:12`."""
     inside: frozenset[int] = frozenset()
     """Identities of itself and of the modules inside it, where a reader of text knows them."""
+    by_mode: dict[int, str] = field(default_factory=dict)
+    """The layers inside that act otherwise in eval mode, by identity: what and where made."""
+    layers_known: bool = False
+    """Whether all layers inside are known."""
+    frozen: bool = False
     known: Known = Known.RAN
 
 

@@ -274,7 +274,8 @@ def _length(key: Hashable) -> int | None:
     return length if isinstance(length, int) and 1 < length <= LONGEST_WINDOW else None
 
 
-def _scenarios(questions: list[Hashable]) -> Iterator[dict[Hashable, bool]]:
+def scenarios_of(questions: list[Hashable]) -> Iterator[dict[Hashable, bool]]:
+    """Answers to the open questions: all yes, all no, and each alone otherwise."""
     yes, no = dict.fromkeys(questions, True), dict.fromkeys(questions, False)
     yield yes
     if questions:
@@ -311,7 +312,7 @@ def played(program: Program, run: Section) -> list[Played]:
         scales = any(a.scaler for a, _ in run.acts(Moment.STEP))
         questions, periods = questions_of(run)
         memo[id(run)] = found = []
-        for answers in _scenarios(questions):
+        for answers in scenarios_of(questions):
             for overflow in (False, True) if scales else (False,):
                 player = Player(answers, periods, optimizers, stores_of(optimizers), overflow)
                 player.told.overflows = overflow

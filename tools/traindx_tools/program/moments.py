@@ -50,6 +50,10 @@ class Act:
     """Of clip: its bound is infinite, so it only measures."""
     training: bool | None = None
     """Of mode: train or eval."""
+    unused: bool = False
+    """Of a forward pass: nobody takes its result."""
+    again: bool = False
+    """Of a forward pass: a loop repeats it with the same inputs."""
     gradients: bool | None = True
     """Whether autograd records."""
     loss: Loss | None = None

@@ -33,6 +33,7 @@ class Moment(str, Enum):
     UPDATE = "update of the loss scale"
     MODE = "mode"
     MADE = "optimizer made"
+    YIELD = "yield"
     WRITTEN = "gradients written by hand"
     HANDED = "handed to unknown code"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traindx_tools.on_code import names
 from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler
 from traindx_tools.on_code.values import (
@@ -92,7 +93,8 @@ class Entities:
                     else getattr(inner, "name", "module"))
             site = getattr(inner, "site", None)
             made = Model(str(name), made=str(site) if site is not None else None,
-                         inside=frozenset(_identity(p) for p in parts), known=Known.DERIVED)
+                         inside=frozenset(_identity(p) for p in parts), by_mode=layers_by_mode(parts),
+                         layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]
@@ -162,6 +164,40 @@ def _is_remade(optimizer: Thing, modules: list[Value] | None) -> bool:
     inner = optimizer.born_in[-1]
     return all(inner not in m.born_in if isinstance(m, (Thing, Instance)) else
                isinstance(m, Symbol) and m.role != "iteration" for m in modules)
+
+
+def layers_by_mode(parts: list[Value]) -> dict[int, str]:
+    """Of the parts of a module those that act otherwise in eval mode."""
+    return {id(p): f"{p.short} (made at {p.site})" for p in parts if isinstance(p, Thing) and _acts_by_mode(p)}
+
+
+def _acts_by_mode(layer: Thing) -> bool:
+    if "InstanceNorm" in layer.short:
+        return truth(layer.argument(4, "track_running_stats")) is True
+    if layer.short.startswith(MODE_DEPENDENT):
+        return not ("Dropout" in layer.short and number(layer.argument(0, "p")) == 0)
+    drops = layer.short in ("LSTM", "GRU", "RNN") and number(layer.kwargs.get("dropout")) not in (None, 0.0)
+    return drops or ("Transformer" in layer.short and "Encoder" in layer.short)
+
+
+def _are_known(parts: list[Value]) -> bool:
+    """Whether nothing inside a module is unknown: no foreign base, no part that came from outside."""
+    for part in parts:
+        if isinstance(part, Thing):
+            if not part.type.startswith("torch.nn.") or part.short == "Module":
+                return False
+        elif isinstance(part, Instance):
+            foreign = [b for b in part.klass.info.foreign_bases if not b.startswith("torch.nn.")]
+            if foreign or any(isinstance(v, Symbol) and v.role in ("call", "parameter", "output")
+                              for v in part.attrs.values()):
+                return False
+        else:
+            return False
+    return True
+
+
+def _is_frozen(value: Value) -> bool:
+    return isinstance(value, (Thing, Instance)) and bool(value.state.get("frozen"))
 
 
 def is_module(value: Value) -> bool:

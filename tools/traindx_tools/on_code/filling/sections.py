@@ -8,6 +8,7 @@ from traindx_tools.knowledge.calls import Effect, effects, harmless
 from traindx_tools.on_code.arrays import LOSSES
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
 from traindx_tools.on_code.values import (
@@ -20,11 +21,12 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     number,
+    parts,
     truth,
     whole,
 )
 from traindx_tools.program.conditions import Condition
-from traindx_tools.program.entities import Loss, Optimizer
+from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act, Section, Spot
 from traindx_tools.program.program import Program
@@ -44,7 +46,7 @@ class Sections:
         self.guessed: dict[Symbol, Optimizer] = {}
         """Unknown things that are taken for optimizers."""
         self._loop: list[Block] = []
-        self._last: ast.AST | None = None
+        self._last: tuple[ast.AST | None, Model | None] = None, None
         self._inside = False
         """Within the forward pass of a module: the calls of its parts are no passes of their own."""
 
@@ -76,6 +78,7 @@ class Sections:
                 if inner.items or inner.leaves:
                     made.items.append(inner)
                     has |= inner.has
+        _wrap(made.items)
         self._inside = inside
         if made.kind == "loop":
             self._loop.pop()
@@ -97,8 +100,14 @@ class Sections:
         if event.kind == "store" and event.name == "attribute.grad":
             cleared = bool(event.args) and isinstance(event.args[0], Const)
             return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
+        if event.kind == "yield":
+            return [self._act(event, Moment.YIELD)]
+        if event.kind == "store" and event.name == "attribute.training":
+            return [self._unknown_mode(event)]
         if event.kind != "call":
             return []
+        if event.method in ("train", "eval") and event.receiver == UNKNOWN:
+            return [self._unknown_mode(event)]
         found = [self._of_effect(event, e) for e in effects().get(event.method, ()) if self._fits(event, e.on)][:1]
         acts = [a for some in found for a in some]
         if not found:
@@ -196,6 +205,12 @@ class Sections:
         act.training = False if event.method == "eval" else True if given is None else truth(given)
         return act
 
+    def _unknown_mode(self, event: Event) -> Act:
+        """A mode is set of something, or to something, that is not known."""
+        act = self._act(event, Moment.MODE)
+        act.models = self.entities.models(event.receiver) if event.kind == "store" else None
+        return act
+
     # ---- what no row says
 
     def _cleared_by_hand(self, event: Event) -> list[Act]:
@@ -227,12 +242,28 @@ class Sections:
         owner = event.receiver
         if self._inside or event.method != "__call__" or owner is None or not self.entities.is_called_module(owner):
             return []
-        if self._last is event.node:
+        model, (node, outer) = self.entities.model(owner), self._last
+        if node is event.node and outer is not None and outer is not model and model.inside <= outer.inside:
             return []  # a part of the module that was called here
-        self._last = event.node
+        self._last = event.node, model
         act = self._act(event, Moment.FORWARD)
-        act.models = (self.entities.model(owner),)
+        act.models = (model,)
+        act.unused = isinstance(syntax(event.file).parent(event.node), ast.Expr)
+        act.again = self._is_repeated(event)
         return [act]
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Whether the innermost loop only counts: what the module is given does not change in it."""
+        loop = self._loop[-1] if self._loop else None
+        if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
+            return False
+        first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
+        given = (*event.args, *event.kwargs.values())
+        made = [a.site for a in given if isinstance(a, Tensor)]
+        inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
+        varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
+                     if not isinstance(a, Tensor))
+        return bool(given) and not inside and not varies
 
     def _lossy(self, event: Event) -> list[Act]:
         """A loss is computed."""
@@ -297,6 +328,19 @@ _MAKERS = {
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
 }
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
+
+
+def _wrap(items: list[Act | Section]) -> None:
+    """A context manager that is a generator: what stands behind its `yield` runs behind the body of the `with`."""
+    for at in range(len(items) - 1, 0, -1):
+        manager, body = items[at - 1], items[at]
+        if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
+            continue
+        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
+        if manager.kind == "call" and cut is not None:
+            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
+                             for part in (manager.items[:cut], manager.items[cut + 1:]))
+            items[at - 1: at + 1] = [before, body, after]
 
 
 def _gate(block: Block) -> Condition | None:

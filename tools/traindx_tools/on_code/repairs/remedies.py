@@ -139,8 +139,31 @@ def _before_the_guard(remedy: Remedy) -> tuple[Patch, ...]:
     return change.patches()
 
 
+def _train_again(remedy: Remedy) -> tuple[Patch, ...]:
+    """train() in each turn of a loop, or before it, by the name that the loop calls the module by."""
+    forward = _event(remedy.target)
+    node = forward.node if forward is not None else None
+    if forward is None or not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+        return ()
+    name = ast.unparse(node.func)
+    loop = next((x for x in syntax(forward.file).loops(node) if str(getattr(x, "lineno", 0)) == remedy.text), None)
+    if not isinstance(loop, (ast.For, ast.While)) or not loop.body:
+        return ()
+    if remedy.kind == "train before the loop":
+        return order.training_again(forward.file, loop, name)
+    made = patching.insert_before(forward.file, loop.body[0], f"{name}.train()",
+                                  f"put {name} back into training mode in every iteration")
+    return (made,) if made is not None else ()
+
+
+def _evaluate(remedy: Remedy) -> tuple[Patch, ...]:
+    called = _event(remedy.act)
+    return order.in_eval_mode(called.file, called.node) if called is not None else ()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
     "out of the loop": _out_of_the_loop, "scale": _scale, "before the guard": _before_the_guard,
+    "train in the loop": _train_again, "train before the loop": _train_again, "evaluate in eval mode": _evaluate,
 }
