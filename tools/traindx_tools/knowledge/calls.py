@@ -36,6 +36,29 @@ def effects() -> Mapping[str, tuple[Effect, ...]]:
     return found
 
 
+@dataclass(frozen=True)
+class Drop:
+    """What drops units, a function or a layer, and where its probability stands."""
+
+    home: str
+    is_layer: bool
+    probability: tuple[int, str]
+    training: tuple[int, str] | None = None
+
+
+@cache
+def drops() -> Mapping[str, tuple[Drop, ...]]:
+    """The rows by the last part of a call's name."""
+    found: dict[str, tuple[Drop, ...]] = {}
+    for row in table("calls.toml")["drop"]:
+        probability, training = row["probability"], row.get("training")
+        drop = Drop(row["home"], "layers" in row, (probability[0], probability[1]),
+                    (training[0], training[1]) if training else None)
+        for name in row.get("layers", []) + row.get("functions", []):
+            found[name] = (*found.get(name, ()), drop)
+    return found
+
+
 @cache
 def harmless() -> tuple[tuple[str, ...], frozenset[str]]:
     """Beginnings of the names of functions, and names of methods, that change no gradients whatever they are given."""

@@ -476,6 +476,8 @@ class Evaluator:
             return Const(found.value, fixed=False) if isinstance(found, Const) and info.is_dataclass else found
         if name == "__class__":
             return base.klass
+        if name == "training" and info.is_module:
+            return Symbol("attribute", name, base, 1)
         return Method(base, name) if info.foreign_bases else Symbol("attribute", name, base, 1)
 
     def bound(self, function: Function, owner: Value) -> Function:

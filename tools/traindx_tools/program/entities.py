@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from traindx_tools.program.known import Known
 
@@ -132,6 +133,26 @@ class StateFile:
     """What was loaded from it: "model", "optimizer", "scheduler", "scaler"."""
     line: str | None = None
     known: Known = Known.RAN
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A place where units are dropped: a layer that is made, or a function that is called."""
+
+    name: str
+    probability: float | None
+    at: Any
+    """Its place (`moments.Spot`)."""
+    is_layer: bool
+    fixed: bool = True
+    """False: the probability is a default that a caller may override."""
+    mode: str = "asks"
+    """"asks" (the layer knows its mode, or the call is given it), "never" (training=False), "default" (nothing says
+    that it is off in eval mode), "forced" (training=True)."""
+    in_module: bool = False
+    """It is called in a method of a module."""
+    known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.entities import Loss, Model, Optimizer, Scaler, Schedule, StateFile
+from traindx_tools.program.entities import Drop, Loss, Model, Optimizer, Scaler, Schedule, StateFile
 from traindx_tools.program.moments import Section
 from traindx_tools.program.timeline import Timeline
 
@@ -21,6 +21,7 @@ class Program:
     losses: list[Loss] = field(default_factory=list)
     files: list[StateFile] = field(default_factory=list)
     scalers: list[Scaler] = field(default_factory=list)
+    drops: list[Drop] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     unknown: list[str] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.sections import Sections, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
@@ -31,6 +32,7 @@ def program_of(project: Project) -> Program:
                 _by_hand(project, root, section)
             if section.items or root.framework:
                 made.runs.append(section)
+    made.drops += dropped(project)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))

@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import order
+from traindx_tools.on_code.repairs import forms, order
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -161,9 +161,17 @@ def _evaluate(remedy: Remedy) -> tuple[Patch, ...]:
     return order.in_eval_mode(called.file, called.node) if called is not None else ()
 
 
+def _ask_the_mode(remedy: Remedy) -> tuple[Patch, ...]:
+    called = _event(remedy.act)
+    if called is None:
+        return ()
+    return forms.keyword_given(called.file, called.node, "training", "self.training", "drop units in training only")
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
     "out of the loop": _out_of_the_loop, "scale": _scale, "before the guard": _before_the_guard,
     "train in the loop": _train_again, "train before the loop": _train_again, "evaluate in eval mode": _evaluate,
+    "ask the mode": _ask_the_mode,
 }
