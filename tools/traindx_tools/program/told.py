@@ -82,7 +82,9 @@ def _section(section: Section) -> str:
         return f"loop at line {section.at.line}" + (f", {section.count} turns" if section.count is not None else "")
     leaves = f", then {section.leaves}" if section.leaves else ""
     if section.kind == "arm":
-        return f"if {condition(section.condition)} (line {section.at.line}){leaves}"
+        asked = condition(section.condition)
+        written = f": {section.at.quote[:60]}" if "(open)" in asked else ""
+        return f"if {asked} (line {section.at.line}{written}){leaves}"
     return f"{section.kind} of {section.at.function or '?'} at line {section.at.line}"
 
 
@@ -96,7 +98,7 @@ def condition(what: Condition) -> str:
     every = f"once in {length} turns" if isinstance(length, int) and length < 10**6 else "once a window"
     words = {"every": every, "after": f"from turn {what.rest} on", "once": f"in turn {what.rest} alone",
              "last": "in the last turn", "finite": "gradients are finite", "never": "never", "always": "always"}
-    return words.get(what.kind, f"`{what.text}` (open)" if what.text else "(open)")
+    return words.get(what.kind, "(open)")
 
 
 def _made(where: str | None, how: str = ", made at") -> str:

@@ -20,9 +20,10 @@ def condition_of(block: Block) -> Condition:
     if block.subject is None:
         return Condition("unknown", ("arm", id(block)))
     found = _of(block.subject, id(block.node), MOST_TERMS)
+    made = Condition("not", parts=(found,)) if block.is_other else found
     test = getattr(block.node, "test", None)
-    text = block.file.segment(test) if test is not None else ""
-    return replace(Condition("not", parts=(found,)) if block.is_other else found, text=text)
+    told = made.kind == "never" or made.has("finite")  # cutting a text out of the source is dear: only where it is told
+    return replace(made, text=block.file.segment(test)) if told and test is not None else made
 
 
 def _of(value: Value, place: int, left: int) -> Condition:

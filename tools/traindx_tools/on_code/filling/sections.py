@@ -58,8 +58,6 @@ class Sections:
         self._kept.append(block)
         made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), _spot(block), leaves=block.left,
                                                framework=_framework(block), origin=block)
-        if made.kind == "arm":
-            made.condition = condition_of(block)
         if made.kind == "loop":
             made.count = _count(block)
             self._loop.append(block)
@@ -83,6 +81,8 @@ class Sections:
         if made.kind == "loop":
             self._loop.pop()
         made.has = frozenset(has)
+        if made.kind == "arm" and (made.items or made.leaves):
+            made.condition = condition_of(block)  # its text is cut out of the source: not for an arm that is dropped
         gate = _gate(block)
         if gate is not None:
             made.items = [self._gated(i, gate) for i in made.items]
