@@ -34,13 +34,15 @@ def check(program: Program) -> Iterator[Breach]:
 def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
     """Some passes of a line are used and as many are cleared unused: a window that is cleared in each turn."""
     scenarios = [s for s in played(program, run) if not s.overflows]
+    passes = [_by_act(s.passes) for s in scenarios]
+    steps = {id(p.act): u.act for s in reversed(scenarios) for u in reversed(s.steps) for p in u.passes}
     for act in {id(p.act): p.act for s in scenarios for p in s.passes}.values():
-        told = [[p for p in s.passes if p.act is act] for s in scenarios]
+        told = [by_act.get(id(act), []) for by_act in passes]
         with_use = [t for t in told if any(p.used for p in t)]
         if not with_use or not all(_half_lost(t) for t in with_use):
             continue
         clear = next(p.cleared for p in with_use[0] if p.cleared is not None and not p.used)
-        step = next((u.act for s in scenarios for u in s.steps if any(p.act is act for p in u.passes)), None)
+        step = steps.get(id(act))
         if step is None or clear is None or any(id(o) in s.handed for s in scenarios for o in step.optimizers):
             continue
         here, there = training_loop(path_of(run, act)), path_of(run, step)
@@ -58,6 +60,13 @@ def _lost_in_part(program: Program, run: Section) -> Iterator[Breach]:
                 f"{step.at.line} is taken only once a window: the gradients of all but the last micro-batch are lost",
                 clear.at, weakest(step.known, act.known), {"kind": "in every micro-batch", "step_line": step.at.line},
                 remedy=Remedy("clear behind step", clear, step))
+
+
+def _by_act(those: list[Pass]) -> dict[int, list[Pass]]:
+    found: dict[int, list[Pass]] = {}
+    for one in those:
+        found.setdefault(id(one.act), []).append(one)
+    return found
 
 
 def _half_lost(those: list[Pass]) -> bool:
@@ -106,8 +115,8 @@ def _impossible(run: Section) -> Iterator[Breach]:
     """A step under a condition that cannot hold."""
     for act, path in run.acts(Moment.STEP):
         arm = next((s for s in path if s.kind == "arm" and s.condition.kind == "never"), None)
-        loop = training_loop(path)
-        backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop is None or loop in p), None)
+        loop = training_loop(path) if arm is not None else None
+        backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop in p), None) if loop is not None else None
         if arm is not None and arm.condition.text and backward is not None and loop is not None:
             yield Breach(
                 "C161", f"{act.name} at {act.at} is never reached: {arm.condition.text} cannot hold", act.at, act.known,

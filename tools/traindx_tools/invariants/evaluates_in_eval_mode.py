@@ -16,7 +16,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import weakest
 from traindx_tools.program.entities import Model
 from traindx_tools.program.known import Known
-from traindx_tools.program.modes import calls, is_trained
+from traindx_tools.program.modes import is_trained, passes_of
 from traindx_tools.program.moments import Act, Section, loops, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -50,7 +50,7 @@ def check(program: Program) -> Iterator[Breach]:
 def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) -> bool:
     """Whether each time, in every scenario, the module is in training mode and not because this function asked for it.
     """
-    found = [c for scenario in calls(program, run) for c in scenario if c.act is act]
+    found = [c for scenario in passes_of(program, run, act) for c in scenario]
     asked = any(c.by is not None and c.by.at.function == act.at.function and act.at.function is not None
                 and Moment.BACKWARD not in _function(run, c.by) for c in found)
     late = not trains or any(c.after_training for c in found)  # what comes before training asks for a shape
@@ -59,8 +59,7 @@ def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) ->
 
 def _function(run: Section, act: Act) -> frozenset[Moment]:
     """The moments of the function in which an act stands."""
-    path = next((p for a, p in run.acts(act.moment) if a is act), ())
-    return next((s.has for s in reversed(path) if s.kind in ("call", "root")), frozenset())
+    return next((s.has for s in reversed(run.path_to(act)) if s.kind in ("call", "root")), frozenset())
 
 
 def _breach(act: Act, model: Model, in_loop: bool) -> Breach:

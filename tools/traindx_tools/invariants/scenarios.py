@@ -41,4 +41,4 @@ def weakest(*known: Known) -> Known:
 
 def path_of(run: Section, act: Act) -> tuple[Section, ...]:
     """The sections around an act, outermost first, where it stands first."""
-    return next((path for other, path in run.acts(act.moment) if other is act), ())
+    return run.path_to(act)

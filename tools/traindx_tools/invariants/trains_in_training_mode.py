@@ -17,7 +17,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import path_of, weakest
 from traindx_tools.program.entities import Model
 from traindx_tools.program.known import Known
-from traindx_tools.program.modes import Called, calls, is_trained
+from traindx_tools.program.modes import Called, calls, is_trained, passes_of
 from traindx_tools.program.moments import Act, Section, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -35,18 +35,13 @@ def check(program: Program) -> Iterator[Breach]:
         for act, path in run.acts(Moment.FORWARD):
             if act.gradients is False or training_loop(path) is None:
                 continue
-            for these in (_each(told, act, -1), _each(told, act, 0)):
+            for these in ([c[at] for c in passes_of(program, run, act)] for at in (-1, 0)):
                 by = these[0].by if these and all(c.modes == {False} for c in these) else None
                 if by is None or these[0].model is None:
                     break  # what is trained at last in training mode is none of this invariant's
                 if id(by) not in seen:
                     seen.add(id(by))
                     yield from _judged(run, told, act, by, these[0].model)
-
-
-def _each(told: Sequence[Sequence[Called]], act: Act, at: int) -> list[Called]:
-    """The first or the last pass of a line, in each scenario that has one."""
-    return [found[at] for scenario in told if (found := [c for c in scenario if c.act is act])]
 
 
 def _judged(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act, model: Model) -> Iterator[Breach]:

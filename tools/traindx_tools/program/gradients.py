@@ -288,8 +288,11 @@ def scenarios_of(questions: list[Hashable]) -> Iterator[dict[Hashable, bool]]:
 
 def optimizers_of(run: Section) -> list[Optimizer]:
     """The optimizers that a run steps, clears or unscales."""
-    acts = [a for a, _ in run.acts(Moment.STEP, Moment.CLEAR, Moment.CLIP, Moment.UNSCALE)]
-    return list({id(o): o for a in acts for o in a.optimizers}.values())
+    found: list[Optimizer] | None = run.memo.get("optimizers")
+    if found is None:
+        acts = [a for a, _ in run.acts(Moment.STEP, Moment.CLEAR, Moment.CLIP, Moment.UNSCALE)]
+        found = run.memo["optimizers"] = list({id(o): o for a in acts for o in a.optimizers}.values())
+    return found
 
 
 def stores_of(optimizers: list[Optimizer]) -> dict[int, list[Store]]:

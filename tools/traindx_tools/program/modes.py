@@ -63,12 +63,26 @@ def calls(program: Program, run: Section) -> list[list[Called]]:
     return memo[id(run)]
 
 
+def passes_of(program: Program, run: Section, act: Act) -> list[list[Called]]:
+    """The passes of one line, in order, for each scenario that has some."""
+    key = "passes", id(program)
+    grouped: list[dict[int, list[Called]]] | None = run.memo.get(key)
+    if grouped is None:
+        grouped = run.memo[key] = []
+        for scenario in calls(program, run):
+            by_act: dict[int, list[Called]] = {}
+            for call in scenario:
+                by_act.setdefault(id(call.act), []).append(call)
+            grouped.append(by_act)
+    return [by_act[id(act)] for by_act in grouped if id(act) in by_act]
+
+
 def is_trained(model: Model, run: Section) -> bool | None:
     """Whether an optimizer that steps in a run holds parameters of a module; None where it is not known what it holds.
     """
     if model.frozen:
         return False
-    held = [o.holds for a, _ in run.acts(Moment.STEP) for o in a.optimizers]
+    held = [o.holds for o in optimizers_of(run)]
     if any(m.inside & model.inside for holds in held for m in holds or ()):
         return True
     return None if None in held else False

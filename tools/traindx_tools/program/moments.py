@@ -82,9 +82,27 @@ class Section:
     origin: Any = field(default=None, repr=False)
     has: frozenset[Moment] = frozenset()
     """The moments inside."""
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Answers to questions about what is inside. Asked only when the section is complete."""
 
-    def acts(self, *moments: Moment) -> Iterator[tuple[Act, tuple[Section, ...]]]:
-        """The moments inside in the order of the text, each with the sections around it, outermost first."""
+    def acts(self, *moments: Moment) -> list[tuple[Act, tuple[Section, ...]]]:
+        """The moments inside in the order of the text, each with the sections around it, outermost first. The list is
+        kept: it is not to be changed."""
+        found: list[tuple[Act, tuple[Section, ...]]] | None = self.memo.get(moments)
+        if found is None:
+            found = self.memo[moments] = list(self._walked(*moments))
+        return found
+
+    def path_to(self, act: Act) -> tuple[Section, ...]:
+        """The sections around an act, outermost first, where it stands first; () where it is not inside."""
+        paths: dict[int, tuple[Section, ...]] | None = self.memo.get("paths")
+        if paths is None:
+            paths = self.memo["paths"] = {}
+            for one, path in self.acts():
+                paths.setdefault(id(one), path)
+        return paths.get(id(act), ())
+
+    def _walked(self, *moments: Moment) -> Iterator[tuple[Act, tuple[Section, ...]]]:
         wanted = frozenset(moments)
         stack: list[tuple[Act | Section, tuple[Section, ...]]] = [(self, ())]
         budget = MOST_WALKED
