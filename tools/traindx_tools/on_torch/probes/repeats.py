@@ -98,7 +98,8 @@ class RepeatsProbe(TorchProbe):
 
         Only where the program runs in a protected copy: an item of a dataset may write files as it is made.
         """
-        if self.scene.options.get("protected") and seen.told is None and seen.trained and t720_random_repeats.worth_asking(seen.same, seen.again):
+        may = self.scene.options.get("protected") and seen.trained and seen.told is None
+        if may and t720_random_repeats.worth_asking(seen.same, seen.again):
             now = _whole_numbers(whole)
             changed = {n: v for n, v in seen.attributes.items() if now.get(n, v) != v}
             seen.told = asked_twice(whole, list(seen.first), changed)
