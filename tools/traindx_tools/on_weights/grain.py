@@ -15,8 +15,10 @@ from traindx_tools.on_weights.tensor import STORED, as_numbers
 
 FEWEST = 64
 """Values that are not zero, and distinct ones of them, below which chance may give them a grain."""
-_ROWS, _ROW_VALUES = 3, 4096
-"""Rows that are looked at, and values of each."""
+_ROWS, _ROW_VALUES, _SHORTEST = 8, 4096, 16
+"""Rows that are looked at, values of each at most, and at least. Sixteen are on steps by chance once in 10^15."""
+_MOST_ROWS = 0.75
+"""Share of the rows that must be on steps: in a short one no two values may be one step apart."""
 _LEVELS = 255
 """Steps of eight bits, from the smallest to the largest value."""
 _OFF_STEP = 2e-3
@@ -63,10 +65,10 @@ def _in_steps(stats: Stats, values: NDArray[np.float64]) -> bool:
         return True
     tensor = stats.tensor
     width = tensor.size // max(1, tensor.rows)
-    if width < FEWEST or tensor.rows < 8:
+    if width < _SHORTEST or tensor.rows < _ROWS:
         return False
-    rows = [tensor.rows * at // (_ROWS + 1) for at in range(1, _ROWS + 1)]
-    return all(on_steps(_row(stats, row)) for row in rows)
+    rows = [tensor.rows * at // _ROWS for at in range(_ROWS)]
+    return sum(on_steps(_row(stats, row)) for row in rows) >= _MOST_ROWS * _ROWS
 
 
 def _row(stats: Stats, index: int) -> NDArray[np.float64]:
@@ -81,7 +83,7 @@ def _row(stats: Stats, index: int) -> NDArray[np.float64]:
 def on_steps(values: NDArray[np.float64]) -> bool:
     """Whether magnitudes are whole multiples, up to `_LEVELS`, of the least distance between two of them."""
     levels = np.unique(values)
-    if len(values) < FEWEST // 2 or not 4 <= len(levels) <= 4 * _LEVELS:
+    if len(values) < _SHORTEST or not 4 <= len(levels) <= 4 * _LEVELS:
         return False
     gaps = np.diff(np.concatenate(([0.0], levels)))
     gaps = gaps[gaps > 1e-6 * levels[-1]]  # rounding of a product makes two values of one

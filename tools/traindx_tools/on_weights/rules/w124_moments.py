@@ -3,7 +3,7 @@ passed through a narrower type.
 
 The mean of gradients and that of their squares are of the same gradients. By the inequality of Cauchy and Schwarz the
 square of the first is at most (1 - b1)^2 / ((1 - b2) (1 - b1^2 / b2)) times the second, value by value, after any
-number of steps. What is beyond was cut (the squares of small gradients are zero in float16), exchanged or scaled: there
+number of steps. What is beyond was cut (the squares of small gradients are zero in float16) or scaled: there
 the step is the mean over eps, many times what it should be. A run that keeps all its moments in a narrow type is left
 alone, as are means so small that float32 itself has no square of them.
 """
@@ -85,7 +85,7 @@ def _beyond(seen: Seen, moments: Sequence[Moments]) -> Iterator[Finding]:
         yield _finding(
             seen, one, f"the mean of squared gradients of {_called(one)} is smaller than its mean of gradients allows in "
             f"{share:.1%} of its values ({most:.3g} times, at most {_bound_of(one):.3g} for its betas), and so it is "
-            f"in {len(small)} of {len(moments)} parameters: they are exchanged, scaled or of different gradients",
+            f"in {len(small)} of {len(moments)} parameters: one was scaled, or they are of different gradients",
             "too-small", share=round(share, 4), parameters=len(small))
 
 
