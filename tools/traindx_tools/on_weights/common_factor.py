@@ -113,7 +113,7 @@ def _whole(value: float, near: float) -> int:
     """A whole number from two on that the value is, certain enough to be told from its neighbours."""
     nearest = round(value) if value < 2**40 else 0
     power = nearest > 0 and nearest & (nearest - 1) == 0
-    if nearest < 2 or not math.isclose(value, nearest, rel_tol=near) or 5 * near * nearest > 1 and not power:
+    if nearest < 2 or not math.isclose(value, nearest, rel_tol=near) or (5 * near * nearest > 1 and not power):
         return 0
     return nearest if power or nearest <= _MOST_PARTS else 0
 

@@ -71,7 +71,7 @@ def kind_of(shape: Sequence[int], name: str) -> str:
         return VECTOR
     if name:
         return UNSURE if _SPARED.search(name) and not _SPARED_MODULE.search(name) else MATRIX
-    return UNSURE if shape[0] > _TABLE * shape[-1] or len(shape) == 3 and shape[0] == 1 else MATRIX
+    return UNSURE if shape[0] > _TABLE * shape[-1] or (len(shape) == 3 and shape[0] == 1) else MATRIX
 
 
 _SPARED_MODULE = re.compile(r"(?i)(?:q|k|v|o|qkv|query|key|value|out|fc\d*|up|down|gate)_?(?:proj\w*)?\.(?:weight|kernel)$")

@@ -94,7 +94,7 @@ def _merged(seen: Seen, found: Mapping[str, Repeat]) -> Iterator[Finding]:
               and all(s.name in found and found[s.name].whole for s in stack.members)]
     axes = {repeat.axis for _, repeat in stacks}
     others = [stack for stack, _ in stacks if not _KEYS.search(stack.pattern)]
-    if not others or len(axes) < 2 and len(stacks) < 3:
+    if not others or (len(axes) < 2 and len(stacks) < 3):
         return
     stack, repeat = next((s, r) for s, r in stacks if s is others[0])
     yield RULE.finding(
