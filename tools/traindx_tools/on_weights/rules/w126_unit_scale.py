@@ -27,9 +27,9 @@ RULE = Rule(
     name="unit-scale",
     title="Some units of a layer are of another scale than the rest",
     severity=Severity.MEDIUM,
-    sees="Norms of rows, and of columns over a few rows, within each matrix, and the vectors of a normalisation beside.",
+    sees="Norms of rows, and of columns over a few rows, within each matrix, and vectors beside.",
     matters="Collapsed units pass nothing on; units that are far too large drown all others.",
-    alike=("pruned filters (in every layer, or beside a mask)", "channels that are large in each layer of a transformer",
+    alike=("pruned filters (in every layer, or beside a mask)", "channels that are large in each layer",
            "rare tokens of an embedding", "units that died in training, some in each layer"),
     confirm=("compare the units with an earlier checkpoint", "count the units that are ever active on a batch"),
     thresholds={
@@ -117,8 +117,8 @@ def _finding(seen: Seen, stats: Stats, group: Apart) -> Finding:
     also = f"; so are these channels of {' and '.join(beside)}" if beside else ""
     size = f"{10**abs(group.decades):.3g} times {'smaller' if group.low else 'larger'}"
     return RULE.finding(
-        f"{len(group.units)} of the {group.of:,} {what} of {stats.name} in {seen.path} ({listed}{more}) are {size} than "
-        f"the others, with nothing between{also}; other matrices of the model show none",
+        f"{len(group.units)} of the {group.of:,} {what} of {stats.name} in {seen.path} ({listed}{more}) are {size} "
+        f"than the others, with nothing between{also}; few other matrices show any",
         seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
         severity=Severity.HIGH if 4 * len(group.units) >= group.of else
         Severity.INFO if len(group.units) == 1 and not beside else None,
