@@ -98,8 +98,10 @@ def _merged(seen: Seen, found: Mapping[str, Repeat]) -> Iterator[Finding]:
         return
     stack, repeat = next((s, r) for s, r in stacks if s is others[0])
     yield RULE.finding(
-        f"all {len(stack)} of {stack.pattern} in {seen.path} hold every line of axis {repeat.axis} twice or more, bit by "
+        f"all {len(stack)} of {stack.pattern} in {seen.path} hold every line of axis {repeat.axis} twice or "
+        f"more, bit by "
         f"bit ({repeat.at} is {repeat.source} again), and so do {len(stacks) - 1} other stacks, along "
+        f""
         f"{'both axes' if len(axes) > 1 else 'the same axis'}: the part of one rank was merged for others, or the model "
         "was widened by copying", seen.where(stack.members[0].name), seen.path, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM,

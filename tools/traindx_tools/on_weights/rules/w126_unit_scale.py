@@ -161,7 +161,8 @@ def _equal(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:
             continue
         listed = ", ".join(str(int(i)) for i in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
         yield RULE.finding(
-            f"{len(found)} of the {len(stats.columns.keys):,} columns of {stats.name} in {seen.path} ({listed}) equal an "
+            f"{len(found)} of the {len(stats.columns.keys):,} columns of {stats.name} in {seen.path} "
+            f"({listed}) equal an "
             f"earlier one in all {stats.columns.values} values that were looked at; other matrices show none",
             seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
             measured={"name": stats.name, "kind": "equal", "axis": 1, "units": len(found),
