@@ -135,7 +135,8 @@ def test_labels_of_a_tree(exchanged: bool, tmp_path: Path) -> None:
     matrices = {f"layer_{i}": {"kernel": rng.standard_normal((16, 24)).astype(np.float32)} for i in range(4)}
     vectors = {n: {"bias": rng.standard_normal(24).astype(np.float32)} for n in matrices}
     held = (vectors, matrices) if exchanged else (matrices, vectors)
-    inner = {label: {"inner_state": {"0": {"mu": own, "nu": {n: {k: v**2 for k, v in d.items()} for n, d in own.items()}}}}
+    inner = {label: {"inner_state": {"0": {"mu": own, "nu": {n: {k: v**2 for k, v in d.items()}
+                                                             for n, d in own.items()}}}}
              for label, own in zip(("decay", "no_decay"), held, strict=True)}
     tree = {"params": {n: matrices[n] | vectors[n] for n in matrices}, "opt_state": {"inner_states": inner}}
     (tmp_path / "c.msgpack").write_bytes(serialization.msgpack_serialize(tree))

@@ -74,7 +74,8 @@ def kind_of(shape: Sequence[int], name: str) -> str:
     return UNSURE if shape[0] > _TABLE * shape[-1] or (len(shape) == 3 and shape[0] == 1) else MATRIX
 
 
-_SPARED_MODULE = re.compile(r"(?i)(?:q|k|v|o|qkv|query|key|value|out|fc\d*|up|down|gate)_?(?:proj\w*)?\.(?:weight|kernel)$")
+_SPARED_MODULE = re.compile(r"(?i)(?:q|k|v|o|qkv|query|key|value|out|fc\d*|up|down|gate)_?(?:proj\w*)?"
+                            r"\.(?:weight|kernel)$")
 """Matrices whose module's name only sounds like what is spared."""
 
 

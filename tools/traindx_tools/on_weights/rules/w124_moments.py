@@ -83,8 +83,8 @@ def _beyond(seen: Seen, moments: Sequence[Moments]) -> Iterator[Finding]:
     if small:
         share, most, one = max(small, key=lambda found: found[0])
         yield _finding(
-            seen, one, f"the mean of squared gradients of {_called(one)} is smaller than its mean of gradients allows in "
-            f"{share:.1%} of its values ({most:.3g} times, at most {_bound_of(one):.3g} for its betas), and so it is "
+            seen, one, f"the mean of squared gradients of {_called(one)} is smaller than its mean of gradients allows "
+            f"in {share:.1%} of its values ({most:.3g} times, at most {_bound_of(one):.3g} for its betas), and so it is "
             f"in {len(small)} of {len(moments)} parameters: one was scaled, or they are of different gradients",
             "too-small", share=round(share, 4), parameters=len(small))
 
@@ -105,8 +105,8 @@ def _zero(seen: Seen, found: Sequence[tuple[float, float, Moments]], of: int) ->
     through = Counter(g for _, _, m in found if m.second is not None and (g := _passed(m.second)))
     cause = f"; what is left passed through {through.most_common(1)[0][0]}" if through else ""
     return _finding(
-        seen, one, f"the mean of squared gradients of {_called(one)} is zero in {share:.1%} of its values where its mean "
-        f"of gradients is not (up to {most:.3g}), and so it is in {len(found)} of {of} parameters{step}{cause}",
+        seen, one, f"the mean of squared gradients of {_called(one)} is zero in {share:.1%} of its values where its "
+        f"mean of gradients is not (up to {most:.3g}), and so it is in {len(found)} of {of} parameters{step}{cause}",
         "underflow", share=round(share, 4), parameters=len(found))
 
 
@@ -132,8 +132,8 @@ def _grain(seen: Seen) -> Iterator[Finding]:
         if few or (len(narrow) > 0.9 * len(found) and others and not any(others)):
             rest = "the others" if few else "the other moments"
             yield _finding(
-                seen, narrow[0][0], f"{name} of {len(narrow)} of {len(found)} parameters ({_called(narrow[0][0])} first) "
-                f"holds only values of {through} in a wider type, and {rest} do not: it passed through {through}",
+                seen, narrow[0][0], f"{name} of {len(narrow)} of {len(found)} parameters ({_called(narrow[0][0])} "
+                f"first) holds only values of {through} in a wider type, and {rest} do not: it passed through {through}",
                 "grain", Severity.MEDIUM, Bearing.SIGN, type=through, parameters=len(narrow))
 
 

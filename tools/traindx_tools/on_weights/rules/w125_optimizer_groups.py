@@ -34,8 +34,8 @@ RULE = Rule(
     name="optimizer-groups",
     title="A group of the optimizer does not suit what it holds",
     severity=Severity.MEDIUM,
-    sees="Weight decay by the shapes and names of the parameters, rates against initial and scheduled ones, betas, eps, "
-         "and step counts of a weight and its bias.",
+    sees="Weight decay by the shapes and names of the parameters, rates against initial and scheduled ones, betas, "
+         "eps, and step counts of a weight and its bias.",
     matters="Scales and biases are pulled to zero while matrices grow, or a group trains at another rate than meant.",
     alike=("no decay on biases and scales", "embeddings without decay", "one lowest rate for groups of several rates",
            "a group that is empty for a model without biases"),
@@ -69,7 +69,8 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _exchanged(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:
     """Decay in groups that hold no matrix, and none in groups that hold nothing else."""
-    told = [(g, d) for g in groups if g.kinds and len(g.kinds) == g.count and (d := g.number("weight_decay")) is not None]
+    told = [(g, d) for g in groups if g.kinds and len(g.kinds) == g.count
+            and (d := g.number("weight_decay")) is not None]
     decayed, spared = ([g for g, d in told if (d > 0) is on] for on in (True, False))
     vectors = sum(len(g.of(VECTOR)) for g in decayed)
     matrices = [(g, k) for g in spared for k in g.of(MATRIX)]
@@ -93,8 +94,8 @@ def _empty(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:
             continue
         own = _base(group)
         apart = own is not None and all(b is not None and not math.isclose(own, b) for b in map(_base, full))
-        yield _finding(seen, group, f"this group holds no parameter{f' and has a rate of its own ({own:g})' if apart else ''}"
-                       ": what selects them found none", "empty", None if apart else Severity.INFO, Bearing.SIGN)
+        rate = f" and has a rate of its own ({own:g})" if apart else ""
+        yield _finding(seen, group, f"this group holds no parameter{rate}: what selects them found none", "empty", None if apart else Severity.INFO, Bearing.SIGN)
 
 
 def _base(group: Group) -> float | None:
@@ -119,8 +120,8 @@ def _rates(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:
         if max(share / usual, usual / share) >= _TIMES:
             below = share < usual
             yield _finding(
-                seen, group, f"the rate is {now:g}, {share:.3g} times the {first:g} that it began with, and that of the "
-                f"other groups {usual:.3g} times theirs: {share / usual:.4g} times off", "rate",
+                seen, group, f"the rate is {now:g}, {share:.3g} times the {first:g} that it began with, and that of "
+                f"the other groups {usual:.3g} times theirs: {share / usual:.4g} times off", "rate",
                 Severity.INFO if below and by_hand else None, Bearing.SIGN, factor=share / usual)
 
 
@@ -131,7 +132,8 @@ def _one_lowest(pairs: Sequence[tuple[float, float]]) -> bool:
         return bool(np.ptp(now) < 1e-6 * now.max())
     share, lowest = np.polyfit(first, now, 1)
     fits = np.allclose(share * first + lowest, now, rtol=1e-3, atol=0)
-    return bool(fits and -1e-9 <= share <= 1.0001 and -1e-9 * now.max() <= lowest <= min(now.min(), first.min()) * 1.0001)
+    most = min(now.min(), first.min()) * 1.0001
+    return bool(fits and -1e-9 <= share <= 1.0001 and -1e-9 * now.max() <= lowest <= most)
 
 
 def _ranges(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:
@@ -154,8 +156,8 @@ def _betas(betas: Sequence[Any]) -> str:
     if not (0 <= b1 < 1 and 0 < b2 < 1):
         return f"betas are {b1:g} and {b2:g}, and must lie below 1: the averages never forget or grow"
     if b1**2 >= b2:
-        return (f"betas are {b1:g} and {b2:g}: the squares are forgotten before the mean of gradients, and steps have no "
-                "bound (they may be exchanged)")
+        return (f"betas are {b1:g} and {b2:g}: the squares are forgotten before the mean of gradients, and steps have "
+                "no bound (they may be exchanged)")
     return f"the second beta is {b2:g}, and none below {_BETA2:g} is published" if b2 < _BETA2 else ""
 
 
