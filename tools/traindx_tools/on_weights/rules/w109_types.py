@@ -1,7 +1,8 @@
 """One block is stored in another type than its siblings, or passed through a narrower one.
 
 Matrices in bfloat16 beside scales in float32 is design: compared is the same tensor of other blocks. A tensor of
-float32 or float64 of which every value fits a narrower type, or is a whole number of steps of eight bits, was cast or quantised
+float32 or float64 of which every value fits a narrower type, or is a whole number of steps of eight bits, was
+cast or quantised
 there and back; where its siblings were not, its last digits are lost. A matrix without siblings is compared with all
 others of its type; there a table of words or what is called frozen may have come from a file of narrower numbers, and
 is remarked.

@@ -101,9 +101,8 @@ def _merged(seen: Seen, found: Mapping[str, Repeat]) -> Iterator[Finding]:
         f"all {len(stack)} of {stack.pattern} in {seen.path} hold every line of axis {repeat.axis} twice or "
         f"more, bit by "
         f"bit ({repeat.at} is {repeat.source} again), and so do {len(stacks) - 1} other stacks, along "
-        f""
-        f"{'both axes' if len(axes) > 1 else 'the same axis'}: the part of one rank was merged for others, or the model "
-        "was widened by copying", seen.where(stack.members[0].name), seen.path, bearing=Bearing.SIGN,
+        f"{'both axes' if len(axes) > 1 else 'the same axis'}: the part of one rank was merged for others, or "
+        "the model was widened by copying", seen.where(stack.members[0].name), seen.path, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM,
         measured={"name": stack.members[0].name, "axis": repeat.axis, "at": repeat.at, "source": repeat.source,
                   "count": repeat.count, "whole": True, "stacks": len(stacks)})

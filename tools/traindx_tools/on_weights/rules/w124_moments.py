@@ -84,7 +84,8 @@ def _beyond(seen: Seen, moments: Sequence[Moments]) -> Iterator[Finding]:
         share, most, one = max(small, key=lambda found: found[0])
         yield _finding(
             seen, one, f"the mean of squared gradients of {_called(one)} is smaller than its mean of gradients allows "
-            f"in {share:.1%} of its values ({most:.3g} times, at most {_bound_of(one):.3g} for its betas), and so it is "
+            f"in {share:.1%} of its values ({most:.3g} times, at most {_bound_of(one):.3g} for its "
+            f"betas), and so it is "
             f"in {len(small)} of {len(moments)} parameters: one was scaled, or they are of different gradients",
             "too-small", share=round(share, 4), parameters=len(small))
 
@@ -133,7 +134,8 @@ def _grain(seen: Seen) -> Iterator[Finding]:
             rest = "the others" if few else "the other moments"
             yield _finding(
                 seen, narrow[0][0], f"{name} of {len(narrow)} of {len(found)} parameters ({_called(narrow[0][0])} "
-                f"first) holds only values of {through} in a wider type, and {rest} do not: it passed through {through}",
+                f"first) holds only values of {through} in a wider type, and {rest} do not: it "
+                f"passed through {through}",
                 "grain", Severity.MEDIUM, Bearing.SIGN, type=through, parameters=len(narrow))
 
 

@@ -95,7 +95,8 @@ def _empty(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:
         own = _base(group)
         apart = own is not None and all(b is not None and not math.isclose(own, b) for b in map(_base, full))
         rate = f" and has a rate of its own ({own:g})" if apart else ""
-        yield _finding(seen, group, f"this group holds no parameter{rate}: what selects them found none", "empty", None if apart else Severity.INFO, Bearing.SIGN)
+        yield _finding(seen, group, f"this group holds no parameter{rate}: "
+                       "what selects them found none", "empty", None if apart else Severity.INFO, Bearing.SIGN)
 
 
 def _base(group: Group) -> float | None:
