@@ -48,6 +48,22 @@ def test_an_audit_from_the_archive_is_remembered_under_the_archive(tmp_path: Pat
     assert len(said) == 2, "equal archives, equal engines; another archive, another engine"
 
 
+@pytest.mark.slow
+def test_what_is_left_out_is_missed_by_no_rule_page_or_diagnosis(tmp_path: Path) -> None:
+    """The insides of live instruments stay at home; every rule can still be explained, and a run be diagnosed."""
+    ask = ("import sys; sys.path.insert(0, sys.argv[1]); from traindx_tools.rules import explained_rules; "
+           "from traindx_tools.examine import examine; import traindx_tools; "
+           "print(traindx_tools.__file__, len(explained_rules()), examine([sys.argv[2]]).verdict.status)")
+    (tmp_path / "tools.zip").write_bytes(archive.built(archive.sources()))
+    command = [sys.executable, "-I", "-c", ask, str(tmp_path / "tools.zip"), str(SKILLS.parent / "examples" / "numpy-lr")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    place, count, status = done.stdout.split()
+    assert "tools.zip" in place
+    assert int(count) > 500
+    assert status == "diagnosis_complete"
+    assert not any(name.startswith(archive.LEFT_OUT) for name in archive.sources())
+
+
 def test_the_digest_is_written_in_the_archive() -> None:
     with zipfile.ZipFile(SKILLS / archive.ARCHIVE) as stored:
         assert stored.comment.decode() == archive.digest_of(archive.sources())

@@ -24,13 +24,20 @@ NO_TIME = (1980, 1, 1, 0, 0, 0)
 KINDS = frozenset({".py", ".toml", ".typed"})
 """What the package consists of; anything else in its folder is a cache or was left there."""
 
+LEFT_OUT = tuple(f"traindx_tools/{folder}/" for folder in (
+    *(f"on_torch/{room}" for room in ("probes", "captured", "snapshot", "replaying", "stored", "nonfinite", "memory",
+                                      "comparison", "loss_terms", "architecture", "codes", "speed")),
+    *(f"on_jax/{room}" for room in ("probes", "replaying", "summary", "stale")),
+    "experiments/live", "plots", "against", "fingerprint"))
+"""What a skill without the package never asks for: the insides of live instruments, experiments and pictures."""
+
 
 def sources(package: Path | None = None) -> dict[str, bytes]:
-    """Name in the archive to content, for every file of the package, in the order of the names."""
+    """Name in the archive to content, for every file of the package that is not left out, in the order of the names."""
     folder = package or Path(traindx_tools.__file__).parent
     found = {p.relative_to(folder.parent).as_posix(): p for p in folder.rglob("*")
              if p.suffix in KINDS and p.is_file() and "__pycache__" not in p.parts}
-    return {name: found[name].read_bytes() for name in sorted(found)}
+    return {name: found[name].read_bytes() for name in sorted(found) if not name.startswith(LEFT_OUT)}
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
