@@ -55,7 +55,8 @@ def test_what_is_left_out_is_missed_by_no_rule_page_or_diagnosis(tmp_path: Path)
            "from traindx_tools.examine import examine; import traindx_tools; "
            "print(traindx_tools.__file__, len(explained_rules()), examine([sys.argv[2]]).verdict.status)")
     (tmp_path / "tools.zip").write_bytes(archive.built(archive.sources()))
-    command = [sys.executable, "-I", "-c", ask, str(tmp_path / "tools.zip"), str(SKILLS.parent / "examples" / "numpy-lr")]
+    example = SKILLS.parent / "examples" / "numpy-lr"
+    command = [sys.executable, "-I", "-c", ask, str(tmp_path / "tools.zip"), str(example)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     place, count, status = done.stdout.split()
     assert "tools.zip" in place
