@@ -99,7 +99,7 @@ def test_columns_that_are_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "axis", "parts"), [("h.4.mlp.down.weight", 1, 2), ("h.4.mlp.up.weight", 0, 4),
-                                                     ("head.weight", 0, 2), ("h.2.attn.q.weight", 1, 4)])
+                                                     ("h.2.attn.q.weight", 1, 4)])
 def test_the_part_of_one_rank_merged_twice(name: str, axis: int, parts: int, tmp_path: Path) -> None:
     a = stack()
     own = np.split(a[name], parts, axis)[0]

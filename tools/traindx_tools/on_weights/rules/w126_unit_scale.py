@@ -40,6 +40,8 @@ RULE = Rule(
 )
 _FAR, _GAP, _FEW, _MOST, _EQUAL = 2.0, 1.0, 0.25, 0.5, 0.05
 _WIDTH, _UNITS = 8, 8
+_PRUNED = 0.3
+"""Share of zeros from which a matrix is taken as pruned: what is left of a row is chance."""
 _BESIDE = 6
 """Tensors behind a weight among which its normalisation is looked for."""
 
@@ -61,7 +63,8 @@ class Apart:
 
 def check(seen: Seen) -> Iterator[Finding]:
     """All matrices of weights, both axes; what many of them show is design."""
-    matrices = [s for s in seen.weights if s.tensor.floating and not s.constant and not s.nan and not s.inf]
+    matrices = [s for s in seen.weights if s.tensor.floating and not s.constant and not s.nan and not s.inf
+                and (not len(s.sample) or float(np.mean(s.sample == 0)) <= _PRUNED)]
     found = {(s.name, a.axis): (s, a) for s in matrices for a in _units(s)}
     for low in (True, False):
         own = [(s, a) for s, a in found.values() if a.low is low]
