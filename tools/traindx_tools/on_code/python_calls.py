@@ -31,6 +31,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     number,
+    whole,
 )
 
 
@@ -104,9 +105,9 @@ def _range(caller: Interpreter, call: Call) -> Value:
 @function("builtins.enumerate")
 def _enumerate(caller: Interpreter, call: Call) -> Value:
     index: Value = Symbol("index", "index")
-    start = number(call.get(1, "start"))
+    start = whole(number(call.get(1, "start")))
     if start:
-        index = arithmetic.operation("+", (index, Const(int(start))))
+        index = arithmetic.operation("+", (index, Const(start)))
     pair = Bag("tuple", [index, caller.element(call.first, call.node, call.frame)])
     return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
