@@ -13,14 +13,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"traindx": ROOT / "orchestrator" / "traindx", "traindx_tools": ROOT / "tools" / "traindx_tools"}
 MOST_LINES = 400
 CIRCLES = {
-    "on_code": 15,
     "on_data": 8,
-    "on_weights": 2,
 }
 """Files of a room that lie on a circle."""
 LONG = {
-    "line_parser", "meanings", "syntax", "evaluate", "arrays", "schedules", "c280_window_never_full", "mcp_tools",
-    "nonfinite_sentinel", "foreign", "containers", "donation", "values", "id_ranges", "model",
+    "line_parser", "meanings", "evaluate", "arrays", "schedules", "c280_window_never_full", "mcp_tools",
+    "nonfinite_sentinel", "containers", "donation", "id_ranges", "model",
 }
 
 

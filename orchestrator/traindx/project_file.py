@@ -37,6 +37,7 @@ from traindx_tools.rules import explained_rules
 from traindx_tools.scope import Asked
 from traindx_tools.set_aside import SetAside
 from traindx_tools.sources import is_fetched
+from traindx_tools.withdrawn import WITHDRAWN
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -148,7 +149,7 @@ def _added(path: Path, aside: SetAside, more: str) -> None:
 
 def checked(name: str, because: str, path: str = "", source: str = "") -> SetAside:
     """What is set aside. Raises BadUsage where the name is unknown or the reason is missing."""
-    known = {*explained_rules(), *load_catalog()}
+    known = {*explained_rules(), *load_catalog(), *WITHDRAWN}
     if name not in known:
         import difflib
 

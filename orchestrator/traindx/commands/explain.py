@@ -14,16 +14,22 @@ MOST_NEAR = 8
 
 
 def page(name: str) -> str:
-    """The page for a rule id or a failure-mode id. Raises BadUsage that names the nearest ids."""
+    """The page for a rule id or a failure-mode id, a line for a rule that was withdrawn.
+
+    Raises BadUsage that names the nearest ids.
+    """
     from traindx_tools.catalog.catalog import load_catalog
     from traindx_tools.catalog.page import mode_page, rule_page
     from traindx_tools.rules import explained_rules
+    from traindx_tools.withdrawn import withdrawn
 
     rules, modes = explained_rules(), load_catalog()
     if name.upper() in rules:
         return rule_page(rules[name.upper()])
     if name.lower() in modes:
         return mode_page(modes[name.lower()])
+    if gone := withdrawn(name):
+        return gone
     titles = {k: m.rule.title for k, m in rules.items()} | {k: m.title for k, m in modes.items()}
     found = near(name, titles)
     hint = f"Did you mean {', '.join(found)}? " if found else ""

@@ -213,7 +213,7 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "half model": ("amp.half-weights-with-gradscaler", (
         code("C119", kind="half model"), seen("L513", "cause", None, kind="unscale-fp16"))),
     "cast after overflow": ("num.fp16-activation-overflow", (
-        seen("C125", "companion", kind="cast"), seen("L105", first=65536.0, last=1.0), seen("L101", onset="abrupt"))),
+        seen("L105", first=65536.0, last=1.0), seen("L101", onset="abrupt"))),
     "slow fetch": ("loader.input-bound", (code("C129", kind="fetch"), seen("L402", share=0.8))),
     "commitment weight": ("vq.commitment-too-high", (
         code("C130", kind="commitment"), seen("L601", kind="collapsed"))),

@@ -277,6 +277,11 @@ def test_a_comment_that_does_not_count_is_reported(project: Path, comment: str, 
     assert not report.suppressed
 
 
+def test_a_comment_for_a_withdrawn_rule_is_left_alone(project: Path) -> None:
+    replaced(project / "train.py", "losses.append(loss)", "losses.append(loss)  # traindx: ignore[C125] wanted")
+    assert rules(audit_report(["."])) == ["C101", "C102", "C103"]
+
+
 def test_the_page_of_the_rule_about_comments_exists() -> None:
     assert "traindx: ignore[C104" in explained_rules()["C001"].doc
 
@@ -288,6 +293,8 @@ def selected(project: Path, table: str, **asked: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(("table", "asked", "left"), [
     ("", {}, ["C101", "C102", "C103"]),
+    ('ignore = ["C125"]', {}, ["C101", "C102", "C103"]),
+    ('select = ["C125"]', {}, []),
     ('select = ["C102"]', {}, ["C102"]),
     ('select = ["c1"]\nignore = ["C101", "C103"]', {}, ["C102"]),
     ('ignore = ["C1"]', {}, []),

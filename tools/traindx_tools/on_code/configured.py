@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from traindx_tools.on_code.literals import NOTHING, is_plain, literal
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value, finite_or_inf
+from traindx_tools.on_code.training import is_optimizer
+from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value
 
 Plain = bool | int | float | str | None
 
@@ -27,7 +29,7 @@ def constants(project: Project) -> dict[str, Plain]:
         result = event.result.items[0] if isinstance(event.result, Bag) and event.result.items else event.result
         if isinstance(result, Table):
             for key, option in result.items.items():
-                if isinstance(option, Const) and _plain(option.value):
+                if isinstance(option, Const) and is_plain(option.value):
                     found.setdefault(f"args.{key}", option.value)
     return found
 
@@ -60,8 +62,8 @@ def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> Iter
         *zip(spec.kwonlyargs, spec.kw_defaults, strict=False),
     ]
     for arg, default in pairs:
-        value = literal(default) if default is not None else _NOTHING
-        if value is not _NOTHING and value is not None:
+        value = literal(default) if default is not None else NOTHING
+        if value is not NOTHING and value is not None:
             yield prefix + arg.arg, value  # type: ignore[misc]
 
 
@@ -81,47 +83,8 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Plain]]:
     if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("field"):
         value = next((k.value for k in value.keywords if k.arg == "default"), value)
     known = literal(value)
-    if known is not _NOTHING:
+    if known is not NOTHING:
         yield target.id, known  # type: ignore[misc]
-
-
-_NOTHING = object()
-
-
-def literal(node: ast.expr) -> object:
-    """The plain value of an expression of constants (`2 ** 14`, `-1e-3`), else a marker that equals nothing plain."""
-    if isinstance(node, ast.Constant):
-        return finite_or_inf(node.value) if _plain(node.value) else _NOTHING
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        inner = literal(node.operand)
-        return -inner if isinstance(node.op, ast.USub) and isinstance(inner, (int, float)) else inner
-    if isinstance(node, ast.BinOp):
-        left, right = literal(node.left), literal(node.right)
-        if isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(left) < 1e9 and abs(right) < 1e9:
-            return _computed(node.op, left, right)
-    return _NOTHING
-
-
-def _computed(op: ast.operator, left: float, right: float) -> object:
-    if isinstance(op, ast.Pow):
-        return (
-            left**right
-            if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left
-            else _NOTHING
-        )
-    if isinstance(op, ast.Mult):
-        return left * right
-    if isinstance(op, ast.Add):
-        return left + right
-    if isinstance(op, ast.Sub):
-        return left - right
-    if isinstance(op, ast.Div) and right:
-        return left / right
-    return _NOTHING
-
-
-def _plain(value: object) -> bool:
-    return value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= 200)
 
 
 _OPTIMIZER = {
@@ -155,8 +118,6 @@ def settings(project: Project) -> dict[str, Plain]:
     Taken from where the values are used (the optimizer's call, the loader's, the loop's), so their names do not matter.
     The first use in the text wins; a value that is not fixed by the program (an option) is its default.
     """
-    from traindx_tools.on_code.training import is_optimizer
-
     found: dict[str, Plain] = {}
     for event in project.events:
         if event.kind != "call":
@@ -186,5 +147,5 @@ def settings(project: Project) -> dict[str, Plain]:
 
 def _take(found: dict[str, Plain], given: Mapping[str, Value | None], meaning: Mapping[str, str]) -> None:
     for name, value in given.items():
-        if name in meaning and isinstance(value, Const) and _plain(value.value) and value.value is not None:
+        if name in meaning and isinstance(value, Const) and is_plain(value.value) and value.value is not None:
             found.setdefault(meaning[name], value.value)

@@ -1,4 +1,8 @@
-"""Functions and classes of the project as they are written: no judgement, only what stands where."""
+"""Abstract values that hold others, and the project's functions and classes: no judgement, only what stands where.
+
+They are in one file because they hold each other: a class has bases that are values, a bound method is a value with a
+definition. What an expression may be is `Value`, at the end of the values.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Protocol
 
+from traindx_tools.on_code.descriptions import Const, Ref, Site, Tensor
+from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.source import SourceFile, children
-from traindx_tools.on_code.values import Function, Klass, Ref, Value
 
 MOST_BASES = 50
 """Most classes of one inheritance that are looked through; the deepest in the large libraries have under 20."""
@@ -26,6 +32,212 @@ MODULE_BASES = frozenset(
     }
 )
 """Last parts of base classes that make a class a neural module."""
+
+
+class Surrounding(Protocol):
+    """A block of the trace around the place where an object is made: a `trace.Block`."""
+
+    @property
+    def node(self) -> ast.AST:
+        """The loop, condition or call as it is written."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """Something unknown. `role` says how it came about: "parameter", "attribute", "item", "call", "iteration" ..."""
+
+    role: str
+    name: str
+    parent: Value | None = None
+    depth: int = 0
+
+    def child(self, role: str, name: str) -> Symbol:
+        """What is reached from this one; chains longer than 6 lose their head."""
+        return Symbol(role, name, self if self.depth < 6 else None, self.depth + 1 if self.depth < 6 else 0)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Arithmetic over values of which at least one is unknown: "*", "+", "len", "ceil" ..."""
+
+    op: str
+    operands: tuple[Value, ...]
+    depth: int = 0
+    detail: str = field(default="", compare=False)
+    """Of a comparison its operator; of "either" what joins it ("and", "or") where a test does; "gradient": a number
+    that was read from gradients."""
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or lambda of the project, with what it closes over."""
+
+    info: FunctionInfo
+    closure: dict[str, Value] | None = None
+    closures: tuple[dict[str, Value], ...] = ()
+    owner: Value | None = None
+    """The object or class that it is bound to."""
+    wrappers: tuple[str, ...] = ()
+    """Transformations around it: "jax.jit", "jax.vmap", "jax.grad" ..., outermost last."""
+
+
+@dataclass(eq=False)
+class Klass:
+    """A class of the project."""
+
+    info: ClassInfo
+
+
+@dataclass(eq=False)
+class ModuleValue:
+    """A file of the project, imported."""
+
+    path: str
+    names: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Thing(Nested):
+    """An object of an installed package: an optimizer, a layer, a loader, a context manager."""
+
+    type: str
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+    site: Site
+    node: ast.AST
+    state: dict[str, Any] = field(default_factory=dict)
+    """What later calls did to it: "frozen", "dtype", "prepared", "wraps", "order"."""
+    born_in: tuple[Surrounding, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside; layers that are left out make the list of layers an open one."""
+        if not any(isinstance(a, Nested) for a in (*self.args, *self.kwargs.values())):
+            return
+        found = self.kept([*enumerate(self.args), *self.kwargs.items()])
+        if self.cut:
+            args = [v for k, v in found if isinstance(k, int)]
+            left_out = len(args) < len(self.args)
+            self.args = (Bag("list", args, open=True),) if left_out else self.args
+            self.kwargs = {k: v for k, v in found if isinstance(k, str)}
+
+    @property
+    def short(self) -> str:
+        """The last part of its type."""
+        return self.type.rpartition(".")[2]
+
+    def argument(self, position: int, name: str) -> Value | None:
+        """A constructor argument by position or name."""
+        if name in self.kwargs:
+            return self.kwargs[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of a class of the project."""
+
+    klass: Klass
+    site: Site
+    node: ast.AST
+    attrs: dict[str, Value] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    born_in: tuple[Surrounding, ...] = ()
+    args: tuple[Value, ...] = ()
+    kwargs: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Bag(Nested):
+    """A list, tuple, set or generator. `open` says that it may hold more than `items` (which are then examples)."""
+
+    kind: str
+    items: list[Value]
+    open: bool = False
+    site: Site | None = None
+    born_in: tuple[Surrounding, ...] = ()
+    cleared: bool = False
+    size: Value | None = None
+    """How many items it holds, where a loop's count says so."""
+    ordered_by: str | None = None
+    """The loop variable of its outer loop that also stands in its items: rows made class by class."""
+    suspends_grad: bool = False
+    """A generator that yields under `no_grad`: a context manager of the project's own."""
+
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside. To be called after `items` has grown."""
+        found = self.kept(enumerate(self.items))
+        if self.cut:
+            self.items[:] = [v for _, v in found]
+            self.open = True
+
+
+@dataclass(eq=False)
+class Table(Nested):
+    """A dict with the entries that are known; `rest` joins values under unknown keys."""
+
+    items: dict[Any, Value]
+    open: bool = False
+    rest: Value | None = None
+    site: Site | None = None
+    born_in: tuple[Surrounding, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside. To be called after `items` or `rest` has grown."""
+        rest = [] if self.rest is None else [(self, self.rest)]
+        found = dict(self.kept([*rest, *self.items.items()]))
+        if self.cut:
+            self.rest = found.pop(self, None)
+            self.items.clear()
+            self.items.update(found)
+            self.open = True
+
+
+@dataclass(eq=False)
+class Parameters:
+    """The parameters of modules: `model.parameters()`, a filtered list, a parameter group.
+
+    `only_trainable`: filtered by requires_grad. `partial`: chosen by some other condition.
+    """
+
+    modules: tuple[Value, ...]
+    only_trainable: bool = False
+    partial: bool = False
+    named: bool = False
+
+
+@dataclass(eq=False)
+class Method:
+    """A method of something that is not a class of the project."""
+
+    receiver: Value
+    name: str
+
+
+Value = (
+    Symbol
+    | Const
+    | Operation
+    | Tensor
+    | Ref
+    | Function
+    | Klass
+    | ModuleValue
+    | Thing
+    | Instance
+    | Bag
+    | Table
+    | Parameters
+    | Method
+)
 
 
 @dataclass(eq=False)

@@ -13,12 +13,12 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.filling.findings import ROOM as INVARIANTS
-from traindx_tools.on_code.filling.findings import findings
 from traindx_tools.on_code.notebook import in_cells
+from traindx_tools.on_code.parallel import followed_and_judged
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import Source, unparsed
-from traindx_tools.rules import RuleModule, rules_in
+from traindx_tools.rules import rules_in
 
 ROOMS = ("traindx_tools.on_code.torch_rules", "traindx_tools.on_code.jax_rules", INVARIANTS)
 
@@ -91,8 +91,6 @@ def _in_test(finding: Finding) -> Finding:
 
 def audit_sources(files: Sequence[Source], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
     """Audit sources, the work shared among so many processes."""
-    from traindx_tools.on_code.parallel import followed_and_judged
-
     asked = tuple(rules) or ("C",)
     modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
     projects, judged = followed_and_judged(modules, programs(files), processes)
@@ -102,15 +100,3 @@ def audit_sources(files: Sequence[Source], processes: int = 1, rules: Sequence[s
     found = [_in_test(f) if f.where.file in tests else f for f in once.values()]
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule, f.statement))
     return AuditResult(tuple(found), tuple(notes), tuple(projects))
-
-
-def checked(module: RuleModule, project: Project) -> list[Finding]:
-    """The findings of one rule, one for each place and kind."""
-    unique: dict[tuple[str, str | None, int | None, object], Finding] = {}
-    is_invariant = module.module.startswith(INVARIANTS)
-    for finding in findings(module, project) if is_invariant else module.check(project):
-        key = (finding.rule, finding.where.file, finding.where.line, finding.measured.get("kind"))
-        known = unique.get(key)
-        if known is None or finding.severity.rank > known.severity.rank:
-            unique[key] = finding
-    return list(unique.values())

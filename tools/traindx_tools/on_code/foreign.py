@@ -21,8 +21,9 @@ from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.held import frozen_parts, parts_held, why_frozen
-from traindx_tools.on_code.library import Call
+from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
+from traindx_tools.on_code.package_names import CONTEXTS, MODEL_FACTORIES, NO_ARRAYS, OPTAX_LOSSES, SQUASHES
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -43,87 +44,6 @@ from traindx_tools.on_code.values import (
 _ENTRIES = (python_calls, torch_calls, jax_calls)
 """Importing them fills the registry in `library`."""
 _ANSWERS = frozenset({gradient_tests.FINITE, gradient_tests.NONFINITE})
-_CONTEXTS = frozenset(
-    {
-        "torch.no_grad",
-        "torch.inference_mode",
-        "torch.enable_grad",
-        "torch.set_grad_enabled",
-        "torch.amp.autocast",
-        "torch.set_default_dtype",
-        "contextlib.nullcontext",
-        "torch.autograd.set_detect_anomaly",
-    }
-)
-_NO_ARRAYS = (
-    "torch.cuda.",
-    "torch.distributed.",
-    "torch.backends.",
-    "torch.utils.",
-    "torch.save",
-    "torch.load",
-    "torch.manual_seed",
-    "torch.set_",
-    "torch.get_",
-    "torch.device",
-    "torch.is_",
-    "torch.profiler.",
-    "torch.multiprocessing.",
-    "torch.jit.",
-    "torch.Generator",
-    "torch.seed",
-    "torch.nn.init.",
-    "torch.nn.utils.",
-    "torch.autograd.",
-    "torch.hub.",
-    "torch.ops.",
-    "torch._",
-    "torch.onnx.",
-    "torch.export",
-    "torch.overrides",
-    "torch.fx.",
-    "torch.mps.",
-    "torch.xpu.",
-    "jax.tree",
-    "jax.config",
-    "jax.devices",
-    "jax.local",
-    "jax.process",
-    "jax.sharding",
-    "jax.profiler",
-    "jax.debug",
-    "jax.experimental",
-    "jax.distributed",
-    "numpy.testing",
-    "numpy.save",
-    "numpy.load",
-    "optax.adam",
-    "optax.sgd",
-    "optax.chain",
-    "torchvision.",
-    "torchaudio.",
-    "numpy.random.seed",
-    "jax.dtypes",
-    "jax.core",
-    "jax.lax.axis",
-    "optax.apply",
-    "optax.clip",
-)
-_MODEL_FACTORIES = ("torchvision.models.", "timm.create_model", "torch.hub.load")
-"""Lower-case functions of installed packages that return a model."""
-_SQUASHES = frozenset({"softmax", "log_softmax", "sigmoid", "logsigmoid"})
-"""Methods that only an array has."""
-_OPTAX_LOSSES = frozenset(
-    {
-        "softmax_cross_entropy",
-        "softmax_cross_entropy_with_integer_labels",
-        "sigmoid_binary_cross_entropy",
-        "l2_loss",
-        "huber_loss",
-        "squared_error",
-        "safe_softmax_cross_entropy",
-    }
-)
 
 
 class Foreign(Evaluator):
@@ -135,6 +55,12 @@ class Foreign(Evaluator):
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""
+        raise NotImplementedError
+
+    def invoke(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
+        """Run a function's body with these arguments."""
         raise NotImplementedError
 
     def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
@@ -181,7 +107,7 @@ class Foreign(Evaluator):
             return event.result
         if callee.type == "functools.partial" and callee.args:
             return self.call(callee.args[0], [*callee.args[1:], *args], {**callee.kwargs, **kwargs}, node, frame)
-        if callee.type in _CONTEXTS and args and isinstance(args[0], Function):
+        if callee.type in CONTEXTS and args and isinstance(args[0], Function):
             return args[0]
         event = self.event(
             "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
@@ -226,10 +152,10 @@ class Foreign(Evaluator):
         if marked is not None:
             return self._said(name, None, args, kwargs, node, frame, marked)
         last = name.rpartition(".")[2]
-        if last in LOSSES or (name.startswith("optax.") and last in _OPTAX_LOSSES):
+        if last in LOSSES or (name.startswith("optax.") and last in OPTAX_LOSSES):
             return self._loss(name, args, kwargs, node, frame)
-        pretrained = name.startswith(_MODEL_FACTORIES)
-        if last[:1].isupper() or pretrained or name in _CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
+        pretrained = name.startswith(MODEL_FACTORIES)
+        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)
@@ -247,7 +173,7 @@ class Foreign(Evaluator):
 
     def _array_result(self, call: Call) -> Value:
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
-        if not is_array_library(call.name) or call.name.startswith(_NO_ARRAYS):
+        if not is_array_library(call.name) or call.name.startswith(NO_ARRAYS):
             return Symbol("call", f"{call.name}@{site}")
         made = creation.created(last, call.args, call.kwargs, site)
         if made is not None:
@@ -366,7 +292,7 @@ class Foreign(Evaluator):
             tags = frozenset({"log_prob"} if name == "log_prob" else ())
             grad = None if self.grad else False
             return Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
-        if isinstance(receiver, Symbol) and name in _SQUASHES:
+        if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
         if isinstance(receiver, Operation) and receiver.op == "compare":

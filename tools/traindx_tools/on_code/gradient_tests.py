@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traindx_tools.on_code.library import Call, function
+from traindx_tools.on_code.interpreter import Call, Interpreter
+from traindx_tools.on_code.library import function
 from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from traindx_tools.on_code.foreign import Foreign
 
 FINITE, NONFINITE = "finite gradients", "nonfinite gradients"
 OF_GRADIENTS = frozenset({"gradient", "gradient norm"})
@@ -49,12 +46,12 @@ def kept(x: Tensor, name: str, result: Tensor) -> Tensor:
 
 @function("torch.isfinite", "torch.isnan", "torch.isinf", "math.isfinite", "math.isnan", "math.isinf", "numpy.isfinite",
           "numpy.isnan", "numpy.isinf")
-def _asked(caller: Foreign, call: Call) -> Value | None:
+def _asked(caller: Interpreter, call: Call) -> Value | None:
     return _answer(call.name.endswith("isfinite")) if read_from_gradients(call.first) else None
 
 
 @function("builtins.any", "builtins.all", "builtins.bool")
-def _whole(caller: Foreign, call: Call) -> Value | None:
+def _whole(caller: Interpreter, call: Call) -> Value | None:
     """An answer for each of several gradients is one for all of them."""
     items = call.first.items if isinstance(call.first, Bag) else [call.first]
     answers = [i.tags & {FINITE, NONFINITE} for i in items if isinstance(i, Tensor)]
@@ -62,7 +59,7 @@ def _whole(caller: Foreign, call: Call) -> Value | None:
 
 
 @function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.get_total_norm")
-def _norm(caller: Foreign, call: Call) -> Value:
+def _norm(caller: Interpreter, call: Call) -> Value:
     return Tensor(grad=False, low=0.0, site=caller.site(call.node, call.frame), tags=frozenset({"gradient norm"}))
 
 

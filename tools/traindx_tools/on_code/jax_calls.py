@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.on_code import containers, shapes
 from traindx_tools.on_code.arrays import COLUMNS
-from traindx_tools.on_code.library import Call, Handler
+from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
 from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Instance, Shape, Symbol, Table, Tensor, Thing, Value
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.call import Caller
-    from traindx_tools.on_code.foreign import Foreign
     from traindx_tools.on_code.frame import Frame
 
 FUNCTIONS: dict[str, Handler] = {}
@@ -53,7 +51,7 @@ _MAPS = frozenset({"jax.vmap", "jax.pmap", "equinox.filter_vmap", "torch.vmap", 
 
 
 def wrapped(
-    caller: Caller, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
 ) -> Value | None:
     """The result of calling a transformed function; None if the transformations change nothing that is followed."""
     outer = function.wrappers[-1]
@@ -94,7 +92,7 @@ def _function(*names: str) -> Callable[[Handler], Handler]:
 
 
 @_function("jax.vmap", "equinox.filter_vmap")
-def _mapped_layer(caller: Foreign, call: Call) -> Value | None:
+def _mapped_layer(caller: Interpreter, call: Call) -> Value | None:
     """A layer of equinox over the rows of a batch: its output has another last axis, as without the map."""
     if isinstance(call.first, Instance) and (method := call.first.klass.info.method("__call__")) is not None:
         own = caller.bound(method, call.first)
@@ -103,7 +101,7 @@ def _mapped_layer(caller: Foreign, call: Call) -> Value | None:
 
 
 @_function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
-def _scan(caller: Foreign, call: Call) -> Value | None:
+def _scan(caller: Interpreter, call: Call) -> Value | None:
     body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")
     if init is None or not isinstance(body, Function):
         return None
@@ -117,7 +115,7 @@ def _scan(caller: Foreign, call: Call) -> Value | None:
 
 
 @_function("jax.lax.fori_loop", "jax.lax.while_loop")
-def _loops(caller: Foreign, call: Call) -> Value | None:
+def _loops(caller: Interpreter, call: Call) -> Value | None:
     body, init = (
         (call.get(2, "body_fun"), call.get(3, "init_val"))
         if call.name.endswith("fori_loop")
@@ -130,14 +128,14 @@ def _loops(caller: Foreign, call: Call) -> Value | None:
 
 
 @_function("jax.lax.cond")
-def _cond(caller: Foreign, call: Call) -> Value | None:
+def _cond(caller: Interpreter, call: Call) -> Value | None:
     branches = [a for a in call.args[1:3] if isinstance(a, Function)]
     results = [caller.call(b, list(call.args[3:]), {}, call.node, call.frame) for b in branches]
     return containers.joined(results) if results else None
 
 
 @_function("jax.lax.switch")
-def _switch(caller: Foreign, call: Call) -> Value | None:
+def _switch(caller: Interpreter, call: Call) -> Value | None:
     listed = call.get(1, "branches")
     branches = [b for b in listed.items if isinstance(b, Function)] if isinstance(listed, Bag) else []
     results = [caller.call(b, list(call.args[2:]), {}, call.node, call.frame) for b in branches]
@@ -145,7 +143,7 @@ def _switch(caller: Foreign, call: Call) -> Value | None:
 
 
 @_function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
-def _tree_map(caller: Foreign, call: Call) -> Value | None:
+def _tree_map(caller: Interpreter, call: Call) -> Value | None:
     function = call.get(0, "f")
     leaves = [_leaf(a) for a in call.args[1:]]
     if function is None:
@@ -164,13 +162,13 @@ def _leaf(value: Value) -> Value:
 
 
 @_function("flax.training.train_state.TrainState.create", "flax.training.TrainState.create")
-def _train_state(caller: Foreign, call: Call) -> Value:
+def _train_state(caller: Interpreter, call: Call) -> Value:
     """A training state; its attributes are what it was made of."""
     return Thing("flax.TrainState", (), call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops)
 
 
 @_function("jax.random.split")
-def _split(caller: Foreign, call: Call) -> Value:
+def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
     site = caller.site(call.node, call.frame)
@@ -182,5 +180,5 @@ def _split(caller: Foreign, call: Call) -> Value:
 
 
 @_function("jax.random.fold_in", "jax.random.clone")
-def _fold_in(caller: Foreign, call: Call) -> Value:
+def _fold_in(caller: Interpreter, call: Call) -> Value:
     return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)

@@ -6,12 +6,9 @@ The entries are in `python_calls`, `torch_calls` and `jax_calls`.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Handler
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -29,34 +26,6 @@ from traindx_tools.on_code.values import (
     parts as parts_of,
 )
 
-if TYPE_CHECKING:
-    from traindx_tools.on_code.foreign import Foreign
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call to something that is not of the project."""
-
-    name: str
-    receiver: Value | None
-    args: tuple[Value, ...]
-    kwargs: dict[str, Value]
-    node: ast.AST
-    frame: Frame
-
-    def get(self, position: int, name: str) -> Value | None:
-        """An argument by position or name."""
-        if name in self.kwargs:
-            return self.kwargs[name]
-        return self.args[position] if 0 <= position < len(self.args) else None
-
-    @property
-    def first(self) -> Value:
-        """The first argument, unknown if there is none."""
-        return self.args[0] if self.args else next(iter(self.kwargs.values()), UNKNOWN)
-
-
-Handler = Callable[["Foreign", Call], "Value | None"]
 FUNCTIONS: dict[str, Handler] = {}
 """By qualified name."""
 METHODS: dict[str, Handler] = {}

@@ -22,6 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.finding import Finding
+from traindx_tools.on_code.filling.findings import ROOM as INVARIANTS
+from traindx_tools.on_code.filling.findings import findings
 from traindx_tools.on_code.judged import BROKEN, Judged
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import parse_all
@@ -158,8 +161,6 @@ def _taken(child: _Child, modules: Sequence[RuleModule], told: Judged) -> list[R
 
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> Judged:
     """What the rules say. A child gives the process that asked: once that is gone, nobody waits for the answer."""
-    from traindx_tools.on_code.entry import checked
-
     judged = Judged()
     for module in modules:
         if parent is not None and os.getppid() != parent:
@@ -172,6 +173,18 @@ def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None =
             note = f"stopped: {type(error).__name__}: {error}"
             judged.notes.append(Artifact(module.rule.id, "rule", note=note))
     return judged
+
+
+def checked(module: RuleModule, project: Project) -> list[Finding]:
+    """The findings of one rule, one for each place and kind."""
+    unique: dict[tuple[str, str | None, int | None, object], Finding] = {}
+    is_invariant = module.module.startswith(INVARIANTS)
+    for finding in findings(module, project) if is_invariant else module.check(project):
+        key = (finding.rule, finding.where.file, finding.where.line, finding.measured.get("kind"))
+        known = unique.get(key)
+        if known is None or finding.severity.rank > known.severity.rank:
+            unique[key] = finding
+    return list(unique.values())
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traindx_tools.on_code import arithmetic, configuration, containers
 from traindx_tools.on_code.gradient_tests import number_of
+from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
     TRANSFORMATIONS,
-    Call,
     function,
     method,
     replace_parameters,
@@ -31,14 +31,12 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     number,
+    whole,
 )
-
-if TYPE_CHECKING:
-    from traindx_tools.on_code.foreign import Foreign
 
 
 @function("builtins.len")
-def _len(caller: Foreign, call: Call) -> Value:
+def _len(caller: Interpreter, call: Call) -> Value:
     value = call.first
     if isinstance(value, Bag) and not value.open:
         return Const(len(value.items))
@@ -49,7 +47,7 @@ def _len(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.int", "builtins.round", "builtins.float", "math.ceil", "math.floor", "builtins.abs", "numpy.ceil")
-def _number(caller: Foreign, call: Call) -> Value:
+def _number(caller: Interpreter, call: Call) -> Value:
     value = call.first
     if isinstance(value, Const) and isinstance(value.value, (int, float, str)) and not call.name.endswith("abs"):
         try:
@@ -65,14 +63,14 @@ def _number(caller: Foreign, call: Call) -> Value:
 
 
 @function("os.environ.get", "os.getenv")
-def _environment(caller: Foreign, call: Call) -> Value:
+def _environment(caller: Interpreter, call: Call) -> Value:
     """A variable of the environment, by its name: `LOCAL_RANK` tells one process from another."""
     name = call.first
     return Symbol("item", repr(name.value)) if isinstance(name, Const) and isinstance(name.value, str) else UNKNOWN
 
 
 @function("builtins.max", "builtins.min")
-def _extreme(caller: Foreign, call: Call) -> Value | None:
+def _extreme(caller: Interpreter, call: Call) -> Value | None:
     if any(isinstance(a, Tensor) for a in call.args):
         return None
     numbers = [a for a in call.args if isinstance(a, Const) and isinstance(a.value, (int, float))]
@@ -83,12 +81,12 @@ def _extreme(caller: Foreign, call: Call) -> Value | None:
 
 
 @function("builtins.sum")
-def _sum(caller: Foreign, call: Call) -> Value:
+def _sum(caller: Interpreter, call: Call) -> Value:
     return caller.element(call.first, call.node, call.frame)
 
 
 @function("builtins.range")
-def _range(caller: Foreign, call: Call) -> Value:
+def _range(caller: Interpreter, call: Call) -> Value:
     count: Value = call.args[0] if call.args else UNKNOWN
     if len(call.args) >= 2:
         start, stop = call.args[0], call.args[1]
@@ -105,17 +103,17 @@ def _range(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.enumerate")
-def _enumerate(caller: Foreign, call: Call) -> Value:
+def _enumerate(caller: Interpreter, call: Call) -> Value:
     index: Value = Symbol("index", "index")
-    start = number(call.get(1, "start"))
+    start = whole(number(call.get(1, "start")))
     if start:
-        index = arithmetic.operation("+", (index, Const(int(start))))
+        index = arithmetic.operation("+", (index, Const(start)))
     pair = Bag("tuple", [index, caller.element(call.first, call.node, call.frame)])
     return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
 
 @function("builtins.zip", "itertools.product")
-def _zip(caller: Foreign, call: Call) -> Value:
+def _zip(caller: Interpreter, call: Call) -> Value:
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
     return Thing("enumerate", call.args[:1], {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
@@ -139,7 +137,7 @@ def _zip(caller: Foreign, call: Call) -> Value:
     "alive_progress.alive_it",
     "copy.copy",
 )
-def _through(caller: Foreign, call: Call) -> Value:
+def _through(caller: Interpreter, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
         value = _range(caller, call) or UNKNOWN
@@ -151,7 +149,7 @@ def _through(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.next")
-def _next(caller: Foreign, call: Call) -> Value:
+def _next(caller: Interpreter, call: Call) -> Value:
     value = call.first
     if isinstance(value, Symbol) and value.role == "parameters":
         return value
@@ -166,7 +164,7 @@ def _next(caller: Foreign, call: Call) -> Value:
     "easydict.EasyDict",
     "ml_collections.ConfigDict",
 )
-def _dict(caller: Foreign, call: Call) -> Value:
+def _dict(caller: Interpreter, call: Call) -> Value:
     table = Table({}, site=caller.site(call.node, call.frame), born_in=caller.loops)
     for arg in call.args:
         containers.merge_tables(table, arg)
@@ -175,7 +173,7 @@ def _dict(caller: Foreign, call: Call) -> Value:
 
 
 @function("collections.defaultdict")
-def _defaultdict(caller: Foreign, call: Call) -> Value:
+def _defaultdict(caller: Interpreter, call: Call) -> Value:
     site = caller.site(call.node, call.frame)
     made: Value = Const(0)
     if isinstance(call.first, Ref) and call.first.name.endswith("list"):
@@ -184,7 +182,7 @@ def _defaultdict(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.filter")
-def _filter(caller: Foreign, call: Call) -> Value:
+def _filter(caller: Interpreter, call: Call) -> Value:
     chosen = call.get(1, "iterable")
     if isinstance(chosen, Parameters):
         text = ast.unparse(call.node)
@@ -193,7 +191,7 @@ def _filter(caller: Foreign, call: Call) -> Value:
 
 
 @function("itertools.chain", "itertools.chain.from_iterable")
-def _chain(caller: Foreign, call: Call) -> Value:
+def _chain(caller: Interpreter, call: Call) -> Value:
     args = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Bag) else call.args
     held = [a for a in args if isinstance(a, Parameters)]
     if held and len(held) == len(args):
@@ -204,20 +202,20 @@ def _chain(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.map")
-def _map(caller: Foreign, call: Call) -> Value:
+def _map(caller: Interpreter, call: Call) -> Value:
     elements = [caller.element(a, call.node, call.frame) for a in call.args[1:]]
     return Bag("generator", [caller.call(call.first, elements, {}, call.node, call.frame)], open=True)
 
 
 @function("functools.partial")
-def _partial(caller: Foreign, call: Call) -> Value:
+def _partial(caller: Interpreter, call: Call) -> Value:
     if isinstance(call.first, Ref) and call.first.name in TRANSFORMATIONS:
         return call.first
     return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
 
 
 @function("builtins.getattr")
-def _getattr(caller: Foreign, call: Call) -> Value:
+def _getattr(caller: Interpreter, call: Call) -> Value:
     name = call.get(1, "name")
     if isinstance(name, Const) and isinstance(name.value, str):
         return caller.attribute(call.first, name.value, call.node, call.frame)
@@ -225,7 +223,7 @@ def _getattr(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.setattr")
-def _setattr(caller: Foreign, call: Call) -> Value:
+def _setattr(caller: Interpreter, call: Call) -> Value:
     name, value = call.get(1, "name"), call.get(2, "value")
     if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
         caller.set_attribute(call.first, name.value, value, call.node, call.frame)
@@ -233,7 +231,7 @@ def _setattr(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.isinstance")
-def _isinstance(caller: Foreign, call: Call) -> Value:
+def _isinstance(caller: Interpreter, call: Call) -> Value:
     kind = call.get(1, "class")
     if isinstance(call.first, Thing) and isinstance(kind, Ref):
         if kind.name == call.first.type:
@@ -246,7 +244,7 @@ def _isinstance(caller: Foreign, call: Call) -> Value:
 
 
 @function("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "accelerate.debug_launcher")
-def _spawn(caller: Foreign, call: Call) -> Value:
+def _spawn(caller: Interpreter, call: Call) -> Value:
     """The function that is started in every process; its first argument is the process's number."""
     given = call.kwargs.get("args") or (call.args[1] if len(call.args) > 1 else None)
     args = list(given.items) if isinstance(given, Bag) and not given.open else []
@@ -257,7 +255,7 @@ def _spawn(caller: Foreign, call: Call) -> Value:
 
 
 @function("builtins.open", "pathlib.Path")
-def _open(caller: Foreign, call: Call) -> Value:
+def _open(caller: Interpreter, call: Call) -> Value:
     return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
 
 
@@ -270,7 +268,7 @@ def _open(caller: Foreign, call: Call) -> Value:
     "tomllib.load",
     "tomli.load",
 )
-def _configuration(caller: Foreign, call: Call) -> Value | None:
+def _configuration(caller: Interpreter, call: Call) -> Value | None:
     """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
     source = call.first
     source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
@@ -280,7 +278,7 @@ def _configuration(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("add_argument")
-def _add_argument(caller: Foreign, call: Call) -> Value | None:
+def _add_argument(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, Thing):
         return None
     names = [a.value for a in call.args if isinstance(a, Const) and isinstance(a.value, str)]
@@ -299,12 +297,12 @@ def _add_argument(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("add_argument_group", "add_mutually_exclusive_group")
-def _group(caller: Foreign, call: Call) -> Value | None:
+def _group(caller: Interpreter, call: Call) -> Value | None:
     return call.receiver
 
 
 @method("parse_args", "parse_known_args")
-def _parse_args(caller: Foreign, call: Call) -> Value | None:
+def _parse_args(caller: Interpreter, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and "options" in call.receiver.state):
         return None
     parsed = Table(dict(call.receiver.state["options"]), open=True, site=call.receiver.site)
@@ -312,7 +310,7 @@ def _parse_args(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("get")
-def _get(caller: Foreign, call: Call) -> Value | None:
+def _get(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table) and call.args:
         found = containers.item(call.receiver, call.args[0], ast.Constant(0))
         known = isinstance(call.args[0], Const) and call.args[0].value in call.receiver.items
@@ -321,7 +319,7 @@ def _get(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("items")
-def _items(caller: Foreign, call: Call) -> Value | None:
+def _items(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         values = [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])]
         keys = list(call.receiver.items)
@@ -331,7 +329,7 @@ def _items(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("values", "copy")
-def _values(caller: Foreign, call: Call) -> Value | None:
+def _values(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         if call.name.endswith("copy"):
             return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
@@ -344,7 +342,7 @@ def _values(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("append", "add", "appendleft")
-def _append(caller: Foreign, call: Call) -> Value | None:
+def _append(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         if caller.loops != call.receiver.born_in:
             call.receiver.open = True
@@ -364,7 +362,7 @@ def _append(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("extend", "update")
-def _extend(caller: Foreign, call: Call) -> Value | None:
+def _extend(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         more = call.first
         call.receiver.open = call.receiver.open or not isinstance(more, Bag) or more.open
@@ -382,7 +380,7 @@ def _extend(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("clear", "pop", "popleft")
-def _clear(caller: Foreign, call: Call) -> Value | None:
+def _clear(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         call.receiver.cleared = True
         return containers.joined(call.receiver.items)

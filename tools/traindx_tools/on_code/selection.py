@@ -23,6 +23,7 @@ from typing import Any
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.rules import rules_in
+from traindx_tools.withdrawn import WITHDRAWN
 
 TABLE = "tool.traindx.audit"
 NEVER = "never"
@@ -93,11 +94,14 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def known(rules: Iterable[str], said_in: str) -> tuple[str, ...]:
-    """Ids or beginnings of ids in capitals, from a list or from text with commas. Raises BadUsage for unknown ones."""
+    """Ids or beginnings of ids in capitals, from a list or from text with commas. Raises BadUsage for unknown ones.
+
+    A rule that was withdrawn is no error: it finds nothing, wherever it is named.
+    """
     asked = tuple(part.strip().upper() for text in rules for part in text.split(",") if part.strip())
     ids = rule_ids()
     for rule in asked:
-        if not any(i.startswith(rule) for i in ids):
+        if not any(i.startswith(rule) for i in ids) and rule not in WITHDRAWN:
             raise BadUsage(f"{said_in} names {rule[:40]!r}, which is no rule of the code auditor: give an id (C102) or "
                            f"the beginning of one (C1). `traindx explain --list` shows them")
     return asked

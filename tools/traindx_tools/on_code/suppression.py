@@ -7,8 +7,8 @@
 
 It counts for the statement on its line, or, alone on a line, for the next statement. A comment without a reason,
 without a rule, or with a rule that does not exist suppresses nothing and is reported: an exception that nobody can
-check later is worse than none. `traindx diagnose` does not heed these comments: when a run is broken, all evidence
-counts.
+check later is worse than none. One for a rule that was withdrawn says nothing any more and is left alone.
+`traindx diagnose` does not heed these comments: when a run is broken, all evidence counts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.files import Text
 from traindx_tools.rules import Rule
+from traindx_tools.withdrawn import WITHDRAWN
 
 RULE = Rule(
     id="C001",
@@ -133,7 +134,7 @@ def heeded(findings: Iterable[Finding], texts: Iterable[Text], known: Collection
 def _faults(comment: Comment, known: Collection[str]) -> Iterator[str]:
     if not comment.rules:
         yield "names no rule"
-    unknown = [rule[:20] for rule in comment.rules if rule not in known]
+    unknown = [rule[:20] for rule in comment.rules if rule not in known and rule not in WITHDRAWN]
     if unknown:
         yield f"names the unknown rule{'s' * (len(unknown) > 1)} {', '.join(unknown[:4])}"
     if not _WORD.search(comment.reason):

@@ -7,238 +7,39 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
-from typing import TypeVar
 
 from traindx_tools.finding import Location
-from traindx_tools.on_code.configured import literal
+from traindx_tools.on_code.literals import literal
 from traindx_tools.on_code.names import canonical
-from traindx_tools.on_code.source import SourceFile, below, children
+from traindx_tools.on_code.nodes import (
+    argument,
+    computed,
+    in_two_branches,
+    last_name,
+    method_of,
+    names_in,
+    pairs_of,
+    parameters,
+    written,
+)
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.tree import FunctionNode, Loops, Node, Tree
 
-Node = TypeVar("Node", bound=ast.AST)
-FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef)
-Loops = (ast.For, ast.AsyncFor, ast.While)
+__all__ = [
+    "FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "method_of", "names_in",
+    "parameters", "syntax", "written",
+]
+
 _MOST_STEPS = 6
 """Assignments that are followed from a name to where its value comes from."""
 
 
-def last_name(node: ast.AST | None) -> str:
-    """The last part of a dotted name: "step" of `optimizer.step`."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def method_of(node: ast.AST, names: Collection[str]) -> ast.expr | None:
-    """What one of these methods is called on: `x` of `x.view(1, -1)`; None of anything else."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
-        return node.func.value
-    return None
-
-
-def written(node: ast.AST | None) -> str:
-    """The text of an expression, "" where there is none."""
-    parts: list[str] = []
-    head = node
-    while isinstance(head, ast.Attribute):  # nearly always a dotted name, which needs no unparser
-        parts.append(head.attr)
-        head = head.value
-    if isinstance(head, ast.Name):
-        return ".".join([head.id, *reversed(parts)]) if parts else head.id
-    return "" if node is None else ast.unparse(node)
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """Every plain name that is read or bound below a node."""
-    return {n.id for n in below(node) if isinstance(n, ast.Name)}
-
-
-def argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
-    """A call's argument by keyword or position; None where it is not given."""
-    for keyword in call.keywords:
-        if keyword.arg in names:
-            return keyword.value
-    plain = call.args[: next((i for i, a in enumerate(call.args) if isinstance(a, ast.Starred)), len(call.args))]
-    return plain[position] if 0 <= position < len(plain) else None
-
-
 @dataclass(frozen=True, eq=False)
-class Syntax:
-    """One source, walked once."""
-
-    file: SourceFile
-
-    @cached_property
-    def _walked(self) -> tuple[dict[type, list[ast.AST]], dict[int, ast.AST]]:
-        kinds: dict[type, list[ast.AST]] = {}
-        parents: dict[int, ast.AST] = {}
-        queue: list[ast.AST] = [self.file.tree]
-        for node in queue:
-            same = kinds.get(node.__class__)
-            if same is None:
-                same = kinds[node.__class__] = []
-            same.append(node)
-            held = children(node)
-            for child in held:
-                parents[id(child)] = node
-            queue += held
-        for nodes in kinds.values():
-            if hasattr(nodes[0], "lineno"):
-                nodes.sort(key=attrgetter("lineno"))
-        return kinds, parents
-
-    def of(self, kind: type[Node]) -> list[Node]:
-        """Every node of this kind, from the top of the file down."""
-        return self._walked[0].get(kind, [])  # type: ignore[return-value]
-
-    @cached_property
-    def _calls(self) -> dict[str, list[ast.Call]]:
-        found: dict[str, list[ast.Call]] = {}
-        for call in self.of(ast.Call):
-            found.setdefault(last_name(call.func), []).append(call)
-        return found
-
-    def functions(self, name: str) -> list[ast.FunctionDef]:
-        """Every function and method of this name."""
-        return self._functions.get(name, [])
-
-    @cached_property
-    def _functions(self) -> dict[str, list[ast.FunctionDef]]:
-        found: dict[str, list[ast.FunctionDef]] = {}
-        for body in self.of(ast.FunctionDef):
-            found.setdefault(body.name, []).append(body)
-        return found
-
-    @property
-    def called(self) -> Iterable[str]:
-        """The last parts of the names of all calls."""
-        return self._calls
-
-    def calls(self, *names: str) -> list[ast.Call]:
-        """Every call whose name ends in one of these."""
-        return [c for n in names for c in self._calls.get(n, ())]
-
-    def inside(self, scope: ast.AST, kind: type[Node]) -> list[Node]:
-        """Every node of this kind below a function or the file, in the order of `ast.walk`; walked once."""
-        known = self._inside.get(id(scope))
-        if known is None:
-            known = self._inside[id(scope)] = scope, {}
-            for node in below(scope):
-                known[1].setdefault(node.__class__, []).append(node)
-        return known[1].get(kind, [])  # type: ignore[return-value]
-
-    @cached_property
-    def _inside(self) -> dict[int, tuple[ast.AST, dict[type, list[ast.AST]]]]:
-        return {}
-
-    def reads(self, scope: ast.AST, name: str) -> list[ast.Name]:
-        """Every place below a function or the file that reads a name, in the order of `ast.walk`."""
-        found = self._reads.get(id(scope))
-        if found is None:
-            found = self._reads[id(scope)] = {}
-            for node in self.inside(scope, ast.Name):
-                if isinstance(node.ctx, ast.Load):
-                    found.setdefault(node.id, []).append(node)
-        return found.get(name, [])
-
-    def calls_in(self, scope: ast.AST, *names: str) -> list[ast.Call]:
-        """Every call below a function or the file whose name ends in one of these."""
-        found = self._calls_in.get(id(scope))
-        if found is None:
-            found = self._calls_in[id(scope)] = {}
-            for call in self.inside(scope, ast.Call):
-                found.setdefault(last_name(call.func), []).append(call)
-        return [c for n in names for c in found.get(n, ())]
-
-    @cached_property
-    def _calls_in(self) -> dict[int, dict[str, list[ast.Call]]]:
-        return {}
-
-    @cached_property
-    def _reads(self) -> dict[int, dict[str, list[ast.Name]]]:
-        return {}
-
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node that holds this one."""
-        return self._walked[1].get(id(node))
-
-    def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around this one, innermost first."""
-        up = self.parent(node)
-        while up is not None:
-            yield up
-            up = self.parent(up)
-
-    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The innermost function around a node."""
-        parent, known, passed = self._walked[1].get, self._around_if, []
-        up, found = parent(id(node)), None
-        while up is not None:
-            if isinstance(up, FunctionNode):
-                found = up
-                break
-            if up.__class__ is ast.If:  # `elif` after `elif` nest: each is passed once
-                if id(up) in known:
-                    found = known[id(up)]
-                    break
-                passed.append(id(up))
-            up = parent(id(up))
-        for arm in passed:
-            known[arm] = found
-        return found
-
-    @cached_property
-    def _around_if(self) -> dict[int, ast.FunctionDef | ast.AsyncFunctionDef | None]:
-        return {}
-
-    def owner(self, node: ast.AST) -> ast.ClassDef | None:
-        """The innermost class around a node."""
-        return next((a for a in self.above(node) if isinstance(a, ast.ClassDef)), None)
-
-    def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
-        """The innermost function around a node, or the file's top level."""
-        return self.function(node) or self.file.tree
-
-    def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The statement that a node stands in."""
-        return next((a for a in (node, *self.above(node)) if isinstance(a, ast.stmt)), None)
-
-    def block(self, statement: ast.AST) -> list[ast.stmt]:
-        """The list of statements in which a statement stands; empty where it stands in none."""
-        return self._blocks.get(id(statement), [])
-
-    @cached_property
-    def _blocks(self) -> dict[int, list[ast.stmt]]:
-        found: dict[int, list[ast.stmt]] = {}
-        for kind, nodes in self._walked[0].items():
-            names = [n for n in ("finalbody", "orelse", "body") if n in getattr(kind, "_fields", ())]
-            for held in (getattr(node, name) for node in nodes for name in names):
-                if isinstance(held, list):
-                    found.update((id(s), held) for s in held)
-        return found
-
-    @cached_property
-    def item_stores(self) -> dict[str, list[ast.Assign]]:
-        """Assignments to an item, by the text of what holds it: `table` for `table[key] = value`."""
-        found: dict[str, list[ast.Assign]] = {}
-        for statement in self.of(ast.Assign):
-            target = statement.targets[0]
-            if isinstance(target, ast.Subscript):
-                found.setdefault(written(target.value), []).append(statement)
-        return found
-
-    def loops(self, node: ast.AST) -> list[ast.AST]:
-        """The loops around a node within its function, innermost first."""
-        found: list[ast.AST] = []
-        for up in self.above(node):
-            if isinstance(up, (*FunctionNode, ast.Lambda, ast.ClassDef)):
-                break
-            if isinstance(up, Loops):
-                found.append(up)
-        return found
+class Syntax(Tree):
+    """The tree with what its names stand for."""
 
     @cached_property
     def aliases(self) -> dict[str, str]:
@@ -267,7 +68,7 @@ class Syntax:
     def _bound(self) -> dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]]:
         found: dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]] = {}
         for statement, target, assigned in self._assignments():
-            for part, given in _pairs(target, assigned):
+            for part, given in pairs_of(target, assigned):
                 key = self._key(part)
                 if key is not None:
                     found.setdefault(key, []).append((statement, given))
@@ -394,7 +195,7 @@ class Syntax:
                 if node is not None and up is not None:
                     ways[side][id(up)] = node
                     if id(up) in ways[1 - side]:
-                        return _differ(up, *(way[id(up)] for way in ways))
+                        return in_two_branches(up, *(way[id(up)] for way in ways))
                 ends[side] = up
         return False
 
@@ -458,52 +259,9 @@ class Syntax:
         return f"{self.file.path}:{getattr(node, 'lineno', 1)}"
 
 
-def _differ(condition: ast.AST, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two children of a condition are in its two branches."""
-    if not isinstance(condition, (ast.If, ast.IfExp)) or condition.test in (one, other):
-        return False
-    body = condition.body if isinstance(condition.body, list) else [condition.body]
-    return any(one is s for s in body) != any(other is s for s in body)
-
-
 def syntax(file: SourceFile) -> Syntax:
     """The syntax of a source, walked at the first request."""
     known: Syntax | None = file.__dict__.get("_syntax")
     if known is None:
         known = file.__dict__["_syntax"] = Syntax(file)
     return known
-
-
-def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, ast.expr | None]:
-    """A function's parameters with their defaults."""
-    spec = node.args
-    plain = [*spec.posonlyargs, *spec.args]
-    found: dict[str, ast.expr | None] = {a.arg: None for a in plain}
-    found.update({a.arg: d for a, d in zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True)})
-    found.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)})
-    return found
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, (ast.Tuple, ast.List)):
-        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-            for part, item in zip(target.elts, value.elts, strict=True):
-                yield from _pairs(part, item)
-        else:
-            for i, part in enumerate(target.elts):
-                yield part, ast.copy_location(ast.Subscript(value, ast.Constant(i), ast.Load()), value)
-    else:
-        yield target, value
-
-
-def computed(op: ast.operator, a: float, b: float) -> float | None:
-    """The result of one of the four operations on two numbers; None of another one, or for a division by 0."""
-    if isinstance(op, ast.Add):
-        return a + b
-    if isinstance(op, ast.Sub):
-        return a - b
-    if isinstance(op, ast.Mult):
-        return a * b
-    if isinstance(op, ast.Div) and b:
-        return a / b
-    return None

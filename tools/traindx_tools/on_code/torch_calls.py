@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from traindx_tools.on_code.arrays import dtype_of
+from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
-    Call,
     freeze,
     function,
     method,
@@ -34,12 +34,11 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.foreign import Foreign
     from traindx_tools.on_code.trace import Block
 
 
 @method("parameters", "named_parameters", "trainable_parameters")
-def _parameters(caller: Foreign, call: Call) -> Value | None:
+def _parameters(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Instance, Symbol)):
         return None
     named = call.name.endswith("named_parameters")
@@ -62,7 +61,7 @@ def _parameters(caller: Foreign, call: Call) -> Value | None:
     "to_empty",
     "share_memory",
 )
-def _module_method(caller: Foreign, call: Call) -> Value | None:
+def _module_method(caller: Interpreter, call: Call) -> Value | None:
     """Methods that change a module and return it; the interpreter records the event."""
     owner = call.receiver
     last = call.name.rpartition(".")[2]
@@ -110,7 +109,7 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
     "unfreeze",
     "thaw",
 )
-def _new_parameters(caller: Foreign, call: Call) -> Value | None:
+def _new_parameters(caller: Interpreter, call: Call) -> Value | None:
     """Methods of model libraries that add parameters which train, or let some train again."""
     if call.receiver is not None:
         thaw_some(call.receiver, ())
@@ -132,7 +131,7 @@ def _new_parameters(caller: Foreign, call: Call) -> Value | None:
     "torch.nn.utils.parametrizations.spectral_norm",
     "torch.nn.utils.parametrizations.weight_norm",
 )
-def _wrapper(caller: Foreign, call: Call) -> Value | None:
+def _wrapper(caller: Interpreter, call: Call) -> Value | None:
     if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
         call.name.endswith("fully_shard")
     ):
@@ -149,7 +148,7 @@ def _wrapper(caller: Foreign, call: Call) -> Value | None:
 
 
 @function("torch.autograd.grad")
-def _autograd_grad(caller: Foreign, call: Call) -> Value:
+def _autograd_grad(caller: Interpreter, call: Call) -> Value:
     """Gradients as values; they carry a graph of their own where `create_graph` is set."""
     site = caller.site(call.node, call.frame)
     graph = truth(call.kwargs.get("create_graph")) is True
@@ -157,7 +156,7 @@ def _autograd_grad(caller: Foreign, call: Call) -> Value:
 
 
 @function("copy.deepcopy")
-def _deepcopy(caller: Foreign, call: Call) -> Value:
+def _deepcopy(caller: Interpreter, call: Call) -> Value:
     value, site = call.first, caller.site(call.node, call.frame)
     if isinstance(value, Symbol):
         return Symbol("call", f"deepcopy@{site}", value, min(value.depth + 1, 6))
@@ -185,7 +184,7 @@ def _copied(value: Value, site: Site, node: ast.AST, loops: tuple[Block, ...], k
 
 
 @method("from_pretrained", "from_config")
-def _from_pretrained(caller: Foreign, call: Call) -> Value | None:
+def _from_pretrained(caller: Interpreter, call: Call) -> Value | None:
     """`PeftModel.from_pretrained(base, path)` comes frozen unless `is_trainable=True` (peft's documented default)."""
     if not isinstance(call.receiver, Ref):
         return None
@@ -206,7 +205,7 @@ def _from_pretrained(caller: Foreign, call: Call) -> Value | None:
 
 
 @function("peft.get_peft_model")
-def _get_peft_model(caller: Foreign, call: Call) -> Value:
+def _get_peft_model(caller: Interpreter, call: Call) -> Value:
     caller.created += 1
     return Thing(
         "peft.PeftModel",
@@ -230,7 +229,7 @@ def _get_peft_model(caller: Foreign, call: Call) -> Value:
     "setup_module",
     "setup_optimizers",
 )
-def _prepare(caller: Foreign, call: Call) -> Value | None:
+def _prepare(caller: Interpreter, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and call.receiver.short in ("Accelerator", "Fabric") and call.args):
         return None
     for arg in call.args:
@@ -241,7 +240,7 @@ def _prepare(caller: Foreign, call: Call) -> Value | None:
 
 
 @function("deepspeed.initialize")
-def _deepspeed(caller: Foreign, call: Call) -> Value:
+def _deepspeed(caller: Interpreter, call: Call) -> Value:
     model = call.kwargs.get("model") or (call.args[1] if len(call.args) > 1 else UNKNOWN)
     engine = Thing(
         "deepspeed.DeepSpeedEngine",
@@ -256,7 +255,7 @@ def _deepspeed(caller: Foreign, call: Call) -> Value:
 
 
 @method("optimizers")
-def _optimizers(caller: Foreign, call: Call) -> Value | None:
+def _optimizers(caller: Interpreter, call: Call) -> Value | None:
     """Lightning's `self.optimizers()`: what `configure_optimizers` returned."""
     owner = call.receiver
     if not isinstance(owner, Instance) or not owner.klass.info.derives("LightningModule"):
@@ -283,7 +282,7 @@ def _only_optimizers(made: Value) -> Value:
 
 
 @method("scale")
-def _scale(caller: Foreign, call: Call) -> Value | None:
+def _scale(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Symbol)) or len(call.args) != 1:
         return None
     if isinstance(call.receiver, Thing) and call.receiver.short != "GradScaler":
@@ -297,20 +296,20 @@ def _scale(caller: Foreign, call: Call) -> Value | None:
 
 
 @method("get_scale")
-def _get_scale(caller: Foreign, call: Call) -> Value | None:
+def _get_scale(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, (Thing, Symbol)) and not call.args:
         return Symbol("loss scale", str(caller.site(call.node, call.frame)))
     return None
 
 
 @function("torch.utils.data.random_split")
-def _random_split(caller: Foreign, call: Call) -> Value:
+def _random_split(caller: Interpreter, call: Call) -> Value:
     part = Thing("torch.utils.data.Subset", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
     return Bag("list", [part], open=True)
 
 
 @function("sklearn.model_selection.train_test_split")
-def _train_test_split(caller: Foreign, call: Call) -> Value:
+def _train_test_split(caller: Interpreter, call: Call) -> Value:
     halves: list[Value] = []
     for arg in call.args:
         part = replace(arg, shape=_without_first_size(arg)) if isinstance(arg, Tensor) else arg
@@ -320,7 +319,7 @@ def _train_test_split(caller: Foreign, call: Call) -> Value:
 
 @function("sklearn.datasets.make_regression", "sklearn.datasets.fetch_california_housing",
           "sklearn.datasets.load_diabetes")  # fmt: skip
-def _regression_data(caller: Foreign, call: Call) -> Value | None:
+def _regression_data(caller: Interpreter, call: Call) -> Value | None:
     """Rows and one target for each, where the call asks for both and for one target."""
     made = call.name.endswith("make_regression")
     if {"n_targets", "coef", "as_frame"} & call.kwargs.keys() or not (made or truth(call.kwargs.get("return_X_y"))):
@@ -339,5 +338,5 @@ def _without_first_size(t: Tensor) -> Any:
 
 
 @method("__init__")
-def _foreign_init(caller: Foreign, call: Call) -> Value:
+def _foreign_init(caller: Interpreter, call: Call) -> Value:
     return NONE

@@ -1,4 +1,4 @@
-"""Abstract values: what is known of an expression without running it.
+"""Abstract values: what is known of an expression without running it, and what holds of two of them.
 
 Objects that a program shares by reference (modules, optimizers, lists) are compared by identity; descriptions (tensors,
 constants, symbols) are compared by content. What is not known is a `Symbol`, which still has an identity: the same
@@ -7,294 +7,54 @@ unknown argument is the same symbol wherever it flows.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
 
-from traindx_tools.on_code.nesting import Nested
-
-if TYPE_CHECKING:
-    from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
-    from traindx_tools.on_code.trace import Block
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where a value arose."""
-
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """Something unknown. `role` says how it came about: "parameter", "attribute", "item", "call", "iteration" ..."""
-
-    role: str
-    name: str
-    parent: Value | None = None
-    depth: int = 0
-
-    def child(self, role: str, name: str) -> Symbol:
-        """What is reached from this one; chains longer than 6 lose their head."""
-        return Symbol(role, name, self if self.depth < 6 else None, self.depth + 1 if self.depth < 6 else 0)
-
-
-@dataclass(frozen=True)
-class Const:
-    """A Python constant. `fixed` is False for a default that a caller or a command line may override."""
-
-    value: Any
-    fixed: bool = True
-
-
-@dataclass(frozen=True)
-class Operation:
-    """Arithmetic over values of which at least one is unknown: "*", "+", "len", "ceil" ..."""
-
-    op: str
-    operands: tuple[Value, ...]
-    depth: int = 0
-    detail: str = field(default="", compare=False)
-    """Of a comparison its operator; of "either" what joins it ("and", "or") where a test does; "gradient": a number
-    that was read from gradients."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of the trailing dimensions, None where unknown; `exact` says that there are no further leading ones."""
-
-    dims: tuple[int | None, ...]
-    exact: bool = True
-
-    @property
-    def rank(self) -> int | None:
-        """The number of dimensions, None where unknown."""
-        return len(self.dims) if self.exact else None
-
-    def __str__(self) -> str:
-        dims = ["?" if d is None else str(d) for d in self.dims]
-        return f"({', '.join(dims if self.exact else ['...', *dims])}{',' if self.exact and len(dims) == 1 else ''})"
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An array of torch, jax or numpy.
-
-    `kind`: "softmax", "log_softmax", "sigmoid", "relu", "tanh", "linear" (straight out of a linear or convolution
-    layer), "" otherwise.
-    `grad`: whether an autograd graph hangs on it; None where unknown. `low`, `high`: bounds of its elements that the
-    arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
-    `tags`: "layer" (a module's output, shape untouched), "column" (a product with a matrix of one column), "batch"
-    (came out of a loader), "scaled" (by a GradScaler),
-    "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted".
-    """
-
-    kind: str = ""
-    grad: bool | None = None
-    shape: Shape | None = None
-    dtype: str | None = None
-    low: float | None = None
-    high: float | None = None
-    site: Site | None = None
-    kind_site: Site | None = None
-    models: frozenset[int] = frozenset()
-    tags: frozenset[str] = frozenset()
-    parents: frozenset[Site] = frozenset()
-    """Sites of the attached tensors that were added up or weighted into this one."""
-
-    def plain(self, **changes: Any) -> Tensor:
-        """The same graph, but nothing known of content or form."""
-        base = Tensor(grad=self.grad, dtype=self.dtype, site=self.site, models=self.models, parents=self.parents)
-        return replace(base, **changes)
-
-    def tagged(self, *tags: str) -> Tensor:
-        """With further tags."""
-        return replace(self, tags=self.tags | frozenset(tags))
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A name of an installed package: "torch.nn.functional.cross_entropy"."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class Function:
-    """A function or lambda of the project, with what it closes over."""
-
-    info: FunctionInfo
-    closure: dict[str, Value] | None = None
-    closures: tuple[dict[str, Value], ...] = ()
-    owner: Value | None = None
-    """The object or class that it is bound to."""
-    wrappers: tuple[str, ...] = ()
-    """Transformations around it: "jax.jit", "jax.vmap", "jax.grad" ..., outermost last."""
-
-
-@dataclass(eq=False)
-class Klass:
-    """A class of the project."""
-
-    info: ClassInfo
-
-
-@dataclass(eq=False)
-class ModuleValue:
-    """A file of the project, imported."""
-
-    path: str
-    names: dict[str, Value] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Thing(Nested):
-    """An object of an installed package: an optimizer, a layer, a loader, a context manager."""
-
-    type: str
-    args: tuple[Value, ...]
-    kwargs: dict[str, Value]
-    site: Site
-    node: ast.AST
-    state: dict[str, Any] = field(default_factory=dict)
-    """What later calls did to it: "frozen", "dtype", "prepared", "wraps", "order"."""
-    born_in: tuple[Block, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.settle()
-
-    def settle(self) -> None:
-        """Leave out what is too much inside; layers that are left out make the list of layers an open one."""
-        if not any(isinstance(a, Nested) for a in (*self.args, *self.kwargs.values())):
-            return
-        found = self.kept([*enumerate(self.args), *self.kwargs.items()])
-        if self.cut:
-            args = [v for k, v in found if isinstance(k, int)]
-            left_out = len(args) < len(self.args)
-            self.args = (Bag("list", args, open=True),) if left_out else self.args
-            self.kwargs = {k: v for k, v in found if isinstance(k, str)}
-
-    @property
-    def short(self) -> str:
-        """The last part of its type."""
-        return self.type.rpartition(".")[2]
-
-    def argument(self, position: int, name: str) -> Value | None:
-        """A constructor argument by position or name."""
-        if name in self.kwargs:
-            return self.kwargs[name]
-        return self.args[position] if 0 <= position < len(self.args) else None
-
-
-@dataclass(eq=False)
-class Instance:
-    """An object of a class of the project."""
-
-    klass: Klass
-    site: Site
-    node: ast.AST
-    attrs: dict[str, Value] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
-    born_in: tuple[Block, ...] = ()
-    args: tuple[Value, ...] = ()
-    kwargs: dict[str, Value] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Bag(Nested):
-    """A list, tuple, set or generator. `open` says that it may hold more than `items` (which are then examples)."""
-
-    kind: str
-    items: list[Value]
-    open: bool = False
-    site: Site | None = None
-    born_in: tuple[Block, ...] = ()
-    cleared: bool = False
-    size: Value | None = None
-    """How many items it holds, where a loop's count says so."""
-    ordered_by: str | None = None
-    """The loop variable of its outer loop that also stands in its items: rows made class by class."""
-    suspends_grad: bool = False
-    """A generator that yields under `no_grad`: a context manager of the project's own."""
-
-    def __post_init__(self) -> None:
-        self.settle()
-
-    def settle(self) -> None:
-        """Leave out what is too much inside. To be called after `items` has grown."""
-        found = self.kept(enumerate(self.items))
-        if self.cut:
-            self.items[:] = [v for _, v in found]
-            self.open = True
-
-
-@dataclass(eq=False)
-class Table(Nested):
-    """A dict with the entries that are known; `rest` joins values under unknown keys."""
-
-    items: dict[Any, Value]
-    open: bool = False
-    rest: Value | None = None
-    site: Site | None = None
-    born_in: tuple[Block, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.settle()
-
-    def settle(self) -> None:
-        """Leave out what is too much inside. To be called after `items` or `rest` has grown."""
-        rest = [] if self.rest is None else [(self, self.rest)]
-        found = dict(self.kept([*rest, *self.items.items()]))
-        if self.cut:
-            self.rest = found.pop(self, None)
-            self.items.clear()
-            self.items.update(found)
-            self.open = True
-
-
-@dataclass(eq=False)
-class Parameters:
-    """The parameters of modules: `model.parameters()`, a filtered list, a parameter group.
-
-    `only_trainable`: filtered by requires_grad. `partial`: chosen by some other condition.
-    """
-
-    modules: tuple[Value, ...]
-    only_trainable: bool = False
-    partial: bool = False
-    named: bool = False
-
-
-@dataclass(eq=False)
-class Method:
-    """A method of something that is not a class of the project."""
-
-    receiver: Value
-    name: str
-
-
-Value = (
-    Symbol
-    | Const
-    | Operation
-    | Tensor
-    | Ref
-    | Function
-    | Klass
-    | ModuleValue
-    | Thing
-    | Instance
-    | Bag
-    | Table
-    | Parameters
-    | Method
+from traindx_tools.on_code.definitions import (
+    Bag,
+    Function,
+    Instance,
+    Klass,
+    Method,
+    ModuleValue,
+    Operation,
+    Parameters,
+    Symbol,
+    Table,
+    Thing,
+    Value,
 )
+from traindx_tools.on_code.descriptions import Const, Ref, Shape, Site, Tensor
+
+__all__ = [
+    "NONE",
+    "UNKNOWN",
+    "Bag",
+    "Const",
+    "Function",
+    "Instance",
+    "Klass",
+    "Method",
+    "ModuleValue",
+    "Operation",
+    "Parameters",
+    "Ref",
+    "Shape",
+    "Site",
+    "Symbol",
+    "Table",
+    "Tensor",
+    "Thing",
+    "Value",
+    "finite_or_inf",
+    "join",
+    "join_tensors",
+    "number",
+    "parts",
+    "truth",
+    "unwrap",
+    "whole",
+]
 
 NONE = Const(None)
 UNKNOWN = Symbol("unknown", "?")

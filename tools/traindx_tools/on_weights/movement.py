@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.renaming import match
-from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.tensor import CHUNK, STORED, Tensor, as_numbers
 
 
-def movement(seen: Seen) -> Mapping[str, float]:
+def movement(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> Mapping[str, float]:
     """The relative change of each floating tensor by its name in the first file; 0: not a bit."""
-    assert seen.other is not None
-    found = match(seen.part.tensors, seen.other.part.tensors)
+    found = match(one, other)
     return {a: relative_change(found.first[a], found.second[b]) for a, b in found.all_pairs
             if found.first[a].floating and found.first[a].size and found.second[b].floating}
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Location
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
+from traindx_tools.on_weights.movement import movement
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.tensor import Tensor
 
@@ -97,9 +98,7 @@ class Seen:
     @cached_property
     def changes(self) -> Mapping[str, float]:
         """The relative change of each floating tensor up to the other file, by its name here; 0: not a bit."""
-        from traindx_tools.on_weights.movement import movement
-
-        return movement(self) if self.other is not None else {}
+        return movement(self.part.tensors, self.other.part.tensors) if self.other is not None else {}
 
     def is_table(self, stats: Stats) -> bool:
         """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.sections import Sections, spot_of
+from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_scaler, is_scheduler, stepped

@@ -1,4 +1,4 @@
-"""A call or a layer written in another form (C143, C144, C176, C180, C182, C189, C190, C213, C214, optax)."""
+"""A call or a layer written in another form (C143, C144, C176, C180, C182, C189, C190, C214, optax)."""
 
 from __future__ import annotations
 

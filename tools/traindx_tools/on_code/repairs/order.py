@@ -1,4 +1,4 @@
-"""What is called in a training loop, and in which order (C133 to C166, C204, C211)."""
+"""What is called in a training loop, and in which order (C133 to C166, C204)."""
 
 from __future__ import annotations
 
@@ -146,15 +146,6 @@ def loaded_afterwards(file: SourceFile, load: ast.AST, made: ast.stmt) -> tuple[
 
 def _targets(statement: ast.stmt) -> set[str]:
     return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def tied_again(file: SourceFile, made: ast.AST, tie: ast.Assign) -> tuple[Patch, ...]:
-    """The tie behind the layer that was made anew."""
-    code = syntax(file)
-    statement = code.statement(made)
-    if statement is None or code.parent(statement) is not code.parent(tie):
-        return ()
-    return Change(file, "tie the weights once both layers are there").move_after(tie, statement).patches()
 
 
 def training_again(file: SourceFile, loop: ast.AST, model: str) -> tuple[Patch, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from traindx_tools.finding import Patch
 from traindx_tools.on_code import configuration
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.configured import literal
+from traindx_tools.on_code.literals import literal
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.configured import literal
+from traindx_tools.on_code.literals import literal
 from traindx_tools.on_code.project import BACKWARD, Project, location
 from traindx_tools.on_code.repairs.written import in_configuration
 from traindx_tools.on_code.source import below

@@ -1,0 +1,88 @@
+"""What is known of a value by its content alone: where it arose, a constant, a tensor, a name of an installed package.
+
+None of them holds another value; those that do are in `definitions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a value arose."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Const:
+    """A Python constant. `fixed` is False for a default that a caller or a command line may override."""
+
+    value: Any
+    fixed: bool = True
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the trailing dimensions, None where unknown; `exact` says that there are no further leading ones."""
+
+    dims: tuple[int | None, ...]
+    exact: bool = True
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, None where unknown."""
+        return len(self.dims) if self.exact else None
+
+    def __str__(self) -> str:
+        dims = ["?" if d is None else str(d) for d in self.dims]
+        return f"({', '.join(dims if self.exact else ['...', *dims])}{',' if self.exact and len(dims) == 1 else ''})"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array of torch, jax or numpy.
+
+    `kind`: "softmax", "log_softmax", "sigmoid", "relu", "tanh", "linear" (straight out of a linear or convolution
+    layer), "" otherwise.
+    `grad`: whether an autograd graph hangs on it; None where unknown. `low`, `high`: bounds of its elements that the
+    arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
+    `tags`: "layer" (a module's output, shape untouched), "column" (a product with a matrix of one column), "batch"
+    (came out of a loader), "scaled" (by a GradScaler),
+    "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted".
+    """
+
+    kind: str = ""
+    grad: bool | None = None
+    shape: Shape | None = None
+    dtype: str | None = None
+    low: float | None = None
+    high: float | None = None
+    site: Site | None = None
+    kind_site: Site | None = None
+    models: frozenset[int] = frozenset()
+    tags: frozenset[str] = frozenset()
+    parents: frozenset[Site] = frozenset()
+    """Sites of the attached tensors that were added up or weighted into this one."""
+
+    def plain(self, **changes: Any) -> Tensor:
+        """The same graph, but nothing known of content or form."""
+        base = Tensor(grad=self.grad, dtype=self.dtype, site=self.site, models=self.models, parents=self.parents)
+        return replace(base, **changes)
+
+    def tagged(self, *tags: str) -> Tensor:
+        """With further tags."""
+        return replace(self, tags=self.tags | frozenset(tags))
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A name of an installed package: "torch.nn.functional.cross_entropy"."""
+
+    name: str

@@ -1,0 +1,80 @@
+"""What the meaning of an installed package's call may ask of the interpreter that follows the program.
+
+The interpreter imports the tables of calls; they know it by this protocol alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.nesting import Nested
+from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.values import UNKNOWN, Function, Instance, Site, Thing, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call to something that is not of the project."""
+
+    name: str
+    receiver: Value | None
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+    node: ast.AST
+    frame: Frame
+
+    def get(self, position: int, name: str) -> Value | None:
+        """An argument by position or name."""
+        if name in self.kwargs:
+            return self.kwargs[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+    @property
+    def first(self) -> Value:
+        """The first argument, unknown if there is none."""
+        return self.args[0] if self.args else next(iter(self.kwargs.values()), UNKNOWN)
+
+
+class Interpreter(Protocol):
+    """Follows a program; `call.Caller` and what derives from it."""
+
+    loops: tuple[Block, ...]
+    created: int
+    differentiated: bool
+    frozen: list[Thing | Instance]
+
+    def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
+        """The result of calling a value."""
+
+    def invoke(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
+        """Run a function's body with these arguments, or reuse what an equal call gave."""
+
+    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """What iterating over a value gives, one item standing for all."""
+
+    def attribute(self, base: Value, name: str, node: ast.AST, frame: Frame) -> Value:
+        """`base.name`."""
+
+    def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
+        """`base.name = value`."""
+
+    def bound(self, function: Function, owner: Value) -> Function:
+        """A method bound to an object; the same object for the same pair."""
+
+    def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
+        """Set requires_grad of every module that a parameter of a loop stands for."""
+
+    def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
+        """Remember that a value holds too much to be looked through."""
+
+    def site(self, node: ast.AST, frame: Frame) -> Site:
+        """Where a node stands."""
+
+
+Handler = Callable[[Interpreter, Call], "Value | None"]

@@ -1,0 +1,92 @@
+"""What a node of a syntax tree says by itself, without the file around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from traindx_tools.on_code.source import below
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last part of a dotted name: "step" of `optimizer.step`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def method_of(node: ast.AST, names: Collection[str]) -> ast.expr | None:
+    """What one of these methods is called on: `x` of `x.view(1, -1)`; None of anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+        return node.func.value
+    return None
+
+
+def written(node: ast.AST | None) -> str:
+    """The text of an expression, "" where there is none."""
+    parts: list[str] = []
+    head = node
+    while isinstance(head, ast.Attribute):  # nearly always a dotted name, which needs no unparser
+        parts.append(head.attr)
+        head = head.value
+    if isinstance(head, ast.Name):
+        return ".".join([head.id, *reversed(parts)]) if parts else head.id
+    return "" if node is None else ast.unparse(node)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Every plain name that is read or bound below a node."""
+    return {n.id for n in below(node) if isinstance(n, ast.Name)}
+
+
+def argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
+    """A call's argument by keyword or position; None where it is not given."""
+    for keyword in call.keywords:
+        if keyword.arg in names:
+            return keyword.value
+    plain = call.args[: next((i for i, a in enumerate(call.args) if isinstance(a, ast.Starred)), len(call.args))]
+    return plain[position] if 0 <= position < len(plain) else None
+
+
+def in_two_branches(condition: ast.AST, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two children of a condition are in its two branches."""
+    if not isinstance(condition, (ast.If, ast.IfExp)) or condition.test in (one, other):
+        return False
+    body = condition.body if isinstance(condition.body, list) else [condition.body]
+    return any(one is s for s in body) != any(other is s for s in body)
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, ast.expr | None]:
+    """A function's parameters with their defaults."""
+    spec = node.args
+    plain = [*spec.posonlyargs, *spec.args]
+    found: dict[str, ast.expr | None] = {a.arg: None for a in plain}
+    found.update({a.arg: d for a, d in zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True)})
+    found.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)})
+    return found
+
+
+def pairs_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each name that an assignment binds with what it is given; an item of the value where that is not unpacked."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for part, item in zip(target.elts, value.elts, strict=True):
+                yield from pairs_of(part, item)
+        else:
+            for i, part in enumerate(target.elts):
+                yield part, ast.copy_location(ast.Subscript(value, ast.Constant(i), ast.Load()), value)
+    else:
+        yield target, value
+
+
+def computed(op: ast.operator, a: float, b: float) -> float | None:
+    """The result of one of the four operations on two numbers; None of another one, or for a division by 0."""
+    if isinstance(op, ast.Add):
+        return a + b
+    if isinstance(op, ast.Sub):
+        return a - b
+    if isinstance(op, ast.Mult):
+        return a * b
+    if isinstance(op, ast.Div) and b:
+        return a / b
+    return None
