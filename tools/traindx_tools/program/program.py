@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.entities import Drop, Loss, Model, Optimizer, Scaler, Schedule, StateFile
-from traindx_tools.program.moments import Section
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
 
 
@@ -24,6 +24,8 @@ class Program:
     drops: list[Drop] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
+    before: list[Act] = field(default_factory=list)
+    """Optimizers that are made in no run: by a constructor that the text does not call."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

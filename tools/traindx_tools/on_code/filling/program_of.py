@@ -7,12 +7,14 @@ from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.sections import Sections, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.training import is_scaler, is_scheduler, stepped
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
 from traindx_tools.program.moments import Section
 from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
 
-_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__"})
+_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__",
+                    "load_state_dict"})
 
 
 def program_of(project: Project) -> Program:
@@ -25,6 +27,9 @@ def program_of(project: Project) -> Program:
     sections = Sections(made, entities)
     for loop in project.training_loops:
         _guess(loop, entities, sections)
+    optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
+                  and e.name == e.result.type and is_optimizer(e.result)]
+    entities.ownership.expect(project, optimizers)
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -32,6 +37,9 @@ def program_of(project: Project) -> Program:
                 _by_hand(project, root, section)
             if section.items or root.framework:
                 made.runs.append(section)
+    in_runs = {id(o) for run in made.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers}
+    acts = [a for event in optimizers for a in sections.made(event)]
+    made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
     made.drops += dropped(project)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

@@ -28,7 +28,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Section, Spot
+from traindx_tools.program.moments import Act, Change, Section, Spot
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -46,6 +46,7 @@ class Sections:
         self.guessed: dict[Symbol, Optimizer] = {}
         """Unknown things that are taken for optimizers."""
         self._loop: list[Block] = []
+        self.ownership = entities.ownership
         self._last: tuple[ast.AST | None, Model | None] = None, None
         self._inside = False
         """Within the forward pass of a module: the calls of its parts are no passes of their own."""
@@ -97,6 +98,16 @@ class Sections:
     # ---- moments
 
     def _acts(self, event: Event) -> list[Act]:
+        change = self.ownership.note(event)
+        return [*self._moments(event), *([self._changed(event, change)] if change is not None else [])]
+
+    def _changed(self, event: Event, change: Change) -> Act:
+        act = self._act(event, Moment.PARAMETERS)
+        act.change = change
+        act.optimizers = self._known(event.receiver) if change.kind == "given" else ()
+        return act
+
+    def _moments(self, event: Event) -> list[Act]:
         if event.kind == "store" and event.name == "attribute.grad":
             cleared = bool(event.args) and isinstance(event.args[0], Const)
             return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
@@ -111,7 +122,7 @@ class Sections:
         found = [self._of_effect(event, e) for e in effects().get(event.method, ()) if self._fits(event, e.on)][:1]
         acts = [a for some in found for a in some]
         if not found:
-            acts = [a for told in (self._cleared_by_hand, self._made_here, self._chained, self._called, self._lossy)
+            acts = [a for told in (self._cleared_by_hand, self.made, self._chained, self._called, self._lossy)
                     for a in told(event)]
         return acts or self._handed(event)
 
@@ -147,6 +158,7 @@ class Sections:
         loss = sent_backward(event)
         act.models = self.entities.reached(loss)
         if isinstance(loss, Tensor):
+            act.reached = loss.models
             act.scaled = "scaled" in loss.tags
         elif isinstance(loss, Symbol):
             act.scaled = True if loss.role == "call" and loss.name.startswith("scale") else None
@@ -211,6 +223,14 @@ class Sections:
         act.models = self.entities.models(event.receiver) if event.kind == "store" else None
         return act
 
+    def _handed_on(self, event: Event, effect: Effect) -> Act:
+        """A framework's trainer is given the optimizer that it is to step."""
+        act = self._act(event, Moment.HANDED)
+        pair = event.argument(*effect.takes) if effect.takes else None
+        items = pair.items if isinstance(pair, Bag) else []
+        act.optimizers = tuple(o for i in items for o in self.entities.optimizers(i))
+        return act
+
     # ---- what no row says
 
     def _cleared_by_hand(self, event: Event) -> list[Act]:
@@ -218,7 +238,8 @@ class Sections:
             isinstance(event.receiver, Symbol) and event.receiver.role == "attribute" and event.receiver.name == "grad")
         return [self._act(event, Moment.CLEAR)] if gradient and event.method in ("zero_", "fill_") else []
 
-    def _made_here(self, event: Event) -> list[Act]:
+    def made(self, event: Event) -> list[Act]:
+        """Where an optimizer is made."""
         if not isinstance(event.result, Thing) or event.name != event.result.type or not is_optimizer(event.result):
             return []
         act = self._act(event, Moment.MADE)
@@ -326,6 +347,7 @@ _MAKERS = {
     Moment.BACKWARD: Sections._backward, Moment.STEP: Sections._step, Moment.CLEAR: Sections._clear,
     Moment.UNSCALE: Sections._unscale, Moment.CLIP: Sections._clip, Moment.UPDATE: Sections._update,
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
+    Moment.HANDED: Sections._handed_on,
 }
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
 
