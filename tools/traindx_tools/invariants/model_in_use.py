@@ -52,8 +52,8 @@ def _breach(step: Spot, run: Section, optimizer: Optimizer, trained: Model) -> B
     made = next((a for a, _ in run.acts(Moment.MADE) if any(o is optimizer for o in a.optimizers)), None)
     return Breach(
         "C108",
-        f"The optimizer stepped at {step} holds the model made at {held.made}, but the loss is computed by another one, "
-        f"made at {trained.born}: what is trained is never updated",
+        f"The optimizer stepped at {step} holds the model made at {held.made}, but the loss is computed by another "
+        f"one, made at {trained.born}: what is trained is never updated",
         trained.born, optimizer.known,
         {"kind": "other model", "held": held.made or "?", "trained_line": trained.born.line},
         remedy=None if made is None else Remedy(

@@ -2,8 +2,9 @@
 
 An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Ways to miss: a part is
 replaced, an embedding resized or adapters added afterwards; a checkpoint is assigned (`assign=True` puts new Parameter
-objects in place of the old); the model was rebuilt or copied; what it left out because it was frozen is made trainable later; everything was frozen at
-that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm look normal in all of them.
+objects in place of the old); the model was rebuilt or copied; what it left out because it was frozen is made trainable
+later; everything was frozen at that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm
+look normal in all of them.
 Another optimizer that is made after the change, or a further group, may hold what is new. `.to(device)` keeps the
 parameter objects in torch 2.
 """
@@ -37,11 +38,12 @@ def check(program: Program) -> Iterator[Breach]:
         for course in courses(program, run):
             for held in held_at(course, _KINDS, before):
                 told.setdefault((id(held.change), id(held.optimizer)), []).append(held)
+        # a method that makes several parts anew is one fault
         seen: set[tuple[str, str | None]] = set()
         for those in told.values():
             breach = _judged(run, those)
             if breach is not None and (breach.id, those[0].change.at.function) not in seen:
-                seen.add((breach.id, those[0].change.at.function))  # a method that makes several parts anew is one fault
+                seen.add((breach.id, those[0].change.at.function))
                 yield breach
 
 

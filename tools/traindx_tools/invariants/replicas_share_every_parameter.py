@@ -81,8 +81,8 @@ def _unfrozen(run: Section, act: Act, wrapped: Act) -> Breach:
         act = Act(act.moment, helper.at, change=act.change, origin=helper.origin)
     return Breach(
         "C202",
-        f"{act.at.quote} at {act.at} unfreezes parameters after DistributedDataParallel was built at {wrapped.at}, when "
-        "they required no gradient: they have no hooks, their gradients are not synchronised, and each rank trains its "
-        "own copy",
+        f"{act.at.quote} at {act.at} unfreezes parameters after DistributedDataParallel was built at {wrapped.at}, "
+        "when they required no gradient: they have no hooks, their gradients are not synchronised, and each rank "
+        "trains its own copy",
         act.at, act.known, {"kind": "unfrozen", "wrapped_line": wrapped.at.line},
         remedy=Remedy("wrapped again", act, wrapped))

@@ -32,8 +32,8 @@ _AS_FUNCTION = {
 """Layers without parameters and the function that each applies."""
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
 _TUPLES = {"LSTM": 2, "GRU": 2, "RNN": 2, "MultiheadAttention": 2}
-_WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU", "RNN",
-                    "Transformer", "Multihead", "Sequential", "Parameter", "ModuleList", "ModuleDict")
+_WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU",
+                    "RNN", "Transformer", "Multihead", "Sequential", "Parameter", "ModuleList", "ModuleDict")
 MODE_DEPENDENT = ("Dropout", "BatchNorm", "AlphaDropout", "InstanceNorm", "SyncBatchNorm", "FeatureAlphaDropout")
 """Layers that behave otherwise in eval mode (InstanceNorm where it tracks statistics)."""
 

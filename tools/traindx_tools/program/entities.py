@@ -183,6 +183,36 @@ class Drop:
     origin: Any = field(default=None, repr=False, compare=False)
 
 
+@dataclass(frozen=True)
+class Collection:
+    """A plain list or dict of layers that a module keeps as an attribute."""
+
+    attribute: str
+    at: Any
+    """Where it is stored (`moments.Spot`)."""
+    layer: str
+    """What the first of its layers is, in a word."""
+    registered: bool
+    """Its layers are registered with the module in another way too, or may be."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class OutputLayer:
+    """A layer that is made in the program and whose output a loss compares, or that replaces one of a loaded model."""
+
+    kind: str
+    made: Any
+    """Where it is made, and `frozen` where it was frozen (`moments.Spot`)."""
+    module: int
+    """Its identity."""
+    frozen: Any = None
+    """None where it requires gradients, or where that is not known."""
+    loaded: bool = False
+    """Weights from a file may stand in it."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
 @dataclass
 class Loss:
     """One loss function, called from one line."""

@@ -30,8 +30,8 @@ class Spot:
 class Change:
     """What becomes of parameters.
 
-    `kind`: "replaced" (a part of a module is set to a new one), "grown" (a call adds parameters), "assigned" (tensors of
-    a file take the place of the parameters), "frozen", "thawed", "wrapped" (replicas are tied to what is there),
+    `kind`: "replaced" (a part of a module is set to a new one), "grown" (a call adds parameters), "assigned" (tensors
+    of a file take the place of the parameters), "frozen", "thawed", "wrapped" (replicas are tied to what is there),
     "given" (an optimizer gets a further group).
     """
 

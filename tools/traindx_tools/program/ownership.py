@@ -56,8 +56,10 @@ def made_before(program: Program) -> list[Act]:
     """Where optimizers are made before every run, and no run makes another one over the same modules."""
     found: list[Act] | None = program.memo.get("made before")
     if found is None:
-        parts = frozenset(i for r in program.runs for a, _ in r.acts(Moment.MADE) for o in a.optimizers for i in o.parts)
-        found = program.memo["made before"] = [a for a in program.before if not any(o.parts & parts for o in a.optimizers)]
+        made = [o for run in program.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers]
+        again = frozenset(i for o in made for i in o.parts)
+        found = [a for a in program.before if not any(o.parts & again for o in a.optimizers)]
+        program.memo["made before"] = found
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.knowledge import calls
-from traindx_tools.on_code.filling.sections import spot_of
+from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Const, Operation, Symbol, Thing, Value, number, parts, truth

@@ -6,6 +6,7 @@ from typing import Any
 
 from traindx_tools.on_code import names
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
+from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
@@ -27,7 +28,6 @@ from traindx_tools.on_code.values import (
 )
 from traindx_tools.program.entities import Model, Optimizer, Scaler, Schedule
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Spot
 from traindx_tools.program.program import Program
 
 ENGINES = ("Accelerator", "Fabric")
@@ -102,8 +102,7 @@ class Entities:
                          layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
-                made.born, made.origin = Spot(event.file.path, event.line, None, event.file.line(event.line).strip()[:200],
-                                              event.function.qualified if event.function else None), event
+                made.born, made.origin = spot_of(event), event
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]

@@ -43,7 +43,7 @@ class Ownership:
             self.born.setdefault(id(made), event)
         if event.kind == "call" and event.method == WRAPPER and isinstance(made, Thing):
             return Change("wrapped", _inside(made))
-        if event.kind == "store" and event.name == "attribute.requires_grad" or event.method == "requires_grad_":
+        if (event.kind == "store" and event.name == "attribute.requires_grad") or event.method == "requires_grad_":
             told = switched(event)
             return None if told is None or not told[0] else Change(
                 "thawed" if told[1] else "frozen", frozenset(map(id, told[0])), of=made_at(told[0][0]))
@@ -57,7 +57,8 @@ class Ownership:
 
     def _replaced(self, event: Event) -> Change | None:
         owner = event.receiver
-        if id(owner) not in self.held or _is_construction(event) or not event.name.startswith("attribute.") or not event.args:
+        if id(owner) not in self.held or _is_construction(event) or not event.args or not (
+                event.name.startswith("attribute.")):
             return None
         new = unwrap(event.args[0])
         if not has_parameters(new) or any(unwrap(old) is new for old in event.args[1:]):
@@ -116,7 +117,9 @@ def made_at(module: Value) -> str:
 
 def short(value: Value) -> str:
     """What a module is, in a word."""
-    return value.short if isinstance(value, Thing) else value.klass.info.name if isinstance(value, Instance) else "module"
+    if isinstance(value, Thing):
+        return value.short
+    return value.klass.info.name if isinstance(value, Instance) else "module"
 
 
 def _inside(value: Value) -> frozenset[int]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.sections import Sections, spot_of
+from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
@@ -41,6 +44,8 @@ def program_of(project: Project) -> Program:
     acts = [a for event in optimizers for a in sections.made(event)]
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
     made.drops += dropped(project)
+    made.collections += collected(project)
+    made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))

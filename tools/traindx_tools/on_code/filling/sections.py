@@ -8,6 +8,7 @@ from traindx_tools.knowledge.calls import Effect, effects, harmless
 from traindx_tools.on_code.arrays import LOSSES
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
+from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
@@ -28,7 +29,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Change, Section, Spot
+from traindx_tools.program.moments import Act, Change, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -57,7 +58,7 @@ class Sections:
         if known is not None:
             return known
         self._kept.append(block)
-        made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), _spot(block), leaves=block.left,
+        made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left,
                                                framework=_framework(block), origin=block)
         if made.kind == "loop":
             made.count = _count(block)
@@ -413,14 +414,3 @@ def _owner(event: Event) -> str:
     node = event.node
     target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     return event.file.segment(target) if target is not None else ""
-
-
-def spot_of(event: Event) -> Spot:
-    """The place of an event."""
-    return Spot(event.file.path, event.line, getattr(event.node, "end_lineno", None),
-                event.file.line(event.line).strip()[:200], event.function.qualified if event.function else None)
-
-
-def _spot(block: Block) -> Spot:
-    return Spot(block.file.path, block.line, None, block.file.line(block.line).strip()[:200],
-                block.function.qualified if block.function else None)

@@ -8,7 +8,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.held import modules_of
-from traindx_tools.on_code.repairs import optimizers, ranks
+from traindx_tools.on_code.repairs import forms, optimizers, ranks
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import Thing
@@ -80,3 +80,20 @@ def trainable(remedy: Remedy) -> tuple[Patch, ...]:
     loaded = [m for m in modules_of(made.result) or [] if isinstance(m, Thing)] if made is not None else []
     own = [m for m in loaded if made is not None and m.site.path == made.file.path and m.state.get("frozen_by")]
     return optimizers.loaded_trainable([(made.file, m.node) for m in own]) if made is not None else ()
+
+
+def registered(remedy: Remedy) -> tuple[Patch, ...]:
+    """`nn.ModuleList` around the list."""
+    store = _event(remedy.act)
+    statement = syntax(store.file).statement(store.node) if store is not None else None
+    if store is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return ()
+    return forms.registered(store.file, statement.value)
+
+
+def thawed(remedy: Remedy) -> tuple[Patch, ...]:
+    """The layer made trainable behind what freezes it."""
+    head, home, file = remedy.act.origin
+    if file is None or home is None:
+        return ()
+    return optimizers.thawed(file, remedy.act.at.line, head.node, home)
