@@ -9,9 +9,8 @@ from traindx_tools.on_code.held import held, one_by_one
 from traindx_tools.on_code.layers import with_parameters
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.thawing import switched
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Const, Instance, Table, Thing, Value, unwrap
+from traindx_tools.on_code.values import Bag, Const, Instance, Parameters, Table, Thing, Value, truth, unwrap
 from traindx_tools.program.entities import Given
 from traindx_tools.program.moments import Change
 
@@ -44,7 +43,7 @@ class Ownership:
         if event.kind == "call" and event.method == WRAPPER and isinstance(made, Thing):
             return Change("wrapped", _inside(made))
         if (event.kind == "store" and event.name == "attribute.requires_grad") or event.method == "requires_grad_":
-            told = switched(event)
+            told = _switched(event)
             return None if told is None or not told[0] else Change(
                 "thawed" if told[1] else "frozen", frozenset(map(id, told[0])), of=made_at(told[0][0]))
         if event.kind == "store":
@@ -125,3 +124,23 @@ def short(value: Value) -> str:
 def _inside(value: Value) -> frozenset[int]:
     inner = unwrap(value)
     return frozenset(id(m) for m in submodules(inner) or [inner])
+
+
+def _switched(event: Event) -> tuple[list[Value], bool] | None:
+    """(the modules with their parts, whether they are trainable now); None for any other event."""
+    if event.kind == "store" and event.name == "attribute.requires_grad":
+        wanted = truth(event.args[0])
+    elif event.kind == "call" and event.method == "requires_grad_":
+        given = event.argument(0, "requires_grad")
+        wanted = True if given is None else truth(given)
+    else:
+        return None
+    return None if wanted is None else (_switched_modules(event.receiver), wanted)
+
+
+def _switched_modules(target: Value | None) -> list[Value]:
+    if isinstance(target, Thing) and isinstance(target.state.get("of"), Parameters):
+        found: list[Value] = list(target.state["of"].modules)
+    else:
+        found = [target] if isinstance(target, (Thing, Instance)) else []
+    return [m for owner in found for m in submodules(owner) or [owner]]

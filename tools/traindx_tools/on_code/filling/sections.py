@@ -6,6 +6,7 @@ import ast
 
 from traindx_tools.knowledge.calls import Effect, effects, harmless
 from traindx_tools.on_code.arrays import LOSSES
+from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
@@ -24,7 +25,6 @@ from traindx_tools.on_code.values import (
     number,
     parts,
     truth,
-    whole,
 )
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
@@ -59,12 +59,12 @@ class Sections:
             return known
         self._kept.append(block)
         made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left,
-                                               framework=_framework(block), origin=block)
+                                               framework=blocks.framework(block), origin=block)
         if made.kind == "loop":
-            made.count = _count(block)
+            made.count = blocks.count(block)
             self._loop.append(block)
         has: set[Moment] = set()
-        inside, self._inside = self._inside, self._inside or _is_forward(block)
+        inside, self._inside = self._inside, self._inside or blocks.is_forward(block)
         if made.kind == "loop" and isinstance(block.subject, Thing) and block.subject.short == "DataLoader":
             made.items.append(Act(Moment.BATCH, made.at, origin=block))
             has.add(Moment.BATCH)
@@ -78,14 +78,14 @@ class Sections:
                 if inner.items or inner.leaves:
                     made.items.append(inner)
                     has |= inner.has
-        _wrap(made.items)
+        blocks.wrap(made.items)
         self._inside = inside
         if made.kind == "loop":
             self._loop.pop()
         made.has = frozenset(has)
         if made.kind == "arm" and (made.items or made.leaves):
             made.condition = condition_of(block)  # its text is cut out of the source: not for an arm that is dropped
-        gate = _gate(block)
+        gate = blocks.gate(block)
         if gate is not None:
             made.items = [self._gated(i, gate) for i in made.items]
         return made
@@ -351,52 +351,6 @@ _MAKERS = {
     Moment.HANDED: Sections._handed_on,
 }
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
-
-
-def _wrap(items: list[Act | Section]) -> None:
-    """A context manager that is a generator: what stands behind its `yield` runs behind the body of the `with`."""
-    for at in range(len(items) - 1, 0, -1):
-        manager, body = items[at - 1], items[at]
-        if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
-            continue
-        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
-        if manager.kind == "call" and cut is not None:
-            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
-                             for part in (manager.items[:cut], manager.items[cut + 1:]))
-            items[at - 1: at + 1] = [before, body, after]
-
-
-def _gate(block: Block) -> Condition | None:
-    """The window of `with accelerator.accumulate(model)`, where it is longer than one."""
-    subject = block.subject
-    if block.kind != "with" or not isinstance(subject, Symbol) or not subject.name.startswith("accumulate@"):
-        return None
-    steps = subject.parent.kwargs.get("gradient_accumulation_steps") if isinstance(subject.parent, Thing) else None
-    if steps is None or number(steps) == 1:
-        return None
-    return Condition("every", key=("window", whole(number(steps)) or steps), shift=1)
-
-
-def _is_forward(block: Block) -> bool:
-    """Whether a block is the forward pass of a module of the project."""
-    info = block.function
-    return block.kind == "call" and info is not None and info.owner is not None and info.name in (
-        "forward", "__call__") and info.owner.is_module  # fmt: skip
-
-
-def _count(block: Block) -> int | None:
-    subject = block.subject
-    if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
-        subject = subject.args[0]
-    count = block.count if block.count is not None else subject.size if isinstance(subject, Bag) else None
-    return whole(number(count)) if isinstance(count, Const) and count.fixed else None
-
-
-def _framework(block: Block) -> str:
-    if block.framework == "training_step":
-        owner = block.function.owner if block.function is not None else None
-        return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
-    return "trainer" if block.framework else ""
 
 
 def _is_infinite(bound: Value | None) -> bool:
