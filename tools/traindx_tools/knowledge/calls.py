@@ -60,6 +60,12 @@ def drops() -> Mapping[str, tuple[Drop, ...]]:
 
 
 @cache
+def growing() -> Mapping[str, str]:
+    """Calls that give a module parameters that it had not before: what they do, in words, by name."""
+    return {str(row["name"]): str(row["text"]) for row in table("calls.toml")["grows"]}
+
+
+@cache
 def harmless() -> tuple[tuple[str, ...], frozenset[str]]:
     """Beginnings of the names of functions, and names of methods, that change no gradients whatever they are given."""
     rows = table("calls.toml")["harmless"]

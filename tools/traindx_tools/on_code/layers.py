@@ -32,8 +32,15 @@ _AS_FUNCTION = {
 """Layers without parameters and the function that each applies."""
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
 _TUPLES = {"LSTM": 2, "GRU": 2, "RNN": 2, "MultiheadAttention": 2}
+_WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU",
+                    "RNN", "Transformer", "Multihead", "Sequential", "Parameter", "ModuleList", "ModuleDict")
 MODE_DEPENDENT = ("Dropout", "BatchNorm", "AlphaDropout", "InstanceNorm", "SyncBatchNorm", "FeatureAlphaDropout")
 """Layers that behave otherwise in eval mode (InstanceNorm where it tracks statistics)."""
+
+
+def with_parameters(short: str) -> bool:
+    """Whether a layer of torch.nn of this name has, or may hold, parameters."""
+    return short.startswith(_WITH_PARAMETERS)
 
 
 def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Value | None:

@@ -370,6 +370,13 @@ def _extend(caller: Interpreter, call: Call) -> Value | None:
         call.receiver.items.extend(found[: max(0, 20 - len(call.receiver.items))])
         call.receiver.settle()
         return NONE
+    if isinstance(call.receiver, Parameters) and isinstance(call.first, Parameters):
+        held, more_held = call.receiver, call.first
+        held.modules = (*held.modules, *more_held.modules)
+        sometimes = any(b.kind in ("branch", "loop") for b in caller.blocks)
+        held.partial = held.partial or more_held.partial or sometimes
+        held.only_trainable = held.only_trainable or more_held.only_trainable
+        return NONE
     if isinstance(call.receiver, Table):
         if call.args:
             containers.merge_tables(call.receiver, call.first)

@@ -54,7 +54,23 @@ class Model:
     layers_known: bool = False
     """Whether all layers inside are known."""
     frozen: bool = False
+    born: Any = None
+    """Its place (`moments.Spot`) where it is made by the program, or copied."""
     known: Known = Known.RAN
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Parameters of one module that an optimizer is given at once."""
+
+    module: int
+    """The identity of the module."""
+    inside: frozenset[int]
+    made: str
+    """Where the module is made; "?" where that is not known."""
+    chosen: bool = False
+    """Some of them only: by requires_grad, by a condition, one by one."""
 
 
 @dataclass
@@ -73,6 +89,18 @@ class Optimizer:
     """Where it is made."""
     holds: tuple[Model, ...] | None = None
     """The modules whose parameters it was given; None where that is not known."""
+    given: tuple[Given, ...] = ()
+    """What it was built over, in order; () where that is not known."""
+    grouped: bool = False
+    """It was given groups."""
+    parts: frozenset[int] = frozenset()
+    """Identities of the modules that were inside when it was built."""
+    frozen: frozenset[int] = frozenset()
+    """Of those, the ones that were frozen then and are left out, for it holds what required gradients only."""
+    by_gradient: bool = False
+    """Some of its parameters were chosen by whether they require a gradient."""
+    nothing_trains: str = ""
+    """Why nothing that it holds required a gradient when it was built; "" where that is not so."""
     stateful: bool = True
     """Whether it keeps moments or momentum from step to step."""
     clears_itself: bool = False
@@ -152,6 +180,36 @@ class Drop:
     in_module: bool = False
     """It is called in a method of a module."""
     known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A plain list or dict of layers that a module keeps as an attribute."""
+
+    attribute: str
+    at: Any
+    """Where it is stored (`moments.Spot`)."""
+    layer: str
+    """What the first of its layers is, in a word."""
+    registered: bool
+    """Its layers are registered with the module in another way too, or may be."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class OutputLayer:
+    """A layer that is made in the program and whose output a loss compares, or that replaces one of a loaded model."""
+
+    kind: str
+    made: Any
+    """Where it is made, and `frozen` where it was frozen (`moments.Spot`)."""
+    module: int
+    """Its identity."""
+    frozen: Any = None
+    """None where it requires gradients, or where that is not known."""
+    loaded: bool = False
+    """Weights from a file may stand in it."""
     origin: Any = field(default=None, repr=False, compare=False)
 
 

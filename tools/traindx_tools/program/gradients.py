@@ -252,8 +252,11 @@ def _trains_in_a_loop(section: Section) -> bool:
     return section.kind == "loop" or any(isinstance(i, Section) and _trains_in_a_loop(i) for i in section.items)
 
 
-def questions_of(run: Section) -> tuple[list[Hashable], dict[Hashable, int]]:
-    """The open questions of a run, and its windows with the length that they are played with."""
+def questions_of(run: Section, unasked: frozenset[Moment] = frozenset({Moment.PARAMETERS})
+                 ) -> tuple[list[Hashable], dict[Hashable, int]]:
+    """The open questions of a run, and its windows with the length that they are played with.
+
+    An arm that holds nothing but `unasked` moments is no question: whether it runs changes nothing for who asks."""
     atoms: dict[Condition, None] = {}
     seen: set[int] = set()
     stack: list[Section] = [run]
@@ -261,7 +264,8 @@ def questions_of(run: Section) -> tuple[list[Hashable], dict[Hashable, int]]:
         section = stack.pop()
         if id(section) not in seen:
             seen.add(id(section))
-            atoms.update(dict.fromkeys(section.condition.atoms()))
+            if section.leaves or not section.has or not section.has <= unasked:
+                atoms.update(dict.fromkeys(section.condition.atoms()))
             stack += [i for i in section.items if isinstance(i, Section)]
     open_ones = list(dict.fromkeys(a.key for a in atoms if a.kind == "unknown"))
     windows = list(dict.fromkeys(a.key for a in atoms if a.kind == "every"))

@@ -26,6 +26,28 @@ class Spot:
         return f"{self.file}:{self.line}"
 
 
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What becomes of parameters.
+
+    `kind`: "replaced" (a part of a module is set to a new one), "grown" (a call adds parameters), "assigned" (tensors
+    of a file take the place of the parameters), "frozen", "thawed", "wrapped" (replicas are tied to what is there),
+    "given" (an optimizer gets a further group).
+    """
+
+    kind: str
+    parts: frozenset[int] = frozenset()
+    """Identities of the modules concerned; of "replaced" the module that got the new part."""
+    new: frozenset[int] = frozenset()
+    """Of "replaced": the new part and those inside it."""
+    text: str = ""
+    """What is new, in words."""
+    of: str = ""
+    """Where the first module concerned is made."""
+    takes_a_place: bool = False
+    """Of "replaced": there was another part before."""
+
+
 @dataclass(eq=False)
 class Act:
     """One moment as it stands in the text. Which of the fields are filled depends on the moment.
@@ -56,6 +78,10 @@ class Act:
     """Of a forward pass: a loop repeats it with the same inputs."""
     gradients: bool | None = True
     """Whether autograd records."""
+    change: Change | None = None
+    """Of a change of parameters: which."""
+    reached: frozenset[int] = frozenset()
+    """Of backward: identities of the modules by which the loss was computed, as far as they are known."""
     loss: Loss | None = None
     schedule: Schedule | None = None
     known: Known = Known.DERIVED

@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.entities import Drop, Loss, Model, Optimizer, Scaler, Schedule, StateFile
-from traindx_tools.program.moments import Section
+from traindx_tools.program.entities import (
+    Collection,
+    Drop,
+    Loss,
+    Model,
+    Optimizer,
+    OutputLayer,
+    Scaler,
+    Schedule,
+    StateFile,
+)
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
 
 
@@ -22,8 +32,12 @@ class Program:
     files: list[StateFile] = field(default_factory=list)
     scalers: list[Scaler] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
+    collections: list[Collection] = field(default_factory=list)
+    output_layers: list[OutputLayer] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
+    before: list[Act] = field(default_factory=list)
+    """Optimizers that are made in no run: by a constructor that the text does not call."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

@@ -36,6 +36,7 @@ class Moment(str, Enum):
     YIELD = "yield"
     WRITTEN = "gradients written by hand"
     HANDED = "handed to unknown code"
+    PARAMETERS = "parameters changed"
 
 
 @dataclass

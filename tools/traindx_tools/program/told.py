@@ -74,6 +74,7 @@ def _act(act: Act) -> str:
     facts += ["scaled"] if act.scaled else []
     facts += ["no gradients"] if act.gradients is False else []
     facts += [{True: "train", False: "eval", None: "either"}[act.training]] if act.moment.value == "mode" else []
+    facts += [act.change.text or act.change.kind] if act.change is not None else []
     return f"{act.moment.value} at line {act.at.line}{': ' + '; '.join(facts) if facts else ''} [{act.known.value}]"
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from traindx_tools.on_code import names
-from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler
@@ -38,6 +42,7 @@ class Entities:
         self._models: dict[object, Model] = {}
         self._scalers: dict[object, Scaler] = {}
         self._schedules: dict[object, Schedule] = {}
+        self.ownership = Ownership()
         self._kept: list[Value] = []
         """Values whose identities are keys."""
 
@@ -75,7 +80,7 @@ class Entities:
             annotated = bool(value.state.get("annotation"))
             return Optimizer(value.short, made=None if annotated else str(value.site),
                              holds=None if annotated else models, stateful=stateful, made_in_a_loop=bool(value.born_in),
-                             remade=_is_remade(value, modules), known=known)
+                             remade=_is_remade(value, modules), known=known, **_of_parameters(value))
         if isinstance(value, Instance):
             return Optimizer(value.klass.info.name, made=str(value.site), known=known)
         return Optimizer("optimizer", known=known)
@@ -95,6 +100,9 @@ class Entities:
             made = Model(str(name), made=str(site) if site is not None else None,
                          inside=frozenset(_identity(p) for p in parts), by_mode=layers_by_mode(parts),
                          layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
+            event = self.ownership.born.get(key) if isinstance(key, int) else None
+            if event is not None:
+                made.born, made.origin = spot_of(event), event
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]
@@ -155,6 +163,15 @@ class Entities:
             return value
         self._kept.append(value)
         return id(value)
+
+
+def _of_parameters(optimizer: Thing) -> dict[str, Any]:
+    """What an optimizer was given, and in what state that was then."""
+    state = optimizer.state
+    return {"given": tuple(given(optimizer)), "grouped": is_grouped(optimizer),
+            "parts": frozenset(state.get("held_parts") or ()), "frozen": frozenset(state.get("frozen_parts") or ()),
+            "by_gradient": any(p.only_trainable for p in held(optimizer) or ()),
+            "nothing_trains": state.get("frozen_when_built") or ""}
 
 
 def _is_remade(optimizer: Thing, modules: list[Value] | None) -> bool:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.training import is_scaler, is_scheduler, stepped
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
 from traindx_tools.program.moments import Section
 from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
 
-_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__"})
+_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__",
+                    "load_state_dict"})
 
 
 def program_of(project: Project) -> Program:
@@ -26,6 +30,9 @@ def program_of(project: Project) -> Program:
     sections = Sections(made, entities)
     for loop in project.training_loops:
         _guess(loop, entities, sections)
+    optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
+                  and e.name == e.result.type and is_optimizer(e.result)]
+    entities.ownership.expect(project, optimizers)
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -33,7 +40,12 @@ def program_of(project: Project) -> Program:
                 _by_hand(project, root, section)
             if section.items or root.framework:
                 made.runs.append(section)
+    in_runs = {id(o) for run in made.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers}
+    acts = [a for event in optimizers for a in sections.made(event)]
+    made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
     made.drops += dropped(project)
+    made.collections += collected(project)
+    made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))

@@ -6,6 +6,7 @@ import ast
 
 from traindx_tools.knowledge.calls import Effect, effects, harmless
 from traindx_tools.on_code.arrays import LOSSES
+from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
@@ -24,12 +25,11 @@ from traindx_tools.on_code.values import (
     number,
     parts,
     truth,
-    whole,
 )
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import Act, Change, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -47,6 +47,7 @@ class Sections:
         self.guessed: dict[Symbol, Optimizer] = {}
         """Unknown things that are taken for optimizers."""
         self._loop: list[Block] = []
+        self.ownership = entities.ownership
         self._last: tuple[ast.AST | None, Model | None] = None, None
         self._inside = False
         """Within the forward pass of a module: the calls of its parts are no passes of their own."""
@@ -58,12 +59,12 @@ class Sections:
             return known
         self._kept.append(block)
         made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left,
-                                               framework=_framework(block), origin=block)
+                                               framework=blocks.framework(block), origin=block)
         if made.kind == "loop":
-            made.count = _count(block)
+            made.count = blocks.count(block)
             self._loop.append(block)
         has: set[Moment] = set()
-        inside, self._inside = self._inside, self._inside or _is_forward(block)
+        inside, self._inside = self._inside, self._inside or blocks.is_forward(block)
         if made.kind == "loop" and isinstance(block.subject, Thing) and block.subject.short == "DataLoader":
             made.items.append(Act(Moment.BATCH, made.at, origin=block))
             has.add(Moment.BATCH)
@@ -77,14 +78,14 @@ class Sections:
                 if inner.items or inner.leaves:
                     made.items.append(inner)
                     has |= inner.has
-        _wrap(made.items)
+        blocks.wrap(made.items)
         self._inside = inside
         if made.kind == "loop":
             self._loop.pop()
         made.has = frozenset(has)
         if made.kind == "arm" and (made.items or made.leaves):
             made.condition = condition_of(block)  # its text is cut out of the source: not for an arm that is dropped
-        gate = _gate(block)
+        gate = blocks.gate(block)
         if gate is not None:
             made.items = [self._gated(i, gate) for i in made.items]
         return made
@@ -98,6 +99,16 @@ class Sections:
     # ---- moments
 
     def _acts(self, event: Event) -> list[Act]:
+        change = self.ownership.note(event)
+        return [*self._moments(event), *([self._changed(event, change)] if change is not None else [])]
+
+    def _changed(self, event: Event, change: Change) -> Act:
+        act = self._act(event, Moment.PARAMETERS)
+        act.change = change
+        act.optimizers = self._known(event.receiver) if change.kind == "given" else ()
+        return act
+
+    def _moments(self, event: Event) -> list[Act]:
         if event.kind == "store" and event.name == "attribute.grad":
             cleared = bool(event.args) and isinstance(event.args[0], Const)
             return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
@@ -112,7 +123,7 @@ class Sections:
         found = [self._of_effect(event, e) for e in effects().get(event.method, ()) if self._fits(event, e.on)][:1]
         acts = [a for some in found for a in some]
         if not found:
-            acts = [a for told in (self._cleared_by_hand, self._made_here, self._chained, self._called, self._lossy)
+            acts = [a for told in (self._cleared_by_hand, self.made, self._chained, self._called, self._lossy)
                     for a in told(event)]
         return acts or self._handed(event)
 
@@ -148,6 +159,7 @@ class Sections:
         loss = sent_backward(event)
         act.models = self.entities.reached(loss)
         if isinstance(loss, Tensor):
+            act.reached = loss.models
             act.scaled = "scaled" in loss.tags
         elif isinstance(loss, Symbol):
             act.scaled = True if loss.role == "call" and loss.name.startswith("scale") else None
@@ -212,6 +224,14 @@ class Sections:
         act.models = self.entities.models(event.receiver) if event.kind == "store" else None
         return act
 
+    def _handed_on(self, event: Event, effect: Effect) -> Act:
+        """A framework's trainer is given the optimizer that it is to step."""
+        act = self._act(event, Moment.HANDED)
+        pair = event.argument(*effect.takes) if effect.takes else None
+        items = pair.items if isinstance(pair, Bag) else []
+        act.optimizers = tuple(o for i in items for o in self.entities.optimizers(i))
+        return act
+
     # ---- what no row says
 
     def _cleared_by_hand(self, event: Event) -> list[Act]:
@@ -219,7 +239,8 @@ class Sections:
             isinstance(event.receiver, Symbol) and event.receiver.role == "attribute" and event.receiver.name == "grad")
         return [self._act(event, Moment.CLEAR)] if gradient and event.method in ("zero_", "fill_") else []
 
-    def _made_here(self, event: Event) -> list[Act]:
+    def made(self, event: Event) -> list[Act]:
+        """Where an optimizer is made."""
         if not isinstance(event.result, Thing) or event.name != event.result.type or not is_optimizer(event.result):
             return []
         act = self._act(event, Moment.MADE)
@@ -327,54 +348,9 @@ _MAKERS = {
     Moment.BACKWARD: Sections._backward, Moment.STEP: Sections._step, Moment.CLEAR: Sections._clear,
     Moment.UNSCALE: Sections._unscale, Moment.CLIP: Sections._clip, Moment.UPDATE: Sections._update,
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
+    Moment.HANDED: Sections._handed_on,
 }
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
-
-
-def _wrap(items: list[Act | Section]) -> None:
-    """A context manager that is a generator: what stands behind its `yield` runs behind the body of the `with`."""
-    for at in range(len(items) - 1, 0, -1):
-        manager, body = items[at - 1], items[at]
-        if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
-            continue
-        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
-        if manager.kind == "call" and cut is not None:
-            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
-                             for part in (manager.items[:cut], manager.items[cut + 1:]))
-            items[at - 1: at + 1] = [before, body, after]
-
-
-def _gate(block: Block) -> Condition | None:
-    """The window of `with accelerator.accumulate(model)`, where it is longer than one."""
-    subject = block.subject
-    if block.kind != "with" or not isinstance(subject, Symbol) or not subject.name.startswith("accumulate@"):
-        return None
-    steps = subject.parent.kwargs.get("gradient_accumulation_steps") if isinstance(subject.parent, Thing) else None
-    if steps is None or number(steps) == 1:
-        return None
-    return Condition("every", key=("window", whole(number(steps)) or steps), shift=1)
-
-
-def _is_forward(block: Block) -> bool:
-    """Whether a block is the forward pass of a module of the project."""
-    info = block.function
-    return block.kind == "call" and info is not None and info.owner is not None and info.name in (
-        "forward", "__call__") and info.owner.is_module  # fmt: skip
-
-
-def _count(block: Block) -> int | None:
-    subject = block.subject
-    if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
-        subject = subject.args[0]
-    count = block.count if block.count is not None else subject.size if isinstance(subject, Bag) else None
-    return whole(number(count)) if isinstance(count, Const) and count.fixed else None
-
-
-def _framework(block: Block) -> str:
-    if block.framework == "training_step":
-        owner = block.function.owner if block.function is not None else None
-        return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
-    return "trainer" if block.framework else ""
 
 
 def _is_infinite(bound: Value | None) -> bool:

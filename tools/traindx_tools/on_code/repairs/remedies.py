@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import forms, order
+from traindx_tools.on_code.repairs import forms, order, ownership
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -173,5 +173,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
     "out of the loop": _out_of_the_loop, "scale": _scale, "before the guard": _before_the_guard,
     "train in the loop": _train_again, "train before the loop": _train_again, "evaluate in eval mode": _evaluate,
-    "ask the mode": _ask_the_mode,
+    "ask the mode": _ask_the_mode, "built later": ownership.later, "over the new": ownership.over_the_new,
+    "over all": ownership.over_all, "wrapped again": ownership.wrapped_again, "copy": ownership.copied,
+    "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
 }

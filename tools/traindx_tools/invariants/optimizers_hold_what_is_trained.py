@@ -1,0 +1,126 @@
+"""An optimizer holds the parameters that are trained.
+
+An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Ways to miss: a part is
+replaced, an embedding resized or adapters added afterwards; a checkpoint is assigned (`assign=True` puts new Parameter
+objects in place of the old); the model was rebuilt or copied; what it left out because it was frozen is made trainable
+later; everything was frozen at that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm
+look normal in all of them.
+Another optimizer that is made after the change, or a further group, may hold what is new. `.to(device)` keeps the
+parameter objects in torch 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.model_in_use import over_another_model
+from traindx_tools.invariants.pages import pages
+from traindx_tools.program.entities import Optimizer
+from traindx_tools.program.moments import Act, Section, loops
+from traindx_tools.program.ownership import Held, courses, held_at, made_before
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("ownership", ("C108", "C162", "C289"))
+_KINDS = frozenset({"replaced", "grown", "assigned", "thawed"})
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every change of what an optimizer holds, and at every optimizer over nothing that trains."""
+    before = made_before(program)
+    for run in program.runs:
+        yield from _over_nothing(program, run)
+        yield from over_another_model(run)
+        if Moment.PARAMETERS not in run.has or not (before or Moment.MADE in run.has):
+            continue
+        told: dict[tuple[int, int], list[Held]] = {}
+        for course in courses(program, run):
+            for held in held_at(course, _KINDS, before):
+                told.setdefault((id(held.change), id(held.optimizer)), []).append(held)
+        # a method that makes several parts anew is one fault
+        seen: set[tuple[str, str | None]] = set()
+        for those in told.values():
+            breach = _judged(run, those)
+            if breach is not None and (breach.id, those[0].change.at.function) not in seen:
+                seen.add((breach.id, those[0].change.at.function))
+                yield breach
+
+
+def _judged(run: Section, those: list[Held]) -> Breach | None:
+    held = those[0]
+    change = held.change.change
+    if change is None or all(h.told for h in those) or any(h.told and h.steps for h in those):
+        return None
+    if change.kind == "assigned":
+        return _assigned(held)
+    if not any(h.steps for h in those):
+        return None
+    if change.kind == "thawed":
+        return _thawed(held, change.of) if change.parts & held.optimizer.frozen else None
+    if change.new and change.new & held.optimizer.parts:
+        return None  # one of its parts in another place
+    return _too_early(run, held)
+
+
+def _too_early(run: Section, held: Held) -> Breach:
+    act, made, change = held.change, held.made, held.change.change
+    assert change is not None
+    path = run.path_to(act)
+    apart = "" if loops(run.path_to(made)) == loops(path) else "apart"
+    call = next((s for s in reversed(path) if s.kind == "call"), None)
+    through = None if call is None else Act(act.moment, call.at, origin=call.origin)
+    keeps = "it holds those of the old one, and " if change.takes_a_place else ""
+    return Breach(
+        "C108",
+        f"{change.text} at {act.at}, after the optimizer was built at line {made.at.line}: {keeps}the new parameters "
+        "are in no optimizer and are never updated",
+        act.at, held.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
+        remedy=Remedy("built later", made, act, apart, through))
+
+
+def _thawed(held: Held, where: str) -> Breach:
+    act, made = held.change, held.made
+    return Breach(
+        "C162",
+        f"{act.at.quote} at {act.at} unfreezes the module made at {where} after the optimizer was built at line "
+        f"{made.at.line} over the parameters that were trainable then: what is unfrozen is in none of its groups and "
+        "is never updated",
+        act.at, held.optimizer.known, {"kind": "unfrozen", "optimizer_line": made.at.line},
+        remedy=Remedy("over all", made))
+
+
+def _assigned(held: Held) -> Breach:
+    act, made = held.change, held.made
+    return Breach(
+        "C289",
+        f"{act.owner}.load_state_dict(assign=True) at {act.at} replaces the parameters of {act.owner} after the "
+        f"optimizer was built over them at line {made.at.line}: it holds the old parameters, which get no gradient",
+        act.at, held.optimizer.known, {"kind": "assigned", "optimizer_line": made.at.line, "model": act.owner},
+        remedy=Remedy("copy", act))
+
+
+def _over_nothing(program: Program, run: Section) -> Iterator[Breach]:
+    for act, _ in run.acts(Moment.MADE):
+        for optimizer in act.optimizers:
+            if optimizer.nothing_trains and (optimizer.by_gradient or not _thawed_later(program, run, act)):
+                yield _nothing(act, optimizer)
+
+
+def _thawed_later(program: Program, run: Section, made: Act) -> bool:
+    """Whether anything is made trainable behind it: an optimizer over all parameters holds more by then."""
+    for course in courses(program, run):
+        at = next((i for i, a in enumerate(course) if a is made), len(course))
+        if any(a.change is not None and a.change.kind == "thawed" for a in course[at:]):
+            return True
+    return False
+
+
+def _nothing(made: Act, optimizer: Optimizer) -> Breach:
+    filtered = ", and the filter by requires_grad leaves an empty list" if optimizer.by_gradient else ""
+    return Breach(
+        "C108",
+        f"The optimizer at {made.at} is built over nothing that trains: {optimizer.nothing_trains}{filtered}",
+        made.at, optimizer.known,
+        {"kind": "frozen", "filtered": optimizer.by_gradient, "reason": optimizer.nothing_trains},
+        remedy=Remedy("loaded trainable", made))

@@ -1,0 +1,57 @@
+"""What blocks of the trace are: windows, counts, frameworks, forward passes, context managers that are generators."""
+
+from __future__ import annotations
+
+from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.values import Bag, Const, Symbol, Thing, number, whole
+from traindx_tools.program.conditions import Condition
+from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.timeline import Moment
+
+
+def wrap(items: list[Act | Section]) -> None:
+    """A context manager that is a generator: what stands behind its `yield` runs behind the body of the `with`."""
+    for at in range(len(items) - 1, 0, -1):
+        manager, body = items[at - 1], items[at]
+        if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
+            continue
+        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
+        if manager.kind == "call" and cut is not None:
+            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
+                             for part in (manager.items[:cut], manager.items[cut + 1:]))
+            items[at - 1: at + 1] = [before, body, after]
+
+
+def gate(block: Block) -> Condition | None:
+    """The window of `with accelerator.accumulate(model)`, where it is longer than one."""
+    subject = block.subject
+    if block.kind != "with" or not isinstance(subject, Symbol) or not subject.name.startswith("accumulate@"):
+        return None
+    steps = subject.parent.kwargs.get("gradient_accumulation_steps") if isinstance(subject.parent, Thing) else None
+    if steps is None or number(steps) == 1:
+        return None
+    return Condition("every", key=("window", whole(number(steps)) or steps), shift=1)
+
+
+def is_forward(block: Block) -> bool:
+    """Whether a block is the forward pass of a module of the project."""
+    info = block.function
+    return block.kind == "call" and info is not None and info.owner is not None and info.name in (
+        "forward", "__call__") and info.owner.is_module  # fmt: skip
+
+
+def count(block: Block) -> int | None:
+    """How often a loop runs, where the text fixes it."""
+    subject = block.subject
+    if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
+        subject = subject.args[0]
+    times = block.count if block.count is not None else subject.size if isinstance(subject, Bag) else None
+    return whole(number(times)) if isinstance(times, Const) and times.fixed else None
+
+
+def framework(block: Block) -> str:
+    """What calls a block: "lightning", "trainer", "" for the program itself."""
+    if block.framework == "training_step":
+        owner = block.function.owner if block.function is not None else None
+        return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
+    return "trainer" if block.framework else ""

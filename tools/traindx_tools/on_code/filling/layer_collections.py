@@ -1,0 +1,67 @@
+"""The plain lists and dicts of layers that modules keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.on_code.filling.ownership import short
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.layers import with_parameters
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Bag, Instance, Table, Thing, Value
+from traindx_tools.program.entities import Collection
+
+_REGISTER = ("add_module", "register_module", "setattr", "ModuleList", "ModuleDict", "Sequential", "ParameterList")
+_OTHER_MODULES = ("flax", "equinox")
+
+
+def collected(project: Project) -> Iterator[Collection]:
+    """Every container of layers that becomes an attribute of a module and stays one."""
+    registered: set[int] | None = None
+    for event in project.events:
+        owner, held = event.receiver, event.args[0] if event.args else None
+        if event.kind != "store" or not event.name.startswith("attribute.") or not isinstance(held, (Bag, Table)):
+            continue
+        if not isinstance(owner, Instance) or not owner.klass.info.is_module or not _is_torch(owner):
+            continue
+        name = event.name.partition(".")[2]
+        inside = _flat(held)
+        alone = isinstance(held, Bag) and not held.open and len(held.items) < 2
+        if alone or not inside or not all(_is_layer(v) for v in inside) or owner.attrs.get(name) is not held:
+            continue
+        if registered is None:
+            registered = {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values())
+                          for v in _flat(a)}
+        others = {id(m) for n, a in owner.attrs.items() if n != name and not isinstance(a, (Bag, Table))
+                  for m in submodules(a)}
+        kept = any(id(v) in registered | others for v in inside) or not all(_made_in(v, event) for v in inside)
+        yield Collection(name, spot_of(event), short(inside[0]), kept, event)
+
+
+def _is_torch(owner: Instance) -> bool:
+    return any(b.endswith(("nn.Module", "LightningModule")) and not any(o in b for o in _OTHER_MODULES)
+               for b in owner.klass.info.foreign_bases)
+
+
+def _flat(value: Value) -> list[Value]:
+    if isinstance(value, Bag):
+        return [v for i in value.items for v in (_flat(i) if isinstance(i, (Bag, Table)) else [i])]
+    if isinstance(value, Table):
+        return [*value.items.values(), *([value.rest] if value.rest else [])]
+    return [value]
+
+
+def _is_layer(value: Value) -> bool:
+    if isinstance(value, Thing):
+        return value.type.startswith("torch.nn.") and with_parameters(value.short)
+    return isinstance(value, Instance) and value.klass.info.is_module and len(submodules(value)) > 1
+
+
+def _made_in(value: Value, event: Event) -> bool:
+    """Whether a layer is made by the method that keeps it: one that came from elsewhere may be registered there."""
+    node = event.function.node if event.function else None
+    if node is None or not isinstance(value, (Thing, Instance)) or value.site.path != event.file.path:
+        return False
+    return node.lineno <= value.site.line <= (node.end_lineno or node.lineno)

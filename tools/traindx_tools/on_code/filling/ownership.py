@@ -1,0 +1,146 @@
+"""What becomes of parameters, from the events of the follower: replaced, assigned, frozen, wrapped, given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from traindx_tools.knowledge.calls import growing
+from traindx_tools.on_code.held import held, one_by_one
+from traindx_tools.on_code.layers import with_parameters
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Bag, Const, Instance, Parameters, Table, Thing, Value, truth, unwrap
+from traindx_tools.program.entities import Given
+from traindx_tools.program.moments import Change
+
+WRAPPER = "DistributedDataParallel"
+
+
+class Ownership:
+    """Notes the changes of modules that an optimizer or a wrapper holds already."""
+
+    def __init__(self) -> None:
+        self.held: set[int] = set()
+        """Identities of modules that an optimizer or a wrapper comes to hold."""
+        self.born: dict[int, Event] = {}
+        """Where modules are made by the program, or copied."""
+
+    def expect(self, project: Project, optimizers: Iterable[Event]) -> None:
+        """Looks ahead at what will be held: what is stored into anything else is of no interest."""
+        for event in optimizers:
+            if isinstance(event.result, Thing):
+                self.held |= set(event.result.state.get("held_parts") or ())
+        for event in project.calls(WRAPPER):
+            if isinstance(event.result, Thing):
+                self.held |= _inside(event.result)
+
+    def note(self, event: Event) -> Change | None:
+        """What an event changes; None where it changes no parameters that matter."""
+        made = event.result
+        if event.kind == "call" and event.method in ("__new__", "deepcopy") and isinstance(made, (Thing, Instance)):
+            self.born.setdefault(id(made), event)
+        if event.kind == "call" and event.method == WRAPPER and isinstance(made, Thing):
+            return Change("wrapped", _inside(made))
+        if (event.kind == "store" and event.name == "attribute.requires_grad") or event.method == "requires_grad_":
+            told = _switched(event)
+            return None if told is None or not told[0] else Change(
+                "thawed" if told[1] else "frozen", frozenset(map(id, told[0])), of=made_at(told[0][0]))
+        if event.kind == "store":
+            return self._replaced(event)
+        if event.kind != "call":
+            return None
+        if event.method == "add_param_group":
+            return Change("given")
+        return self._assigned(event) or self._grown(event)
+
+    def _replaced(self, event: Event) -> Change | None:
+        owner = event.receiver
+        if id(owner) not in self.held or _is_construction(event) or not event.args or not (
+                event.name.startswith("attribute.")):
+            return None
+        new = unwrap(event.args[0])
+        if not has_parameters(new) or any(unwrap(old) is new for old in event.args[1:]):
+            return None
+        name = event.name.partition(".")[2]
+        return Change("replaced", frozenset({id(owner)}), _inside(new), f"{name} is replaced by a new {short(new)}",
+                      made_at(new), len(event.args) > 1)
+
+    def _assigned(self, event: Event) -> Change | None:
+        given = event.argument(2, "assign") if event.method == "load_state_dict" else None
+        if not isinstance(given, Const) or given.value is not True or event.receiver is None:
+            return None
+        return Change("assigned", _inside(event.receiver))
+
+    def _grown(self, event: Event) -> Change | None:
+        text = growing().get(event.method)
+        target = event.receiver if event.receiver is not None else event.args[0] if event.args else None
+        return Change("grown", _inside(target), text=text) if text and target is not None else None
+
+
+def _is_construction(event: Event) -> bool:
+    """Whether a module is being made: what its constructor stores into it replaces nothing."""
+    owner, info = event.receiver, event.function
+    return info is not None and info.name == "__init__" and isinstance(owner, Instance) and (
+        info.owner in owner.klass.info.lineage())
+
+
+def has_parameters(value: Value) -> bool:
+    """Whether a value is a module with parameters of its own that may train."""
+    if not isinstance(value, (Thing, Instance)) or value.state.get("frozen"):
+        return False
+    if isinstance(value, Instance):
+        return value.klass.info.is_module
+    return value.type.startswith("torch.nn.") and with_parameters(value.short)
+
+
+def given(optimizer: Thing | Instance) -> Iterator[Given]:
+    """What an optimizer was built over, in order."""
+    chosen = one_by_one(optimizer)
+    for one in held(optimizer) or ():
+        for module in map(unwrap, one.modules):
+            if isinstance(module, (Thing, Instance)):
+                yield Given(id(module), _inside(module), made_at(module), chosen or one.only_trainable)
+
+
+def is_grouped(optimizer: Thing) -> bool:
+    """Whether it was given groups."""
+    first = optimizer.args[0] if optimizer.args else None
+    return isinstance(first, Bag) and any(isinstance(i, Table) for i in first.items)
+
+
+def made_at(module: Value) -> str:
+    """Where a module is made."""
+    return str(module.site) if isinstance(module, (Thing, Instance)) else "?"
+
+
+def short(value: Value) -> str:
+    """What a module is, in a word."""
+    if isinstance(value, Thing):
+        return value.short
+    return value.klass.info.name if isinstance(value, Instance) else "module"
+
+
+def _inside(value: Value) -> frozenset[int]:
+    inner = unwrap(value)
+    return frozenset(id(m) for m in submodules(inner) or [inner])
+
+
+def _switched(event: Event) -> tuple[list[Value], bool] | None:
+    """(the modules with their parts, whether they are trainable now); None for any other event."""
+    if event.kind == "store" and event.name == "attribute.requires_grad":
+        wanted = truth(event.args[0])
+    elif event.kind == "call" and event.method == "requires_grad_":
+        given = event.argument(0, "requires_grad")
+        wanted = True if given is None else truth(given)
+    else:
+        return None
+    return None if wanted is None else (_switched_modules(event.receiver), wanted)
+
+
+def _switched_modules(target: Value | None) -> list[Value]:
+    if isinstance(target, Thing) and isinstance(target.state.get("of"), Parameters):
+        found: list[Value] = list(target.state["of"].modules)
+    else:
+        found = [target] if isinstance(target, (Thing, Instance)) else []
+    return [m for owner in found for m in submodules(owner) or [owner]]
