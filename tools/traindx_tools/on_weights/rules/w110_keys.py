@@ -79,7 +79,19 @@ def _apart(seen: Seen, other: Seen, found: Matched) -> Finding:
 
 def _shapes(seen: Seen, other: Seen, found: Matched) -> Finding:
     told = [f"{n} ({list(found.first[n].shape)} and {list(found.second[n].shape)})" for n in found.shapes]
+    fresh = _new_output(found)
     return RULE.finding(
-        f"{len(found.shapes)} tensors have other shapes in {seen.path} and {other.path}: {_listed(told)}",
-        seen.where(found.shapes[0]), seen.path, bearing=Bearing.CAUSE, severity=Severity.MEDIUM,
+        f"{len(found.shapes)} tensors have other shapes in {seen.path} and {other.path}: {_listed(told)}"
+        f"{'; all others fit: a new output layer' if fresh else ''}",
+        seen.where(found.shapes[0]), seen.path, bearing=Bearing.CAUSE,
+        severity=Severity.LOW if fresh else Severity.MEDIUM,
         measured={"kind": "shape", "name": found.shapes[0], "shapes": len(found.shapes)})
+
+
+def _new_output(found: Matched) -> bool:
+    """Whether all that differs is how many values the last layer gives: a head made anew for other classes."""
+    layers = {n.rpartition(".")[0] for n in found.shapes}
+    last = next(reversed(found.first)).rpartition(".")[0]
+    pairs = [(found.first[n].shape, found.second[n].shape) for n in found.shapes]
+    outputs = {(a[:1], b[:1]) for a, b in pairs}
+    return layers == {last} and len(outputs) == 1 and all(a[1:] == b[1:] for a, b in pairs)
