@@ -15,7 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
+from traindx_tools.on_data.entities import are_entities
+from traindx_tools.on_data.odd_groups import TELLING, OddGroup, odd_groups
 from traindx_tools.on_data.odd_parts import (
     APART,
     SHARDS,
@@ -27,7 +30,7 @@ from traindx_tools.on_data.odd_parts import (
     odd_stretch,
 )
 from traindx_tools.on_data.places import number, place, short
-from traindx_tools.on_data.repairs import repaired
+from traindx_tools.on_data.repairs import Repair, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
@@ -92,6 +95,45 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
             and _counts(seen := _Seen(s, p))]
         if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
             yield _finding(view, group, _together(found) if found else whole)
+    yield from _groups(group, made, data.labels)
+
+
+def _groups(group: Sequence[Shard], made: Sequence[Statistic], labels: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each group that is otherwise, with the statistic that tells most of it."""
+    by_part: dict[tuple[str, int], list[OddGroup]] = {}
+    for odd in odd_groups(group, made, labels):
+        by_part.setdefault((odd.cut.by, odd.part), []).append(odd)
+    seen: set[tuple[str, str]] = set()
+    for found in by_part.values():
+        best = min(found, key=lambda o: (not o.repair, not o.statistic.measured))
+        if (best.statistic.field, best.repair) not in seen:  # a device stands at one site: it is told once
+            seen.add((best.statistic.field, best.repair))
+            yield _group_finding(group, best, found)
+
+
+def _group_finding(group: Sequence[Shard], odd: OddGroup, found: Sequence[OddGroup]) -> Finding:
+    fields = tuple(dict.fromkeys(o.statistic.field for o in found if bool(o.repair) == bool(odd.repair)))
+    declared = told_by_another_field(group, odd.cut, odd.part, fields)
+    at = next(i for i, m in enumerate(odd.cut.member) if (m == odd.part).any())
+    said = (
+        f"{odd.cut.told(odd.part)} differ from the {len(odd.cut.names) - 1} other groups in {odd.statistic.field}: "
+        f"{odd.statistic.told} (median {number(float(np.nanmedian(odd.mine)))} against "
+        f"{number(float(np.nanmedian(odd.others)))})"
+    )
+    said += f"; {odd.told}" if odd.told else "; a group may have a level of its own"
+    said += f"; {declared}" if declared else ""
+    remark = declared or not odd.repair or not odd.cut.origin
+    return RULE.finding(
+        said,
+        place(group[at], odd.statistic.field),
+        group[at].name,
+        bearing=Bearing.SIGN,
+        severity=Severity.INFO if remark else None,
+        measured={
+            "field": odd.statistic.field, "fields": fields[:20], "statistic": odd.statistic.told, "by": odd.cut.by,
+            "part": odd.cut.names[odd.part], "repair": odd.repair, "kind": "declared" if declared else "group",
+        },
+    )
 
 
 def _counts(seen: _Seen) -> bool:
@@ -129,7 +171,7 @@ def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Findi
     shard = group[index]
     mine, others = _sides(best)
     undone = repaired(mine, others) if statistic.measured else None
-    declared = _declared(view, group, best)
+    declared = _declared(view, group, best) or _of_its_own(group, best, undone)
     fields = list(dict.fromkeys(s.statistic.field for s in sorted(seen, key=lambda s: -s.part.apart)))
     more = [s.statistic.told for s in sorted(seen, key=lambda s: -s.part.apart)
             if s.statistic.field == statistic.field and s is not best]
@@ -171,6 +213,14 @@ def _split(seen: _Seen, parts: Sequence[Array]) -> tuple[Array, Array]:
         return parts[part.index], np.concatenate([p for i, p in enumerate(parts) if i != part.index])
     inside = part.stretch.inside(len(parts[part.index]))
     return parts[part.index][inside], parts[part.index][~inside]
+
+
+def _of_its_own(group: Sequence[Shard], seen: _Seen, undone: Repair | None) -> str:
+    """Why a file that is an entity may be otherwise; "" where an operation that no level is undoes it."""
+    if seen.part.stretch is not None or not are_entities(group):
+        return ""
+    return "" if undone is not None and undone.name.startswith(TELLING) else (
+        "each file has a level of its own, as stocks, sensors and customers have")
 
 
 def _declared(view: View, group: Sequence[Shard], seen: _Seen) -> str:
