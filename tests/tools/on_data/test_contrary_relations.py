@@ -1,4 +1,4 @@
-"""Fields that are exchanged, turned or written otherwise in a file, a split, a group or a stretch; and what looks so."""
+"""Fields that are exchanged, turned or written otherwise in one part of the rows, and what only looks so."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
 from traindx_tools.on_data.table import Array
 
 ROWS = 24
-APART = 0.25
+APART = 0.2
 ALIKE = 0.12
 AGREE = 0.2
 _CORNERS = (("x1", "y1", "x2", "y2"), ("xmin", "ymin", "xmax", "ymax"), ("x0", "y0", "x1", "y1"),
@@ -94,9 +94,11 @@ def _noise(m: int, n: int) -> float:
 
 
 def _apart(mine: Array, others: Array) -> float:
-    """The largest distance of any of the four numbers, of their differences and of their sums."""
+    """The largest distance of any of the four numbers, and of the edges that each form would give the box."""
     return max(distance(np.sort(a), np.sort(b)) for a, b in zip(_numbers(mine), _numbers(others), strict=True))
 
 
 def _numbers(b: Array) -> list[Array]:
-    return [*(b[:, k] for k in range(4)), b[:, 2] - b[:, 0], b[:, 3] - b[:, 1], b[:, 0] + b[:, 2], b[:, 1] + b[:, 3]]
+    low, high = b[:, :2], b[:, 2:]
+    edges = (high - low, low + high, low - high / 2, low + high / 2)
+    return [*(b[:, k] for k in range(4)), *(e[:, k] for e in edges for k in (0, 1))]

@@ -99,10 +99,11 @@ def _moments(texts: Sequence[str]) -> tuple[float, float] | None:
     return (min(found), max(found)) if max(found) > min(found) else None
 
 
-def unit_apart(levels: Array, index: int) -> tuple[float, str] | None:
+def unit_apart(levels: Array, index: int, noise: float = 0.0) -> tuple[float, str] | None:
     """The ratio of two units by which one level (positive) is off among levels of their own; None where none is.
 
-    The others must lie close together for that ratio: what entities differ by must not reach it.
+    The others must lie close together for that ratio: what entities differ by must not reach it. `noise`: how far
+    sampling moves the logarithm of a level.
     """
     rest = np.delete(levels, index)
     if len(rest) < 2 or not (levels > 0).all() or not np.isfinite(levels).all():
@@ -113,4 +114,4 @@ def unit_apart(levels: Array, index: int) -> tuple[float, str] | None:
     if not found:
         return None
     off, factor, told = min(found)
-    return ((factor if away > 0 else 1.0 / factor), told) if off <= max(WITHIN, 0.25 * wide) else None
+    return ((factor if away > 0 else 1.0 / factor), told) if off <= max(WITHIN, 0.25 * wide, noise) else None

@@ -23,7 +23,9 @@ from traindx_tools.on_data.table import Array, Shard
 TELLING = ("divide", "negate", "celsius", "fahrenheit", "kelvin", "exp", "log")
 """Operations that no difference by design is; an offset and another spread may be."""
 SMALL = 2.0
-"""Factors up to which a level may be by design: a group that is twice as strict."""
+"""Factors up to which a level is by design: a group that is twice as strict."""
+DESIGN = 10.0
+"""Factors below which it may be: wages of a country, prices of a shop. Told, and with little weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +72,13 @@ def _otherwise(cut: Cut, index: int, statistic: Statistic, parts: Sequence[Array
     mine, others = parts[index], _rest(parts, index)
     undone = repaired(mine, others)
     told = undone is not None and undone.name.startswith(TELLING) and (
-        statistic.measured or undone.name == "negate") and _factor(undone.name) > SMALL
+        statistic.measured or undone.name == "negate") and factor_of(undone.name) > SMALL
     return OddGroup(cut, index, statistic, mine, others, undone.told if told and undone is not None else "",
                     undone.name if told and undone is not None else "")
 
 
-def _factor(name: str) -> float:
+def factor_of(name: str) -> float:
+    """The factor of a repair from 1 on, infinite of any other operation."""
     if not name.startswith("divide by "):
         return math.inf
     factor = float(name.removeprefix("divide by "))
@@ -91,7 +94,7 @@ def _off_by_a_unit(cut: Cut, statistic: Statistic, parts: Sequence[Array]) -> It
         return
     far = int(np.argmax(np.abs(np.log(levels) - np.median(np.log(levels)))))
     found = unit_apart(levels, far)
-    if found is None or max(found[0], 1.0 / found[0]) <= 2.0 * SMALL:
+    if found is None or max(found[0], 1.0 / found[0]) <= SMALL:
         return
     made = np.sort(parts[far][np.isfinite(parts[far])] / found[0])
     others = _rest(parts, far)

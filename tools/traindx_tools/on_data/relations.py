@@ -222,7 +222,7 @@ def _undone(
     fitting = list(dict.fromkeys(tuple(sorted(f)) for f in fitting))
     fitting = _fit_their_values(x, use, fitting, rows) or fitting
     told = tuple(_operation(x, use, f, rows) for f in fitting[:3])
-    i, j = max(zip(*np.nonzero(hits), strict=True), key=lambda at: abs(mine[at]))
+    i, j = np.unravel_index(int(np.argmax(np.where(hits, np.abs(mine), -1.0))), hits.shape)
     names = tuple(dict.fromkeys(x.names[use[k]] for f in fitting for k in f))
     seen = (f"{x.names[use[i]]} and {x.names[use[j]]} have a rank correlation of {mine[i, j]:.2f} there and of "
             f"{usual[i, j]:.2f} elsewhere")

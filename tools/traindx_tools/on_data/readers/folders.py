@@ -17,6 +17,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.label_pictures import LabelImages
 from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
@@ -78,6 +79,7 @@ def _shard(
     images: dict[int, Array] = {}
     tops: list[tuple[float, float]] = []
     ends = time.monotonic() + TOPS_SECONDS
+    labelled = LabelImages(bounds, len(files))
     chosen = looks.chosen(len(files), split)
     for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
@@ -90,6 +92,7 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
+        labelled.take(len(rows), row, data)
         image = looks.at(data) if number in chosen and row else None
         if image is not None:
             images[len(rows)] = image
@@ -120,4 +123,5 @@ def _shard(
         notes=tuple(notes),
         flat_tops=np.array(tops) if tops else None,
         contents=contents_of_looks(images, header is wave_header),
+        label_images=labelled.found,
     )

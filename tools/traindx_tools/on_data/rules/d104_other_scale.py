@@ -137,8 +137,9 @@ def _of_its_own(group: Sequence[Shard], i: int, name: str, told: list[_Told]) ->
     """Why a file that is an entity may have another scale; "" where the ratio is that of two units."""
     if not are_entities(group):
         return ""
-    _, std = _moments(group, name)
-    if any(t[1] != 1.0 for t in told) and unit_apart(std, i) is not None:
+    mean, std = _moments(group, name)
+    found = unit_apart(np.abs(mean), i), unit_apart(std, i, 2.0 / math.sqrt(group[i].rows))
+    if any(t[1] != 1.0 for t in told) and (found[0] or (found[1] and max(found[1][0], 1.0 / found[1][0]) >= 10.0)):
         return ""
     return "each file has a level of its own, as stocks, sensors and customers have"
 

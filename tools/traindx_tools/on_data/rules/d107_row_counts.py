@@ -22,7 +22,11 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="rows of each field and file, and what a manifest beside them says",
     matters="A field that is one row short pairs inputs with the labels of their neighbours; a short file lost data.",
-    alike=("A last shard is smaller: left alone.", "An entity that began later.", "Arrays that hold something other than rows."),
+    alike=(
+        "A last shard is smaller: left alone.",
+        "Files of one entity each, one of which began later.",
+        "Arrays that hold something other than rows.",
+    ),
     confirm=("Print the lengths of the fields.",),
 )
 

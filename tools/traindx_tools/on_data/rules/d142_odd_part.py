@@ -18,7 +18,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
 from traindx_tools.on_data.entities import are_entities
-from traindx_tools.on_data.odd_groups import TELLING, OddGroup, odd_groups
+from traindx_tools.on_data.odd_groups import DESIGN, TELLING, OddGroup, factor_of, odd_groups
 from traindx_tools.on_data.odd_parts import (
     APART,
     SHARDS,
@@ -123,12 +123,13 @@ def _group_finding(group: Sequence[Shard], odd: OddGroup, found: Sequence[OddGro
     said += f"; {odd.told}" if odd.told else "; a group may have a level of its own"
     said += f"; {declared}" if declared else ""
     remark = declared or not odd.repair or not odd.cut.origin
+    small = odd.repair.startswith("divide") and factor_of(odd.repair) < DESIGN
     return RULE.finding(
         said,
         place(group[at], odd.statistic.field),
         group[at].name,
         bearing=Bearing.SIGN,
-        severity=Severity.INFO if remark else None,
+        severity=Severity.INFO if remark else Severity.LOW if small else None,
         measured={
             "field": odd.statistic.field, "fields": fields[:20], "statistic": odd.statistic.told, "by": odd.cut.by,
             "part": odd.cut.names[odd.part], "repair": odd.repair, "kind": "declared" if declared else "group",
