@@ -22,8 +22,8 @@ NEW = 3
 """Distinct values between classes in one image."""
 SHARE = 0.001
 """Share of the pixels of an image that hold them."""
-BETWEEN = 0.7
-"""Share of them that lie between the lowest and the highest class within two pixels."""
+BETWEEN = 0.5
+"""Share of them that lie between the lowest and the highest class within two pixels: thin classes are gone there."""
 OFTEN = 0.1
 """Share of the sound images that hold a thin class, at least."""
 FEWEST = 8
@@ -80,13 +80,15 @@ def judged(images: Sequence[Array]) -> LabelImages | None:
         return None
     kinds, counts = np.unique(np.concatenate(
         [np.unique(i) for i, m in zip(images, marks, strict=True) if m is None]), return_counts=True)
-    sound = kinds[np.isin(kinds, classes) | (counts >= OFTEN * (~found).sum())]  # an image of few new values is no class
+    sound = kinds[np.isin(kinds, classes) | (counts >= OFTEN * (~found).sum())]
     if len(sound) > CLASSES:
         return None
     new = np.unique(np.concatenate([m[0] for m in marks if m is not None]))
     new = new[~np.isin(new, sound)]
     if len(new) < NEW:
         return None
+    marks = [_interpolated(i, classes, thin[~np.isin(thin, sound)], 1) for i in images]  # also those of few such values
+    found = np.array([m is not None for m in marks])
     pixels = float(np.mean([m[1] for m in marks if m is not None]))
     return LabelImages(sound, found, tuple(int(v) for v in new[:6]), pixels)
 
@@ -105,11 +107,11 @@ def _counts(images: Sequence[Array]) -> tuple[dict[int, int], dict[int, int]]:
     return inside, total
 
 
-def _interpolated(image: Array, classes: Array, thin: Array) -> tuple[Array, float] | None:
+def _interpolated(image: Array, classes: Array, thin: Array, least: int = NEW) -> tuple[Array, float] | None:
     """The values between classes along the borders of an image and their share of its pixels; None of a sound one."""
     marks = np.isin(image, thin)
     values = np.unique(image[marks])
-    if len(values) < NEW or float(marks.mean()) < SHARE:
+    if len(values) < least or float(marks.mean()) < SHARE:
         return None
     known = np.isin(image, classes)
     low = _window(np.where(known, image, np.iinfo(np.int64).max), np.minimum)

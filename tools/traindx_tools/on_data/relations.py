@@ -17,8 +17,8 @@ from traindx_tools.on_data.significance import LEVEL, distance, normal_tail, sha
 from traindx_tools.on_data.table import Array, Column, Shard
 
 MOST_FEATURES = 24
-MOST_ROWS = 4000
-"""Rows of a file that are looked at, evenly spaced."""
+MOST_ROWS, FEWEST_ROWS = 30_000, 64
+"""Rows of all files together that are looked at, evenly spaced, and of each file at least."""
 ROWS = 24
 TELLS = 0.3
 """Rank correlation that the others have at least."""
@@ -66,7 +66,8 @@ class Contrary:
 
 def features_of(group: Sequence[Shard]) -> Features | None:
     """The numbers that all files have: single ones and those of short rows; None where there are no two."""
-    rows = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, MOST_ROWS)).astype(np.int64)) for s in group]
+    most = max(FEWEST_ROWS, MOST_ROWS // len(group))
+    rows = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, most)).astype(np.int64)) for s in group]
     names: list[str] = []
     fields: list[str] = []
     values: list[Array] = []

@@ -111,7 +111,7 @@ def _finding(group: Sequence[Shard], cut: Cut, found: Sequence[Contrary]) -> Fin
         said,
         place(group[at], fields[0]),
         group[at].name,
-        bearing=Bearing.CAUSE if first.sure else Bearing.SIGN,
+        bearing=Bearing.CAUSE if first.sure and len(first.operations) == 1 else Bearing.SIGN,
         severity=severe,
         measured={
             "field": fields[0], "fields": fields, "by": cut.by or "file", "part": cut.names[first.part],
@@ -123,6 +123,7 @@ def _finding(group: Sequence[Shard], cut: Cut, found: Sequence[Contrary]) -> Fin
 
 def _stretches(group: Sequence[Shard], x: Features, comparisons: float) -> Iterator[Finding]:
     """Of each file the stretch of rows in which two numbers that are always in one order are in the other."""
+    files = [np.flatnonzero(x.shard == k) for k in range(len(group))]
     for i in range(len(x.names)):
         for j in range(i + 1, len(x.names)):
             apart = x.values[:, j] - x.values[:, i]
@@ -130,12 +131,11 @@ def _stretches(group: Sequence[Shard], x: Features, comparisons: float) -> Itera
             if not np.isfinite(apart).all() or not max(share, 1 - share) >= 0.8:
                 continue
             below = (apart < 0 if share > 0.5 else apart > 0).astype(np.float64)
-            for k in range(len(group)):
-                here = x.shard == k
+            for k, here in enumerate(files):
                 found = odd_stretch(k, below[here], comparisons) if 0.0 < below[here].mean() < 0.5 else None
                 if found is None or found.stretch is None:
                     continue
-                inside = found.stretch.inside(int(here.sum()))
+                inside = found.stretch.inside(len(here))
                 both = x.values[here][:, [i, j]]
                 if exchanged(both[inside], both[~inside]):
                     rows = x.row[here][inside]
