@@ -136,6 +136,17 @@ def test_boxes_of_one_file_in_another_form(
     assert "part_3" in str(finding.measured["part"])
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_lists_of_boxes(form: str, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(10)
+    for k in range(5):
+        lists = [boxes(rng, "corners" if k == 3 else "corner", int(rng.integers(1, 6))).tolist() for _ in range(80)]
+        table(tmp_path / f"part_{k}", form, {"boxes": lists, "camera": [f"c{i % 3}" for i in range(80)]})
+    finding = one(seen_by(d146_contrary_relation, tmp_path))
+    assert finding.measured["repair"] == "boxes as two corners where all others are corner and size"
+    assert "part_3" in str(finding.measured["part"])
+
+
 def test_boxes_of_one_source_in_another_form_and_a_field_that_says_so(tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(6)
     source = rng.integers(0, 4, 1000)

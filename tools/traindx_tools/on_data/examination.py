@@ -121,14 +121,24 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
+EXCHANGED, RELATION = "D126", "D146"
+"""Of two exchanged columns of a file the first is enough."""
 _VAGUE = frozenset({"D106", "D111", "D113", "D117", GENERAL})
 
 
 def _once(found: list[Finding]) -> list[Finding]:
     """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
+    columns = [f for f in found if f.rule == EXCHANGED]
+    found = [f for f in found if f.rule != RELATION or not any(_same_fields(o, f) for o in columns)]
     others = [f for f in found if f.rule not in _VAGUE and f.severity is not Severity.INFO]
-    return [f for f in found if f.rule != GENERAL or not any(
-        o.source == f.source and (o.measured.get("field") in _tuple(f, "fields") or _same_rows(o, f)) for o in others)]
+    return [f for f in found if f.rule != GENERAL or not any(_same_fields(o, f) or (
+        o.source == f.source and _same_rows(o, f)) for o in others)]
+
+
+def _same_fields(other: Finding, odd: Finding) -> bool:
+    """Whether both are of one file, and of one field at least."""
+    mine = {odd.measured.get("field"), *_tuple(odd, "fields")}
+    return other.source == odd.source and bool({other.measured.get("field"), *_tuple(other, "fields")} & mine)
 
 
 def _tuple(finding: Finding, name: str) -> tuple[object, ...]:

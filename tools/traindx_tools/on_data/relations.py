@@ -90,6 +90,24 @@ def features_of(group: Sequence[Shard]) -> Features | None:
                     np.concatenate(rows))
 
 
+def listed_features(group: Sequence[Shard]) -> list[Features]:
+    """The numbers of each entry of lists of boxes, with the row that the list stands in."""
+    out = []
+    for name in group[0].columns:
+        columns = [c for s in group if (c := s.columns.get(name)) is not None and c.inner > 1 and c.offsets is not None]
+        if len(columns) < len(group) or len({c.inner for c in columns}) > 1:
+            continue
+        inner = columns[0].inner
+        values = [np.asarray(c.values, np.float64).reshape(-1, inner) for c in columns]
+        rows = [np.repeat(np.arange(c.rows), np.diff(c.offsets) // inner) for c in columns if c.offsets is not None]
+        step = max(1, -(-sum(map(len, rows)) // MOST_ROWS))
+        out.append(Features(
+            tuple(f"{name}[{k}]" for k in range(inner)), (name,) * inner, np.concatenate([v[::step] for v in values]),
+            np.zeros(inner, bool), np.concatenate([np.full(len(r[::step]), i) for i, r in enumerate(rows)]),
+            np.concatenate([r[::step] for r in rows])))
+    return [x for x in out if len(x.row)]
+
+
 def _width(columns: Sequence[Column | None], group: Sequence[Shard]) -> int | None:
     """Numbers of a row, where all files have them alike; None of what is no quantity."""
     widths = set()

@@ -27,6 +27,7 @@ from traindx_tools.on_data.relations import (
     contrary_signs,
     exchanged,
     features_of,
+    listed_features,
 )
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import DataSet, Shard, View
@@ -59,8 +60,9 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
         features = features_of(group) if group else None
-        if features is not None:
-            yield from _of_set(data, group, features)
+        listed = listed_features(group) if group else []
+        for x in listed if features is None else [features, *listed]:
+            yield from _of_set(data, group, x)
 
 
 def _of_set(data: DataSet, group: Sequence[Shard], x: Features) -> Iterator[Finding]:
