@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +76,28 @@ def test_the_left_and_right_channel_of_one_device_are_of_opposite_sign(
     (finding,) = alarms(seen_by(d142_odd_part, tmp_path))
     assert "channel 0 and channel 1" in finding.statement
     assert finding.measured["repair"] == "negate"
+
+
+@pytest.mark.parametrize(("how", "alarm"), [
+    (lambda a, b, d: (a, -b if d == 2 else b), True),  # wired the wrong way round
+    (lambda a, b, d: (b, a) if d == 2 else (a, b), True),
+    (lambda a, b, d: (a, b * (1 + d)), False),  # each device has its own gain
+])
+def test_left_and_right_of_sound_files(
+    how: Callable[[Any, Any, int], tuple[Any, Any]], alarm: bool, tmp_path: Path, seen_by: Seen
+) -> None:
+    rng = np.random.default_rng(6)
+    for d in range(4):
+        (tmp_path / f"device_{d}").mkdir()
+        for k in range(30):
+            a = rng.normal(size=800).cumsum() * 100
+            both = np.stack(how(a, a * 0.5 + 200 * rng.normal(size=800), d), 1)
+            with wave.open(str(tmp_path / f"device_{d}" / f"{k}.wav"), "wb") as file:
+                file.setparams((2, 2, 8000, 0, "NONE", ""))
+                file.writeframes(np.clip(both, -32000, 32000).astype("<i2").tobytes())
+    found = alarms(seen_by(d142_odd_part, tmp_path))
+    assert bool(found) is alarm
+    assert all("device_2/" in f.statement for f in found)
 
 
 def stocks(folder: Path, form: str, odd: float = 1.0, short: str = "") -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -53,8 +53,8 @@ class Cut:
 
     def told(self, part: int) -> str:
         """`annotator a3`, `part_2.csv`."""
-        if self.by in ("", "split", "name"):
-            return self.names[part] + {"": "", "split": " data", "name": "*"}[self.by]
+        if self.by in ("", "split", "name", "folder"):
+            return self.names[part] + {"": "", "split": " data", "name": "*", "folder": "/"}[self.by]
         return f"the rows of {self.by} {self.names[part]}"
 
 
@@ -75,6 +75,19 @@ def by_file(group: Sequence[Shard]) -> Iterator[Cut]:
         kinds = list(dict.fromkeys(stems))
         if FEWEST_PARTS <= len(kinds) < len(group):
             yield Cut("name", tuple(kinds), _by_shard(group, [kinds.index(s) for s in stems]), True)
+
+
+def by_folder(group: Sequence[Shard]) -> Iterator[Cut]:
+    """The folders, and the names but for numbers, of sounds and pictures that are the rows."""
+    if not all(len(s.row_names) == s.rows for s in group):
+        return
+    paths = [[PurePath(n) for n in s.row_names] for s in group]
+    for by, of in (("folder", lambda p: p.parent.name), ("name", lambda p: words_only(p.stem))):
+        every = [[of(p) for p in some] for some in paths]
+        kinds = list(dict.fromkeys(n for some in every for n in some))
+        at = {n: i for i, n in enumerate(kinds)}
+        if FEWEST_PARTS <= len(kinds) <= MOST_KINDS:
+            yield Cut(by, tuple(kinds), tuple(np.array([at[n] for n in some], np.int64) for some in every), True)
 
 
 def _by_shard(group: Sequence[Shard], parts: Sequence[int]) -> tuple[Array, ...]:
@@ -139,6 +152,8 @@ def told_by_another_field(group: Sequence[Shard], cut: Cut, part: int, beside: S
 
     Fields that are called as origins are go along with each other and say nothing of a meaning.
     """
+    if cut.by == "folder":
+        return ""  # the folder is the label of its files
     inside = np.concatenate([m == part for m in cut.member])
     for name in group[0].columns:
         if name in beside or name == cut.by or called_origin(name) or is_id_name(name):

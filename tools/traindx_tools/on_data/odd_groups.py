@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.cuts import Cut, by_field, by_file
+from traindx_tools.on_data.cuts import Cut, by_field, by_file, by_folder
 from traindx_tools.on_data.entities import unit_apart
 from traindx_tools.on_data.odd_parts import ROWS, odd_shard
 from traindx_tools.on_data.repairs import repaired
@@ -45,10 +45,12 @@ class OddGroup:
 def odd_groups(group: Sequence[Shard], made: Sequence[Statistic], labels: Sequence[str]) -> Iterator[OddGroup]:
     """Of each cut by a field or by words of the files' names the groups that are otherwise."""
     cuts = [c for c in by_file(group) if c.by] + list(by_field(group, labels))
-    comparisons = max(1, len(made) * sum(len(c.names) for c in cuts))
-    for cut in cuts:
+    files = list(by_folder(group))  # a folder is a class as often as an origin: only sides of a sound tell of it
+    comparisons = max(1, len(made) * sum(len(c.names) for c in [*cuts, *files]))
+    for cut in [*cuts, *files]:
         for statistic in made:
-            if statistic.pairs or statistic.field == cut.by:
+            sides = statistic.field == "the sound" and ("left" in statistic.told)
+            if statistic.pairs or statistic.field == cut.by or (cut in files and not sides):
                 continue
             parts = _parts(cut, statistic)
             found = odd_shard(parts, comparisons)

@@ -62,6 +62,7 @@ def statistics_of(group: Sequence[Shard], fields: Sequence[str], labels: Sequenc
                 yield Statistic(name, told, parts, tuple(rows), told.startswith(("the value", "feature")))
         yield from _usual(name, columns, rows)
     yield from _tops(group)
+    yield from _sides(group)
     inputs = [n for n in fields if all(n in s.columns and not _numbers_rows(s.columns[n]) for s in group)]
     for name, told, pairs, rows_of in fits(group, inputs, labels):
         yield Statistic(name, told, tuple(np.abs(p[:, 0] - p[:, 1]) for p in pairs), rows_of, pairs=pairs)
@@ -183,6 +184,18 @@ def _by_row(column: Column, values: Array) -> Array:
     sums = np.concatenate([[0.0], np.cumsum(values)])
     lengths = np.maximum(1, np.diff(column.offsets))
     return np.asarray((sums[column.offsets[1:]] - sums[column.offsets[:-1]]) / lengths)
+
+
+def _sides(group: Sequence[Shard]) -> Iterator[Statistic]:
+    """Of sounds of two channels, how they go together and which is the louder one."""
+    sides = [s.left_right for s in group]
+    if any(t is None or np.isfinite(t).all(axis=1).sum() < 0.9 * max(1, len(t)) for t in sides):
+        return
+    rows = tuple(np.flatnonzero(np.isfinite(t).all(axis=1)) for t in sides if t is not None)
+    told = ("how left and right go together (correlation)", "the spread of left against right")
+    for k, said in enumerate(told):
+        yield Statistic("the sound", said, tuple(t[r, k] for t, r in zip(sides, rows, strict=True) if t is not None),
+                        rows)
 
 
 def _tops(group: Sequence[Shard]) -> Iterator[Statistic]:

@@ -121,6 +121,9 @@ class Shard:
     flat_tops: Array | None = None
     """float64 shape (rows, 2), of sounds: extreme as a share of full scale, how flat it is there; NaN: unread."""
 
+    left_right: Array | None = None
+    """float64 shape (rows, 2), of sounds: correlation of both channels, logarithm of the ratio of their spreads."""
+
     label_images: Mapping[int, Array] = field(default_factory=dict)
     """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
 
