@@ -42,6 +42,7 @@ eval-skills: $(VENV)/.dev ## the skills on a model, with and without: needs your
 bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills and a session cost in tokens
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_speed.py
+	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/hook_latency.py
 	$(BIN)/python benchmarks/skill_cost.py
 	$(BIN)/python benchmarks/session_prompts.py

@@ -20,7 +20,7 @@ CIRCLES = {
 """Files of a room that lie on a circle."""
 LONG = {
     "line_parser", "meanings", "syntax", "evaluate", "arrays", "schedules", "c280_window_never_full", "mcp_tools",
-    "nonfinite_sentinel", "foreign", "containers", "donation", "values", "id_ranges", "model", "text_log",
+    "nonfinite_sentinel", "foreign", "containers", "donation", "values", "id_ranges", "model",
 }
 
 

@@ -29,13 +29,17 @@ COMMANDS = {
     "run": "Run a training command with instruments attached, no change to its code.",
     "isolate": "Between a good and a bad run: the smallest difference that matters.",
     "jaxpr": "What a JAX function became when it was traced, in few lines.",
-    "replay": "Check the batch that a program failed on: which index, where, in which table.",
+    "replay": "Replay what a program failed on: a captured step (with --run CMD), or a batch.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
     "mcp": "The instruments as an MCP server (stdio).",
+    "try": "What is known of a training program from its text: what, how, in what order.",
     "doctor": "What is installed and what will work.",
     "clean": "Remove reports, pictures and kept runs below scratch/debug.",
     "completion": "What makes bash, zsh or fish complete these commands.",
 }
+
+MODULES = {"try": "try_text"}
+"""Commands whose name is a word of Python."""
 
 EPILOG = """\b
 Exit codes: 0 nothing wrong found, 1 a problem was diagnosed,
@@ -52,7 +56,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"traindx.commands.{cmd_name}").command
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = importlib.import_module(f"traindx.commands.{module}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]

@@ -104,6 +104,15 @@ class ReplayBatch(Arguments):
         "The batch that `traindx run` kept when a program failed: traindx-run/TIME/rank00000.batch.npz."))
 
 
+class ReplayStep(Arguments):
+    """Arguments of replay_step."""
+
+    file: str = Field(max_length=4096, description=(
+        "A captured step (traindx-run/TIME/steps/*.step.npz), or the folder of its run."))
+    command: str = Field(min_length=1, max_length=2000, description="What trained, run below the root.")
+    budget: float = Field(300.0, ge=1, le=3600, description="Seconds.")
+
+
 class ExamineWeights(Arguments):
     """Arguments of examine_weights."""
 

@@ -1,9 +1,9 @@
 """The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
-for `plot_run`, `run_probe` and `run_experiment`, which write below scratch/debug of the root. `run_probe` runs code in
-the protected runner or not at all; `jaxpr` imports a file and `run_experiment` runs a command, only where the person
-started the server with that consent. Nothing here knows the MCP SDK.
+for `plot_run`, `run_probe`, `run_experiment` and `replay_step`, which write below scratch/debug of the root.
+`run_probe` runs code in the protected runner or not at all; `jaxpr` imports a file and `run_experiment` and
+`replay_step` run a command, only where the person started the server with that consent. Nothing here knows the MCP SDK.
 """
 
 from __future__ import annotations
@@ -286,6 +286,19 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     return _json({**{k: answer[k] for k in ("outcome", "sandbox", "rest")}, **answer["experiments"][0]})
 
 
+def replay_step(reach: Reach, given: asked.ReplayStep, say: Say) -> str:
+    """A captured step run again with changes, as JSON. Raises BadUsage without consent: the command is started."""
+    from traindx.step_replay import Request, chosen
+    from traindx.step_replay import replay_step as replayed
+
+    typed = shlex.join(["traindx", "replay", given.file, "--run", given.command])
+    if not reach.allow_run:
+        raise BadUsage(f"a replay starts the program, and this server has no consent to that. The person can run "
+                       f"`{typed}`, or start the server with `traindx mcp --run`")
+    step = reach.weights(str(chosen(reach.weights(given.file))))
+    return _json(replayed(Request(step, given.command, reach.root, given.budget), say).to_json())
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -433,6 +446,10 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "Trains with and without one change, and with other seeds, in copies, until decided: removes the symptom, "
          "moves it, no effect, inconclusive. Evidence X001... Only where the server runs with --run.",
          asked.RunExperiment, run_experiment, read_only=False, idempotent=False, executes=True),
+    Tool("replay_step", "Replay a captured step",
+         "Starts the program in a copy up to its first step, puts in a step that `traindx run --snapshot` kept, and "
+         "runs it as it is and with one change at a time. Only where the server runs with --run.",
+         asked.ReplayStep, replay_step, read_only=False, idempotent=False, executes=True),
     Tool("explain", "Page of a rule or failure mode",
          "Mechanism, thresholds with sources, evidence for and against with weights, how to confirm and rule out, "
          "look-alikes, fixes.",

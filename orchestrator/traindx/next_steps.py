@@ -138,10 +138,29 @@ def _instruments(report: Examined) -> Iterator[str]:
 
 
 def _code(report: Examined) -> Iterator[str]:
-    """The same artifacts together with the training code that lies further up."""
-    folder = None if report.places.code or report.status == "healthy" else code_above(report.seen.paths)
-    if folder is not None and report.subject:
-        yield f"traindx diagnose {report.subject} {typed([seen_from_here(folder)])}"
+    """The same artifacts together with the training code that they name, or that lies further up."""
+    if report.places.code or report.status == "healthy" or not report.subject:
+        return
+    found = code_named(report) or code_above(report.seen.paths)
+    if found is not None:
+        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}"
+
+
+def code_named(report: Examined) -> Path | None:
+    """The training script that an error or a warning of the log names and that lies on this machine.
+
+    Taken as it is named, or from the folder of the log. It is only named, and read when a person types the command.
+    """
+    frames = (f.file for e in report.seen.run.errors for f in e.frames if not f.library)
+    places = (f.where.file for f in report.seen.findings if f.rule[0] == "L" and f.where.file)
+    folders = [Path(p).parent for p in report.seen.paths if p != "-" and "://" not in p]
+    for name in dict.fromkeys((*frames, *places)):
+        if not name.endswith(".py"):
+            continue
+        for path in (folder / name for folder in (Path(), *folders)):
+            if path.is_file() and _trains(path):
+                return path
+    return None
 
 
 def code_above(paths: Iterable[str]) -> Path | None:

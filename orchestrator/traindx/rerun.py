@@ -114,7 +114,7 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     copy, live = folder / "copy", folder / "live"
     copy_workspace(workspace, copy)
     before = _stamps(copy)
-    job = Job((command,), live, PROBES)
+    job = Job((command,), live, PROBES, options={"protected": True})
     outcome = asyncio.run(_attached(command, copy, folder / "run", timeout, job.settings()))
     after = _stamps(copy)
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))

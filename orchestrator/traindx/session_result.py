@@ -276,7 +276,7 @@ def _done(s: Session) -> Standing:
 
 def _needs_data(s: Session) -> Standing:
     needs = s.needs or NeedsData(reason="more data is needed")
-    return "needs_more_data", needs.reason, "\n".join((*needs.artifacts, *needs.questions, *needs.next_checks))
+    return "needs_more_data", needs.reason, "\n".join((*needs.next_checks, *needs.artifacts, *needs.questions))
 
 
 def _healthy(s: Session) -> Standing:

@@ -91,7 +91,7 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
     for number, found in enumerate(worth[:_MOST_SUSPECTS]):
         behind_its_cause = number and found["confidence"] > worth[number - 1]["confidence"]
         yield from _suspect(view, page, found, "" if number else "Else" if first is not None else "Suspects",
-                            ", an effect" if behind_its_cause else "")
+                            " (an effect of one above)" if behind_its_cause else "")
     if not worth and first is None:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
 

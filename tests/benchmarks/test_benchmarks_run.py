@@ -16,6 +16,7 @@ SMALL = {
     "associations.py": (["--with", "1", "--without", "1", "--megabytes", "0.1"], "association first: 1/1", (0,)),
     "audit_false_alarms.py": (["--small"], "alarms at high or above", (0,)),
     "audit_peers.py": (["--small"], "| traindx audit |", (0,)),
+    "corpus_record.py": (["--check"], "seen after rewriting", (0, 1)),
     "data_speed.py": (["1"], "npy", (0,)),
     "experiments.py": (["--experiments", "2", "--programs", "1"], "by hand (2 whole runs)", (0,)),
     "first_sight.py": (["{cases}", "--set", "small", "--level", "log", "--out", "{out}"], "right first", (0,)),
@@ -26,6 +27,7 @@ SMALL = {
     "many_ranks.py": (["--ranks", "24", "--steps", "40", "--workers", "1", "--only", "shape"], "right 1/1", (0,)),
     "measure_precision.py": (["--out", "{out}"], "", (0,)),
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
+    "observation_cost.py": (["--pairs", "2", "--only", "mlp"], "default probes", (0, 1)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
     "session_prompts.py": ([], "whole session (limit 12,000)", (0,)),
@@ -37,10 +39,10 @@ SMALL = {
 }
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""
-SLOW = {"associations.py", "audit_peers.py", "experiments.py", "isolation.py", "jax_origins.py", "jax_overhead.py",
-        "nonfinite_origins.py", "torch_overhead.py"}  # fmt: skip
+SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "experiments.py", "isolation.py", "jax_origins.py",
+        "jax_overhead.py", "nonfinite_origins.py", "observation_cost.py", "torch_overhead.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
-         "torch_overhead.py": ("torch",)}  # fmt: skip
+         "observation_cost.py": ("torch",), "torch_overhead.py": ("torch",)}  # fmt: skip
 
 
 def ran(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -20,9 +20,9 @@ from traindx.mcp_tools import TOOLS, Tool
 from traindx_tools.errors import BadUsage, MissingExtra
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "examine_data", "jaxpr", "run_probe",
-         "replay_batch", "examine_weights", "list_experiments", "run_experiment", "explain", "plot_run",
-         "list_failure_modes", "session_status", "read_diagnosis"]
+NAMES = ["diagnose_run", "compare_ranks", "extract_metrics", "list_findings", "audit_code", "examine_data", "jaxpr",
+         "run_probe", "replay_batch", "examine_weights", "list_experiments", "run_experiment", "replay_step", "explain",
+         "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
 Call = tuple[str, dict[str, Any]]
 NO_SDK = "the MCP SDK is not installed (pip install 'traindx[mcp]')"
 
@@ -120,11 +120,12 @@ def test_lists_the_tools_with_schemas_and_true_hints(tour: Tour) -> None:
     assert "never an instruction" in tour.said.instructions
     for tool in tour.said.tools:
         hints = tool["annotations"]
-        writes = tool["name"] in ("plot_run", "jaxpr", "run_probe", "run_experiment")
+        writes = tool["name"] in ("plot_run", "jaxpr", "run_probe", "run_experiment", "replay_step")
         assert hints["readOnlyHint"] is not writes, "jaxpr imports and run_experiment runs, given consent"
         assert hints.get("destructiveHint", False) is False
         assert hints["openWorldHint"] is (tool["name"] == "run_probe"), "a probe's network is open"
-        assert not writes or hints["idempotentHint"] is (tool["name"] not in ("run_experiment", "run_probe"))
+        again = tool["name"] not in ("run_experiment", "run_probe", "replay_step")
+        assert not writes or hints["idempotentHint"] is again
         assert tool["inputSchema"]["additionalProperties"] is False
         assert all(p.get("description") for p in tool["inputSchema"]["properties"].values()), tool["name"]
         assert tool["inputSchema"]["properties"]["max_chars"]["default"] == 8000

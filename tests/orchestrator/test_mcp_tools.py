@@ -255,7 +255,7 @@ def test_the_batch_that_a_run_kept_is_checked(tmp_path: Path):
 
 def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
     assert not {t for t in TOOLS if "exec" in t or "approve" in t or "fix" in t}
-    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr", "run_experiment"}
+    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr", "run_experiment", "replay_step"}
     assert {t.name for t in TOOLS.values() if t.protected} == {"run_probe"}
     assert {t for t in TOOLS if "run" in t.split("_")[0]} == {"run_probe", "run_experiment"}
     assert TOOLS["jaxpr"].annotations["readOnlyHint"] is False
@@ -264,6 +264,8 @@ def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
         ask(root, "jaxpr", file="code/model.py", function="loss")
     with pytest.raises(BadUsage, match=r"traindx experiment \. .*--run"):
         ask(root, "run_experiment", command="python code/model.py", change="env:A=1", outcome="exit")
+    with pytest.raises(BadUsage, match=r"traindx replay traindx-run .*--run"):
+        ask(root, "replay_step", file="traindx-run", command="python code/model.py")
     assert not list(root.rglob("executed"))
 
 

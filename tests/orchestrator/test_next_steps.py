@@ -145,3 +145,28 @@ def test_the_code_that_lies_beside_a_log_is_listed_as_read(here: Path) -> None:
 def test_what_was_just_typed_is_not_offered(here: Path) -> None:
     report = of(here, FLAT, TRAIN)
     assert report.command("traindx diagnose PATH", {}) == ""
+
+
+WARNED = FLAT + """{script}:7: RuntimeWarning: divide by zero encountered in log
+  loss = -np.log(p).mean()
+step 60 loss nan acc 0.1
+step 61 loss nan acc 0.1
+"""
+
+
+def test_a_script_that_the_log_names_and_that_is_here_is_offered(
+        here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("code") / "fit.py"
+    elsewhere.write_text(TRAIN)
+    report = of(here, WARNED.format(script=elsewhere))
+    assert any(str(elsewhere.name) in c and c.startswith("traindx diagnose log.txt ") for c in commands(report))
+
+
+@pytest.mark.parametrize("text", ["print('no training')", None])
+def test_a_named_script_that_is_not_here_or_does_not_train_is_not_offered(here: Path, text: str | None) -> None:
+    folder = here / "other"
+    folder.mkdir()
+    if text is not None:
+        (folder / "fit.py").write_text(text)
+    report = of(here, WARNED.format(script=folder / "fit.py"))
+    assert not any("fit.py" in c for c in commands(report))

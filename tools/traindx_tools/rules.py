@@ -86,6 +86,7 @@ ROOMS = (
     "traindx_tools.on_logs.events.rules",
     "traindx_tools.on_code.torch_rules",
     "traindx_tools.on_code.jax_rules",
+    "traindx_tools.invariants",
     "traindx_tools.on_torch.rules",
     "traindx_tools.on_jax.rules",
     "traindx_tools.on_data.rules",
@@ -103,19 +104,19 @@ VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolat
 
 @cache
 def rules_in(package: str) -> tuple[RuleModule, ...]:
-    """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped.
+    """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped; an invariant has
+    `RULES`: all the ids under which it speaks.
 
     Raises ValueError when two modules claim the same id.
     """
     found: dict[str, RuleModule] = {}
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
         module: Any = importlib.import_module(f"{package}.{info.name}")
-        rule = getattr(module, "RULE", None)
-        if rule is None:
-            continue
-        if rule.id in found:
-            raise ValueError(f"rule {rule.id} is claimed by {found[rule.id].module} and {module.__name__}")
-        found[rule.id] = RuleModule(rule, module.check, inspect.getdoc(module) or "", module.__name__)
+        rules = getattr(module, "RULES", None) or [r for r in [getattr(module, "RULE", None)] if r is not None]
+        for rule in rules:
+            if rule.id in found:
+                raise ValueError(f"rule {rule.id} is claimed by {found[rule.id].module} and {module.__name__}")
+            found[rule.id] = RuleModule(rule, module.check, inspect.getdoc(module) or "", module.__name__)
     return tuple(found[k] for k in sorted(found))
 
 

@@ -55,22 +55,24 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def opened(path: Path, mode: str = "w") -> IO[Any]:
+def opened(path: Path, mode: str = "w", *, private: bool = False) -> IO[Any]:
     """The file in a folder that is made, open for writing: `w`, `a` or `x`, with `b` for bytes; text is UTF-8.
 
-    Raises OSError.
+    `private`: nobody else may read it, whatever it was before. Raises OSError.
     """
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8"}
     made(path.parent)
     if below_scratch(path) is None:
-        return open(path, mode, **text)
+        return open(path, mode, opener=_for_its_owner if private else None, **text)
     flags = os.O_WRONLY | os.O_CREAT | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | _FLAGS[mode[0]]
     if os.path.lexists(path) and mode[0] != "x" and not _own(os.lstat(path)):
         raise LeadsElsewhere(path)
-    file = os.open(path, flags, 0o644)
+    file = os.open(path, flags, 0o600 if private else 0o644)
     try:
         if not _own(os.fstat(file)):
             raise LeadsElsewhere(path)
+        if private:
+            _close_to_others(file)
         if mode[0] == "w":
             os.ftruncate(file, 0)  # not by O_TRUNC: the file is looked at first
         return os.fdopen(file, mode.replace("x", "w"), **text)
@@ -93,6 +95,18 @@ def append(path: Path, text: str, *, lasting: bool = False) -> None:
         if lasting:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    file = os.open(path, flags, 0o600)
+    _close_to_others(file)
+    return file
+
+
+def _close_to_others(file: int) -> None:
+    """Also where the file was there before."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(file, 0o600)
 
 
 def _own(about: os.stat_result) -> bool:

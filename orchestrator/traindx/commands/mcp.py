@@ -15,7 +15,7 @@ import click
                    "`run_probe` can read what you can, and write a copy alone.")
 @click.option("--run", "allow_run", is_flag=True,
               help="Your consent that `jaxpr` imports files below the root, which executes them, and that "
-                   "`run_experiment` runs your training in copies.")
+                   "`run_experiment` and `replay_step` run your training in copies.")
 def command(root: str, allow_run: bool) -> None:
     """Serve the instruments over MCP on standard input and output, for Claude Code, Cursor, Codex and others.
 

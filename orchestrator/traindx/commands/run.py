@@ -38,12 +38,15 @@ Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a 
               help="Run the command again with tracing where a value stopped being finite; auto: after runs of up to "
                    "10 minutes.")
 @click.option("--snapshot", is_flag=True, help="Keep each step, so that one that fails or jumps is run again at once: "
-                                               "traced, and with one change at a time. Costs a copy of parameters, "
-                                               "gradients and optimizer state.")
+                                               "traced, and with one change at a time; and on disk (steps/), for "
+                                               "`traindx replay`. Costs a copy of parameters, gradients and optimizer "
+                                               "state.")
+@click.option("--keep-mib", type=click.IntRange(min=1), metavar="N", help="With --snapshot: a step that goes wrong is "
+              "kept on disk for `traindx replay` where it takes at most N MiB (default: 2048).")
 @click.option("--origin", type=str, metavar="RUNDIR", help="Only that second pass, for a run that has ended.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, second_pass: str, snapshot: bool,
-            origin: str | None, words: tuple[str, ...]) -> int:
+            keep_mib: int | None, origin: str | None, words: tuple[str, ...]) -> int:
     """Run CMD with instruments attached: traindx run [OPTIONS] -- CMD ...
 
     Works with plain loops, torchrun, accelerate, Lightning, HF Trainer and JAX. Results stay bitwise the same.
@@ -60,9 +63,12 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
         raise BadUsage(f"{out} is not empty: name another folder with --out, so that two runs do not mix")
     names = (*(() if only else ("always",)), *probes, *(("snapshot",) if snapshot else ()))
     _check(names)
+    if keep_mib is not None and not snapshot:
+        raise BadUsage("--keep-mib says how large a kept step may be: give --snapshot, which keeps steps, as well")
     folder = _made(Path(out)) if out is not None else _default()
+    options = {} if keep_mib is None else {"step_bytes": keep_mib * 2**20}
     try:
-        result = run(Job(words, folder, names, second_pass))
+        result = run(Job(words, folder, names, second_pass, options=options))
     except OSError as error:
         raise _no_room(folder, error) from None
     if _started(words[0], result.exit_code):

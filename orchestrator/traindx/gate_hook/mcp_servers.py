@@ -14,7 +14,7 @@ from typing import Any
 OUR_TOOLS = frozenset({
     "diagnose_run", "compare_ranks", "extract_metrics", "list_findings", "audit_code", "examine_data",
     "examine_weights", "jaxpr",
-    "replay_batch", "run_probe", "explain", "plot_run", "list_experiments", "run_experiment",
+    "replay_batch", "replay_step", "run_probe", "explain", "plot_run", "list_experiments", "run_experiment",
     "list_failure_modes", "session_status", "read_diagnosis"})
 _OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+")
 """The plugin's own server: it writes pictures below scratch/debug at most, and imports a file only where the person

@@ -92,6 +92,11 @@ def test_parameters_of_a_function_take_a_whole_map():
     assert not never(code, config__yaml="model:\n  width: 8\n  dropout: 0.1\n")
 
 
+def test_numbers_as_keys_and_names_that_python_makes_are_none():
+    code = "def main(cfg):\n    return {k: v for k, v in cfg.items()}\n"
+    assert not never(code, config__json='{"id2label": {"0": "a", "1": "b"}}')
+
+
 def test_no_among_words_is_a_boolean():
     (found,) = other("languages: [da, no, sv]\n")
     assert found.measured["kind"] == "boolean-among-texts"

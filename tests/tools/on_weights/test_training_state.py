@@ -68,6 +68,7 @@ def _not_finite(c: dict[str, Any]) -> None:
 
 
 def _without_gradient(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"][6]["exp_avg"].zero_()
     c["optimizer"]["state"][6]["exp_avg_sq"].zero_()
 
 

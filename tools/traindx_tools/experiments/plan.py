@@ -20,6 +20,9 @@ result is worth afterwards is measured (`catalog/precision.py`)."""
 FALSE_RATE = 0.1
 """How often it does where none of them is; assumed as above."""
 
+FALSE_SPECIFIC = 0.02
+"""The same of a change that undoes one mode and nothing else (one line, one shard): few symptoms go by accident."""
+
 LEAST_BITS = 0.02
 """Below, an experiment is not worth a run."""
 
@@ -60,8 +63,9 @@ def information(decision: Decision, beliefs: Mapping[str, float]) -> float:
     total = sum(beliefs.values())
     scale = 1.0 / total if total > 1.0 else 1.0
     inside = scale * sum(p for mode, p in beliefs.items() if mode in decision.removes)
-    gone = inside * SENSITIVITY + (1.0 - inside) * FALSE_RATE
-    return _entropy(gone) - inside * _entropy(SENSITIVITY) - (1.0 - inside) * _entropy(FALSE_RATE)
+    falsely = FALSE_SPECIFIC if decision.specific else FALSE_RATE
+    gone = inside * SENSITIVITY + (1.0 - inside) * falsely
+    return _entropy(gone) - inside * _entropy(SENSITIVITY) - (1.0 - inside) * _entropy(falsely)
 
 
 def choose(decisions: Iterable[Decision], beliefs: Mapping[str, float], *, run_seconds: float, left: float,

@@ -131,6 +131,8 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
     result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
     result = replace(result, tags=_tags(left, right, op), **_kept_kind(op, left, right))
+    if op == "*" and any(isinstance(v, Symbol) and v.role == "loss scale" for v in (left, right)):
+        result = result.tagged("scaled")
     return replace(result, grad=False, parents=frozenset()) if grad is False else result
 
 

@@ -77,6 +77,14 @@ class ClassInfo:
     attributes: dict[str, Value] = field(default_factory=dict)
     is_dataclass: bool = False
 
+    @cached_property
+    def counters(self) -> frozenset[str]:
+        """The attributes to which a method adds 1: they count calls."""
+        bodies = [f.info.node for name, f in self.methods.items() if name != "__init__"]
+        return frozenset(n.target.attr for body in bodies for n in ast.walk(body) if isinstance(n, ast.AugAssign)
+                         and isinstance(n.target, ast.Attribute) and isinstance(n.op, ast.Add)
+                         and isinstance(n.value, ast.Constant) and n.value.value == 1)
+
     def lineage(self) -> tuple[ClassInfo, ...]:
         """This class and its project bases, nearest first; no more than `MOST_BASES`."""
         return self._lineage

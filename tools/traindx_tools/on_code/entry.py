@@ -12,13 +12,15 @@ from pathlib import Path
 from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
+from traindx_tools.on_code.filling.findings import ROOM as INVARIANTS
+from traindx_tools.on_code.filling.findings import findings
 from traindx_tools.on_code.notebook import in_cells
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import Source, unparsed
 from traindx_tools.rules import RuleModule, rules_in
 
-ROOMS = ("traindx_tools.on_code.torch_rules", "traindx_tools.on_code.jax_rules")
+ROOMS = ("traindx_tools.on_code.torch_rules", "traindx_tools.on_code.jax_rules", INVARIANTS)
 
 
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
@@ -105,7 +107,8 @@ def audit_sources(files: Sequence[Source], processes: int = 1, rules: Sequence[s
 def checked(module: RuleModule, project: Project) -> list[Finding]:
     """The findings of one rule, one for each place and kind."""
     unique: dict[tuple[str, str | None, int | None, object], Finding] = {}
-    for finding in module.check(project):
+    is_invariant = module.module.startswith(INVARIANTS)
+    for finding in findings(module, project) if is_invariant else module.check(project):
         key = (finding.rule, finding.where.file, finding.where.line, finding.measured.get("kind"))
         known = unique.get(key)
         if known is None or finding.severity.rank > known.severity.rank:

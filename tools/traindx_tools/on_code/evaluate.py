@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code import arithmetic, containers, gradient_tests
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.names import canonical
@@ -66,6 +67,10 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+}
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }
 _NEVER_NONE = (Tensor, Thing, Instance, Bag, Table, Function, Klass, Parameters, Ref, ModuleValue, Operation)
 
@@ -230,6 +235,7 @@ class Evaluator:
     def _yield(self, node: ast.Yield, frame: Frame) -> Value:
         frame.yields.append(self.evaluate(node.value, frame) if node.value else NONE)
         frame.yield_grad = self.grad
+        self.event("yield", "yield", node, frame)
         return UNKNOWN
 
     def _yield_from(self, node: ast.YieldFrom, frame: Frame) -> Value:
@@ -362,11 +368,7 @@ class Evaluator:
         value = self.evaluate(node.operand, frame)
         if isinstance(node.op, ast.Not):
             known = truth(value)
-            return (
-                Symbol("not", "not", value if isinstance(value, Symbol) else None)
-                if known is None
-                else Const(not known)
-            )
+            return gradient_tests.negated(value) if known is None else Const(not known)
         return arithmetic.unary(
             "-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~", value
         )
@@ -380,7 +382,7 @@ class Evaluator:
             if known is (not is_and):
                 return value if result is None else join(result, value) if is_and is False else value
             if known is None:
-                result = value if result is None else join(result, value)
+                result = value if result is None else _joined(result, value, "and" if is_and else "or")
             else:
                 result = value if result is None else result
         return result if result is not None else UNKNOWN
@@ -397,13 +399,26 @@ class Evaluator:
                 grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"})
             )
         depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
-        return Operation("compare", tuple(values), depth) if depth <= MAX_COMPARISONS else UNKNOWN
+        sign = _SIGNS.get(type(node.ops[0]), "?") if len(values) == 2 else "?"
+        return Operation("compare", tuple(values), depth, sign) if depth <= MAX_COMPARISONS else UNKNOWN
 
     def _conditional(self, node: ast.IfExp, frame: Frame) -> Value:
-        known = truth(self.evaluate(node.test, frame))
+        test = self.evaluate(node.test, frame)
+        known = truth(test)
         if known is not None:
             return self.evaluate(node.body if known else node.orelse, frame)
-        return join(self.evaluate(node.body, frame), self.evaluate(node.orelse, frame))
+        return join(self._side(node, test, frame), self._side(node, test, frame, is_other=True))
+
+    def _side(self, node: ast.IfExp, test: Value, frame: Frame, is_other: bool = False) -> Value:
+        """One side of `a if test else b`, in a branch of its own."""
+        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        value = self.evaluate(node.orelse if is_other else node.body, frame)
+        self.blocks.pop()
+        if not block.body:
+            self.blocks[-1].body.remove(block)
+        return value
 
     # attributes
 
@@ -433,6 +448,8 @@ class Evaluator:
         attrs = base.state.get("attrs", {})
         if name in attrs:
             return attrs[name]  # type: ignore[no-any-return]
+        if name == "grad" and base.type == "torch.nn.Parameter":
+            return Tensor(grad=False, tags=frozenset({"gradient"}))
         if name == "module" and "wraps" in base.state:
             return unwrap(base)
         if name in base.kwargs and name not in ("params",):
@@ -444,9 +461,11 @@ class Evaluator:
         return Method(base, name)
 
     def _instance_attribute(self, base: Instance, name: str, node: ast.AST, frame: Frame) -> Value:
-        if name in base.attrs:
-            return base.attrs[name]
         info: ClassInfo = base.klass.info
+        if name in base.attrs:
+            held = base.attrs[name]
+            counts = isinstance(held, Const) and type(held.value) is int and name in info.counters
+            return Symbol("index", name) if counts else held
         method = info.method(name)
         if method is not None:
             if method.info.is_property:
@@ -457,6 +476,8 @@ class Evaluator:
             return Const(found.value, fixed=False) if isinstance(found, Const) and info.is_dataclass else found
         if name == "__class__":
             return base.klass
+        if name == "training" and info.is_module:
+            return Symbol("attribute", name, base, 1)
         return Method(base, name) if info.foreign_bases else Symbol("attribute", name, base, 1)
 
     def bound(self, function: Function, owner: Value) -> Function:
@@ -470,6 +491,19 @@ class Evaluator:
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
+
+
+def _joined(left: Value, right: Value, by: str) -> Value:
+    """What a test with two open parts gives; of two numbers or questions it stays known how they are joined."""
+    found = join(left, right)
+    if isinstance(found, Operation) and found.op == "either":
+        return replace(found, detail=by)
+    questions = (Symbol, Operation)
+    certain = any(isinstance(v, Operation) and v.op in ("compare", "not", "%", "either") for v in (left, right))
+    if certain and isinstance(left, questions) and isinstance(right, questions) and found == UNKNOWN:
+        depth = 1 + max(left.depth, right.depth)
+        return Operation("either", (left, right), depth, by) if depth <= 8 else UNKNOWN
+    return found
 
 
 def _compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:

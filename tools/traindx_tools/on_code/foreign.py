@@ -6,7 +6,17 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arrays, containers, creation, jax_calls, layers, library, python_calls, torch_calls
+from traindx_tools.on_code import (
+    arrays,
+    containers,
+    creation,
+    gradient_tests,
+    jax_calls,
+    layers,
+    library,
+    python_calls,
+    torch_calls,
+)
 from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
@@ -32,6 +42,7 @@ from traindx_tools.on_code.values import (
 
 _ENTRIES = (python_calls, torch_calls, jax_calls)
 """Importing them fills the registry in `library`."""
+_ANSWERS = frozenset({gradient_tests.FINITE, gradient_tests.NONFINITE})
 _CONTEXTS = frozenset(
     {
         "torch.no_grad",
@@ -307,7 +318,7 @@ class Foreign(Evaluator):
     def _tensor_method(self, x: Tensor, name: str, call: Call) -> Value:
         site = self.site(call.node, call.frame)
         if name in ("item", "tolist"):
-            return Operation("item", (Symbol("number", str(site)),))
+            return x if x.tags & _ANSWERS else gradient_tests.number_of(replace(x, site=site))
         if name == "backward":
             return NONE
         if name == "numpy":
@@ -332,7 +343,8 @@ class Foreign(Evaluator):
                 and len(call.args) < 2
             ):
                 part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
-            return Bag("tuple", [part], open=True)
+            parts = call.get(0, "chunks") if name in ("chunk", "tensor_split") else None
+            return Bag("tuple", [part], open=True, size=parts if isinstance(parts, Const) else None)
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
         if (
@@ -342,7 +354,7 @@ class Foreign(Evaluator):
         ):
             op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[name.rstrip("_")]
             return self.combine(op, x, call.args[0], call.node, call.frame)
-        return arrays.transferred(name, x, call.args, call.kwargs, site, self.grad)
+        return gradient_tests.kept(x, name, arrays.transferred(name, x, call.args, call.kwargs, site, self.grad))
 
     def _other_method(self, receiver: Value, name: str, call: Call) -> Value:
         if name == "step" and call.args and isinstance(call.args[0], Function):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from traindx_tools.on_code import arithmetic, configuration, containers
+from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.library import (
     TRANSFORMATIONS,
     Call,
@@ -29,6 +30,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    number,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def _number(caller: Foreign, call: Call) -> Value:
             return UNKNOWN
         return arithmetic.operation("round", (value,)) if isinstance(value.value, float) else value
     if isinstance(value, Tensor):
-        return Operation("item", (Symbol("number", str(value.site)),))
+        return number_of(value)
     return arithmetic.operation("round", (value,))
 
 
@@ -104,7 +106,11 @@ def _range(caller: Foreign, call: Call) -> Value:
 
 @function("builtins.enumerate")
 def _enumerate(caller: Foreign, call: Call) -> Value:
-    pair = Bag("tuple", [Symbol("index", "index"), caller.element(call.first, call.node, call.frame)])
+    index: Value = Symbol("index", "index")
+    start = number(call.get(1, "start"))
+    if start:
+        index = arithmetic.operation("+", (index, Const(int(start))))
+    pair = Bag("tuple", [index, caller.element(call.first, call.node, call.frame)])
     return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
 

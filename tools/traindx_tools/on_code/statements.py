@@ -98,9 +98,9 @@ class Statements(Binding):
         taken, frame.env = dict(frame.env), _restored(frame, before)
         arm = next_arm(node)
         if arm is None:
-            other = self._branch(node.orelse, test, node, frame)
+            other = self._branch(node.orelse, test, node, frame, is_other=True)
         else:
-            with self._in_branch(node, test, frame) as block:
+            with self._in_branch(node, test, frame, is_other=True) as block:
                 self.fuel -= 1
                 follow = self._do_If if arms < MOST_NESTED else self._long_chain
                 other = block.left = follow(arm, frame, arms + 1)
@@ -148,17 +148,18 @@ class Statements(Binding):
             frame.env = _restored(frame, before)
 
     @contextmanager
-    def _in_branch(self, node: ast.AST, test: Value, frame: Frame) -> Iterator[Block]:
-        block = Block("branch", node, frame.file, frame.function, subject=test)
+    def _in_branch(self, node: ast.AST, test: Value, frame: Frame, is_other: bool = False) -> Iterator[Block]:
+        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
         self.blocks[-1].body.append(block)
         self.blocks.append(block)
         yield block
         self.blocks.pop()
 
-    def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame) -> str:
+    def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame,
+                is_other: bool = False) -> str:
         if not statements:
             return ""
-        with self._in_branch(node, test, frame) as block:
+        with self._in_branch(node, test, frame, is_other) as block:
             block.left = self._body(statements, frame) or ""
         return block.left
 
@@ -180,7 +181,9 @@ class Statements(Binding):
         for name in _bound_in(block.node):
             before = frame.env.get(name)
             if isinstance(before, Const) and before.fixed:
-                frame.env[name] = Const(before.value, fixed=False)  # in the next turn it is something else
+                counts = type(before.value) is int and name in _counted_in(block.node)
+                frame.env[name] = (Symbol("index", name) if counts else
+                                   Const(before.value, fixed=False))  # in the next turn it is something else
         self.blocks.append(block)
         self.loops, frame.loops = (*outer, block), (*inner, block)
         left = self._body(body, frame)
@@ -294,6 +297,20 @@ def _bound_in(loop: ast.AST) -> set[str]:
         known = {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         loop.__dict__["_bound_in"] = known
     return known
+
+
+def _counted_in(loop: ast.AST) -> set[str]:
+    """The names to which a loop's body adds 1; kept with the node."""
+    known: set[str] | None = loop.__dict__.get("_counted_in")
+    if known is None:
+        known = loop.__dict__["_counted_in"] = {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign)
+                                                and isinstance(n.target, ast.Name) and adds_one(n)}
+    return known
+
+
+def adds_one(node: ast.AugAssign) -> bool:
+    """Whether it is `x += 1`."""
+    return isinstance(node.op, ast.Add) and isinstance(node.value, ast.Constant) and node.value.value == 1
 
 
 def _restored(frame: Frame, env: dict[str, Value]) -> dict[str, Value]:

@@ -296,6 +296,13 @@ def _scale(caller: Foreign, call: Call) -> Value | None:
     return UNKNOWN
 
 
+@method("get_scale")
+def _get_scale(caller: Foreign, call: Call) -> Value | None:
+    if isinstance(call.receiver, (Thing, Symbol)) and not call.args:
+        return Symbol("loss scale", str(caller.site(call.node, call.frame)))
+    return None
+
+
 @function("torch.utils.data.random_split")
 def _random_split(caller: Foreign, call: Call) -> Value:
     part = Thing("torch.utils.data.Subset", call.args[:1], {}, caller.site(call.node, call.frame), call.node)

@@ -84,6 +84,8 @@ class Block:
     framework: str = ""
     result: Value | None = None
     """What a followed call returned."""
+    is_other: bool = False
+    """Of a branch: it runs where its subject is not true."""
     left: str = ""
     """How a branch is certainly left: "return", "raise", "break", "continue"; "" where what follows it runs too."""
 

@@ -60,6 +60,9 @@ class Operation:
     op: str
     operands: tuple[Value, ...]
     depth: int = 0
+    detail: str = field(default="", compare=False)
+    """Of a comparison its operator; of "either" what joins it ("and", "or") where a test does; "gradient": a number
+    that was read from gradients."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,12 @@ def check() -> None:
 # ---- the parts of a jaxpr
 
 
+def is_typed_key(value: Any) -> bool:
+    """Whether an array is of random keys of a type of their own."""
+    dtypes = import_module("jax").dtypes
+    return hasattr(value, "dtype") and bool(dtypes.issubdtype(value.dtype, dtypes.prng_key))
+
+
 def is_literal(atom: Any) -> bool:
     """Whether an input of an equation is a value written into it."""
     return isinstance(atom, _named("jax._src.core:Literal"))
@@ -115,11 +121,26 @@ def size(jaxpr: Any) -> int:
 
 def bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
     """The outputs of an equation for concrete inputs: what `jax.core.eval_jaxpr` does for one equation."""
-    found = eqn.primitive.get_bind_params(eqn.params)
+    return bind_with(eqn, values, eqn.params)
+
+
+def bind_with(eqn: Any, values: Sequence[Any], given: dict[str, Any]) -> list[Any]:
+    """The same with other parameters."""
+    found = eqn.primitive.get_bind_params(given)
     functions, params = found if isinstance(found, tuple) else ((), found)
     with eqn.ctx.manager if hasattr(eqn, "ctx") else contextlib.nullcontext():
         outputs = eqn.primitive.bind(*functions, *values, **params)
     return list(outputs) if eqn.primitive.multiple_results else [outputs]
+
+
+@contextlib.contextmanager
+def wide() -> Iterator[None]:
+    """Within it numbers may have 64 bits."""
+    made: Any = getattr(import_module("jax"), "enable_x64", None)
+    if not callable(made):  # before 0.8
+        made = _named("jax.experimental:enable_x64")
+    with made(True):
+        yield
 
 
 # ---- shard_map

@@ -86,6 +86,15 @@ def dynamic_leaves(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> l
     return [leaf for (_, leaf), kept in zip(leaves, static, strict=True) if not kept]
 
 
+def dynamic_numbers(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """The numbers of these leaves among all argument leaves of the call."""
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    return [i for i, kept in enumerate(_static(fn, _names(unwrapped(fn), [path for path, _ in leaves], args)))
+            if not kept]
+
+
 def argument_names(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
     """`params['enc']['w']` for each argument leaf of a call, static ones included."""
     import jax

@@ -11,7 +11,6 @@ import gzip
 import io
 import itertools
 import os
-import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -157,6 +156,8 @@ _REFUSED_MAGIC = (
 
 BATCH = ".batch.npz"
 """The end of the name of a batch that the live instruments kept."""
+STEP = ".step.npz"
+"""The same of a step (`live/step_file.py`)."""
 
 
 WEIGHTS = "weights"
@@ -174,6 +175,9 @@ def refusal(source: Source) -> Artifact | None:
     head = source.head
     if source.name.endswith(BATCH) and head.startswith(b"PK"):
         return Artifact(source.name, "traindx batch", note=f"what the program failed on: traindx replay {source.name}")
+    if source.name.endswith(STEP) and head.startswith(b"PK"):
+        return Artifact(source.name, "traindx step",
+                        note=f"the step that went wrong: traindx replay {source.name} --run CMD")
     if source.local is not None and _holds_weights(str(source.local)):
         return Artifact(source.name, WEIGHTS)
     for magic, form, why in _REFUSED_MAGIC:
@@ -182,37 +186,6 @@ def refusal(source: Source) -> Artifact | None:
     if len(head) >= 262 and head[257:262] == b"ustar":
         return Artifact(source.name, "archive", note="refused: a tar archive: unpack it first")
     return None
-
-
-_MARKS = ((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
-          (b"\xfe\xff", "utf-16"))
-"""Byte order marks, the longer ones first."""
-_PRINTABLE = frozenset(b"\t\n\r\x1b") | frozenset(range(32, 127))
-
-
-def encoding_of(head: bytes) -> str:
-    """UTF-16 or UTF-32 where a mark or the zeros between the letters say so (a redirect in PowerShell), else UTF-8."""
-    marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
-    if marked is not None or len(head) < 16:
-        return marked or "utf-8-sig"
-    first, second = head[0:4096:2], head[1:4096:2]
-    for letters, zeros, name in ((first, second, "utf-16-le"), (second, first, "utf-16-be")):
-        if zeros.count(0) > 0.9 * len(zeros) and sum(b in _PRINTABLE for b in letters) > 0.95 * len(letters):
-            return name
-    return "utf-8-sig"
-
-
-_HOLE = re.compile(rb"\x00{64,}")
-"""A log that was cut while its writer went on, or that a power cut left half-written, holds a long run of zeros."""
-
-
-def is_binary(head: bytes) -> bool:
-    """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32."""
-    if encoding_of(head) != "utf-8-sig":
-        return False
-    head = _HOLE.sub(b"", head)
-    control = sum(head.count(bytes([c])) for c in (*range(7), *range(14, 27), 28, 29, 30, 31))
-    return control > max(2, len(head) // 50)
 
 
 @dataclass

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
+from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
-from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
@@ -223,23 +224,27 @@ def _read(source: Source) -> Run:
     reader = sniff(head)
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
-    errors: tuple[ErrorEvent, ...] = ()
-    if reader is text_log.READER:
-        beside = ErrorReading(source.name)
-        run, errors = text_log.read(source, beside), beside.finish()
-    else:
-        run = reader.read(source)
+    run, errors = _with_errors(source, reader, head)
     run = _with_remark(run, source.remark)
     if reader.name not in _WITHOUT_ERRORS:
-        if reader is not text_log.READER:
-            beside = ErrorReading(source.name)
-            each_block(source, beside.block, beside.line)
-            errors = beside.finish()
         run = merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))])
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
         with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
             run = replace(run, config=_config_of(source))
     return run
+
+
+def _with_errors(source: Source, reader: Reader, head: Head) -> tuple[Run, tuple[ErrorEvent, ...]]:
+    """What a source tells, and the errors in it: in one pass where its lines are read as they are."""
+    errors = ErrorReading(source.name)
+    if reader is text_log.READER:
+        return text_log.read(source, errors), errors.finish()
+    if reader is json_records.READER and json_records.by_lines(head):
+        return json_records.read_lines(source, beside=errors), errors.finish()
+    run = reader.read(source)
+    if reader.name not in _WITHOUT_ERRORS:
+        each_block(source, errors.block, errors.line)
+    return run, errors.finish()
 
 
 def _with_remark(run: Run, remark: str) -> Run:

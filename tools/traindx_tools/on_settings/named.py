@@ -44,7 +44,8 @@ def named(codes: Iterable[CodeType]) -> Named:
     for count, code in enumerate(_nested(codes)):
         if count >= MOST_CODE:
             break
-        texts.update(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
+        given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+        texts.update(n for n in given if n.isidentifier())  # `.0` is what a comprehension goes over
         for constant in code.co_consts:
             texts.update(_texts(constant))
         before = ""

@@ -145,7 +145,7 @@ def _compared(seen: Seen) -> Mapping[str, Any]:
 
 def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other: Seen | None = None) -> Seen:
     known = {n: stats[id(t)] for n, t in part.tensors.items() if id(t) in stats}
-    return Seen(checkpoint, part, known, configuration(checkpoint.path), other)
+    return Seen(checkpoint, part, known, configuration(checkpoint.path), other, stats)
 
 
 def configuration(path: str) -> Mapping[str, Any]:

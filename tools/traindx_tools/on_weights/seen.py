@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from traindx_tools.finding import Location
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.tensor import Tensor
+
+if TYPE_CHECKING:
+    from traindx_tools.on_weights.moments import Moments
 
 FEWEST_SIBLINGS = 4
 """Members of a stack below which none can be called the odd one."""
@@ -47,6 +50,8 @@ class Seen:
     stats: Mapping[str, Stats]
     config: Mapping[str, Any] = field(default_factory=dict)
     other: Seen | None = None
+    measured: Mapping[int, Stats] = field(default_factory=dict)
+    """Statistics of the tensors of all parts and files, by `id`."""
 
     @property
     def path(self) -> str:
@@ -81,6 +86,13 @@ class Seen:
     def stack_of(self) -> Mapping[str, Stack]:
         """The stack of each tensor that is in one."""
         return {s.name: stack for stack in self.stacks for s in stack.members}
+
+    @cached_property
+    def moments(self) -> tuple[Moments, ...]:
+        """The moments of every optimizer in the file, measured once."""
+        from traindx_tools.on_weights.moments import measured_moments
+
+        return tuple(measured_moments(self.checkpoint))
 
     @cached_property
     def changes(self) -> Mapping[str, float]:

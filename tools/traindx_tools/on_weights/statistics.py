@@ -14,12 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_weights.tensor import Tensor, as_numbers
+
+if TYPE_CHECKING:
+    from traindx_tools.on_weights.columns import Columns
 
 SAMPLE = 8_192
 """Values of a tensor of which the distribution is looked at: a share of one percent is seen to a tenth of itself."""
@@ -149,6 +153,13 @@ class Stats:
         if not (bits & 0xFFFF).any():
             return "bfloat16"
         return "float16" if (values.astype(np.float16).astype(np.float32) == values).all() else ""
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Sums of squares and keys of the second axis, from a few rows."""
+        from traindx_tools.on_weights.columns import sampled_columns
+
+        return sampled_columns(self.tensor)
 
     @cached_property
     def profile(self) -> NDArray[np.float64]:

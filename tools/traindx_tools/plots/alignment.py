@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_logs.run import Floats, Run, Series
+from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots import style
 from traindx_tools.plots.decimate import decimate
 from traindx_tools.plots.scale import bounded, scale_of
@@ -62,10 +62,10 @@ def _series(run: Run, found: Finding) -> Series | None:
     return max(several, key=len, default=None)
 
 
-def _indices(series: Series, lines: object) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+def _indices(series: Series, lines: object) -> list[int]:
     """The records at or after which these lines stand."""
     told = np.asarray(lines if isinstance(lines, tuple) else (), dtype=np.int64)
-    return np.minimum(np.searchsorted(series.line, told), len(series) - 1)
+    return [int(i) for i in np.minimum(np.searchsorted(series.line, told), len(series) - 1)]
 
 
 def _with_event(anomalies: Sequence[int], events: Sequence[int], far: int) -> list[bool]:
@@ -87,7 +87,7 @@ def _curve(cell: Axes, series: Series, anomalies: Sequence[int], ahead: Sequence
     _plain(cell)
 
 
-def _lane(lane: Axes, above: Axes, series: Series, events: Floats | Sequence[int]) -> None:
+def _lane(lane: Axes, above: Axes, series: Series, events: Sequence[int]) -> None:
     lane.vlines(series.position[np.asarray(events, dtype=int)], 0, 1, color=style.INK, linewidth=0.8)
     lane.set_xlim(above.get_xlim())
     lane.set_ylim(0, 1)
@@ -97,19 +97,22 @@ def _lane(lane: Axes, above: Axes, series: Series, events: Floats | Sequence[int
 
 def _lags(cell: Axes, anomalies: Sequence[int], events: Sequence[int], near: int, far: int) -> None:
     """How many records before each anomaly the nearest event stands; the window of the finding is shaded."""
+    from matplotlib.ticker import MaxNLocator
+
     at = np.sort(np.asarray(events))
     most = max(10, 3 * (far + 1))
     before = np.searchsorted(at, anomalies, side="right") - 1
     gaps = [int(i - at[b]) for i, b in zip(anomalies, before, strict=True) if b >= 0]
     kept = [g for g in gaps if g <= most]
-    cell.hist(kept, bins=np.arange(-0.5, most + 1.5, max(1, most // 30)), color=style.GROUPS["train"])
+    edges = [float(b) for b in np.arange(-0.5, most + 1.5, max(1, most // 30))]
+    cell.hist(kept, bins=edges, color=style.GROUPS["train"])
     cell.axvspan(near - 0.5, far + 0.5, color=style.BAD, alpha=0.15, linewidth=0)
     cell.set_xlabel("records from the event to the anomaly", fontsize=8.5, color=style.MUTED)
     cell.set_ylabel("anomalies", fontsize=8.5, color=style.MUTED)
     cell.set_title(f"{len(kept)} of {len(anomalies)} within {most} "
                    f"records", fontsize=8.5, color=style.MUTED, loc="left",
                    pad=3)
-    cell.yaxis.get_major_locator().set_params(integer=True)
+    cell.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     _plain(cell)
 
 

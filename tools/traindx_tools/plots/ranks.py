@@ -10,7 +10,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def plot_ranks(many: ManyRanks, out: Path) -> Path:
     rows = _rows(start, odd)
     table, ends = _table(start, rows, name)
     try:
-        return _draw(many, rows, table, ends, f"{title} by rank and step", unit, set(odd), out)
+        return _draw(many, rows, table, ends, f"{title} by rank (rows) and step", unit, set(odd), out)
     except OSError as error:
         raise UnreadableInput(f"cannot write {out}: {error.strerror}. Name another file") from error
 
@@ -141,17 +141,18 @@ def _draw(many: ManyRanks, rows: Sequence[Sequence[int]], table: Floats, ends: t
     _paint(cell, bar, table, ends)
     _label(cell, rows, odd)
     _bars(last, start, rows)
-    for x, inches, text, look in (
+    words: tuple[tuple[float, float, str, dict[str, Any]], ...] = (
             (0.012, 0.1, "\n".join(title_lines), {"fontsize": 10.5, "fontweight": "bold", "color": style.INK}),
             (0.012, head - 0.76, f"{_sharing(rows)}bold: ranks that findings name; grey: nothing was logged",
              {"fontsize": 8.5, "color": style.MUTED}),
             (0.085, head - 0.22, f"{title} ({unit})", {"fontsize": 9, "color": style.INK}),
-            (0.735, head - 0.22, "last step of each rank", {"fontsize": 9, "color": style.INK})):
+            (0.735, head - 0.22, "last step of each rank", {"fontsize": 9, "color": style.INK}))
+    for x, inches, text, look in words:
         figure.text(x, 1 - inches / height, text, va="top", parse_math=False, **look)
     at = 0.012
-    for name, words in _legend({_end(start, r) for r in start.ranks.values()}):
-        figure.text(at, 1 - (head - 0.54) / height, words, fontsize=8.5, color=_ENDS[name], va="top")
-        at += 0.0088 * (len(words) + 2)
+    for name, said in _legend({_end(start, r) for r in start.ranks.values()}):
+        figure.text(at, 1 - (head - 0.54) / height, said, fontsize=8.5, color=_ENDS[name], va="top")
+        at += 0.0088 * (len(said) + 2)
     return style.save(figure, out)
 
 
@@ -204,7 +205,6 @@ def _label(cell: Axes, rows: Sequence[Sequence[int]], odd: set[int]) -> None:
         if i in spaced:
             text.set_fontweight("bold")
             text.set_color(style.BAD)
-    cell.set_ylabel("rank", fontsize=8.5, color=style.MUTED)
 
 
 def _bars(cell: Axes, start: Start, rows: Sequence[Sequence[int]]) -> None:

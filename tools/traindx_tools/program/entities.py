@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from traindx_tools.program.known import Known
 
@@ -44,6 +45,15 @@ class Model:
     calls: dict[str, int] = field(default_factory=dict)
     """Calls by what they were: "train", "train in eval mode", "no gradients in eval mode", ..."""
     roles: tuple[Role, ...] = ()
+    made: str | None = None
+    """Where it is made, as `file.py:12`."""
+    inside: frozenset[int] = frozenset()
+    """Identities of itself and of the modules inside it, where a reader of text knows them."""
+    by_mode: dict[int, str] = field(default_factory=dict)
+    """The layers inside that act otherwise in eval mode, by identity: what and where made."""
+    layers_known: bool = False
+    """Whether all layers inside are known."""
+    frozen: bool = False
     known: Known = Known.RAN
 
 
@@ -59,6 +69,29 @@ class Optimizer:
     """(step, learning rate of the first group): where it turned, bounded."""
     line: str | None = None
     """Where `step` was called first."""
+    made: str | None = None
+    """Where it is made."""
+    holds: tuple[Model, ...] | None = None
+    """The modules whose parameters it was given; None where that is not known."""
+    stateful: bool = True
+    """Whether it keeps moments or momentum from step to step."""
+    clears_itself: bool = False
+    """An engine that has backward and step, and clears the gradients by itself."""
+    made_in_a_loop: bool = False
+    remade: bool = False
+    """It is made anew over modules that are older than the turn of the loop that makes it."""
+    transforms: tuple[str, ...] = ()
+    """Of a chain of transformations (optax): their names, in the order in which they see the gradient."""
+    known: Known = Known.RAN
+
+
+@dataclass
+class Scaler:
+    """A gradient scaler."""
+
+    made: str | None = None
+    enabled: bool | None = True
+    """None where a condition of the program decides."""
     known: Known = Known.RAN
 
 
@@ -102,6 +135,26 @@ class StateFile:
     known: Known = Known.RAN
 
 
+@dataclass(frozen=True)
+class Drop:
+    """A place where units are dropped: a layer that is made, or a function that is called."""
+
+    name: str
+    probability: float | None
+    at: Any
+    """Its place (`moments.Spot`)."""
+    is_layer: bool
+    fixed: bool = True
+    """False: the probability is a default that a caller may override."""
+    mode: str = "asks"
+    """"asks" (the layer knows its mode, or the call is given it), "never" (training=False), "default" (nothing says
+    that it is off in eval mode), "forced" (training=True)."""
+    in_module: bool = False
+    """It is called in a method of a module."""
+    known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
 @dataclass
 class Loss:
     """One loss function, called from one line."""
@@ -112,4 +165,6 @@ class Loss:
     shapes: tuple[str, ...] = ()
     first: float | None = None
     last: float | None = None
+    domains: tuple[str, ...] = ()
+    """What its arguments hold, one word each ("logits", "probabilities", "log-probabilities", "classes", "?")."""
     known: Known = Known.RAN

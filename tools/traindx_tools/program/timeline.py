@@ -29,6 +29,13 @@ class Moment(str, Enum):
     SCHEDULE = "schedule"
     LOAD = "load"
     SAVE = "save"
+    UNSCALE = "unscale"
+    UPDATE = "update of the loss scale"
+    MODE = "mode"
+    MADE = "optimizer made"
+    YIELD = "yield"
+    WRITTEN = "gradients written by hand"
+    HANDED = "handed to unknown code"
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Labels that are answered with one other class each: the two sides number their classes otherwise.
 
-A model that is wrong confuses classes; one that is right by another numbering answers each label with one class, another
-one for each label. The labels, or what the weights were trained on, have another order of the classes.
+A model that is wrong confuses classes; one that is right by another numbering answers each label with one class,
+another one for each label. The labels, or what the weights were trained on, have another order of the classes.
 """
 
 from __future__ import annotations

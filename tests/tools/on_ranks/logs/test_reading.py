@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import threading
+import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from traindx_tools.errors import MissingExtra
+from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs.artifacts import Source, discover
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks, mapping
 from traindx_tools.on_ranks.logs.listing import told
@@ -126,6 +130,63 @@ def test_numbered_lines_of_grep_are_no_ranks(tmp_path: Path) -> None:
     assert examine_ranks(discover([tmp_path]).sources, workers=1) is None
 
 
+class Cluster(types.ModuleType):
+    """What is used of `ray`, in this process: a task runs when its result is asked for."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+    def __init__(self, reachable: bool = True) -> None:
+        super().__init__("ray")
+        self.reachable, self.going = reachable, False
+
+    def is_initialized(self) -> bool:
+        return self.going
+
+    def init(self, address: str | None, **_: object) -> None:
+        if not self.reachable:
+            raise ConnectionError(f"nothing listens at {address}")
+        self.going = True
+
+    def shutdown(self) -> None:
+        self.going = False
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def remote(self, **_: object) -> Callable[[Any], Any]:
+        return lambda function: types.SimpleNamespace(remote=lambda item: (function, item))
+
+    def get(self, task: tuple[Callable[[Any], Any], Any]) -> Any:
+        try:
+            return task[0](task[1])
+        except ZeroDivisionError as died:
+            raise self.exceptions.RayError from died
+
+
+def test_a_cluster_gives_the_same_report_and_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    monkeypatch.setitem(sys.modules, "ray", cluster)
+    job(tmp_path, {2: ["INFO export: writing the graph"]})
+    many = examine_ranks(discover([tmp_path]).sources, cluster="ray://host:10001")
+    assert many is not None
+    assert many.to_json() == seen(tmp_path).to_json()
+    assert not cluster.going
+
+
+def test_a_task_that_dies_on_a_cluster_costs_its_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", Cluster())
+    results = list(mapping.over(eval, ["1", "1 / 0", *["2"] * 20], lambda item, why: -1, cluster="auto"))
+    assert results == [1, -1, *[2] * 20]
+
+
+def test_a_cluster_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", Cluster(reachable=False))
+    with pytest.raises(UnreadableInput, match="leave --cluster out to use this machine"):
+        list(mapping.over(eval, ["1"], lambda item, why: -1, cluster="ray://nowhere:1"))
+
+
 def test_ray_gives_the_same_report(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     job(tmp_path, {2: ["INFO export: writing the graph"]})
@@ -135,7 +196,7 @@ def test_ray_gives_the_same_report(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"traindx\[ray\]"):
         list(mapping.over(eval, ["1"], lambda item, why: -1, cluster="local"))
 

@@ -35,6 +35,20 @@ def fit(net, steps, order=None):
     return net
 
 
+class Tied(nn.Module):
+    """The output layer is the embedding, under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, 32)
+        self.hidden = nn.Linear(32, 32)
+        self.out = nn.Linear(32, VOCABULARY, bias=False)
+        self.out.weight = self.embedding.weight
+
+    def forward(self, x):
+        return self.out(self.hidden(self.embedding(x)))
+
+
 def told(watching, state, order=None, into=model, load=lambda net, s: net.load_state_dict(s)):
     with watching(LoadedStartProbe) as w:
         net = into()
@@ -80,3 +94,12 @@ def test_a_loss_of_another_form_says_nothing(trained, watching):
         F.cross_entropy(net(x), torch.full_like(y, -100)).backward()
         torch.optim.SGD(net.parameters(), 0.1).step()
     assert not w.findings
+
+
+def test_a_name_that_is_missing_and_tied_to_another_one_is_loaded(watching):
+    torch.manual_seed(0)
+    state = {k: v for k, v in fit(Tied(), 150).state_dict().items() if k != "out.weight"}
+    order = torch.randperm(VOCABULARY, generator=torch.Generator().manual_seed(1))
+    found = told(watching, state, order, Tied, lambda net, s: net.load_state_dict(s, strict=False))
+    assert [f.rule for f in found] == ["T344"]
+    assert not told(watching, state, None, Tied, lambda net, s: net.load_state_dict(s, strict=False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -56,9 +58,29 @@ def fit(data, before=lambda epoch: None, epochs=3, shuffle=True, **options):
 
 
 def told(watching, *args, **options):
-    with watching(RepeatsProbe) as w:
+    with watching(RepeatsProbe, protected=True) as w:
         fit(*args, **options)
     return w.findings
+
+
+class Touching(Rows):
+    """A dataset that leaves a mark each time an item is made."""
+
+    def __init__(self, folder):
+        super().__init__("numpy")
+        self.folder = folder
+
+    def __getitem__(self, i):
+        (self.folder / f"{os.getpid()}").write_text(str(i))
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_outside_of_a_protected_copy_no_item_is_made_that_the_program_did_not_ask_for(watching, tmp_path, protected):
+    with watching(RepeatsProbe, protected=protected) as w:
+        fit(Touching(tmp_path), seeded, shuffle=False)
+    assert bool(w.findings) is protected
+    assert len(list(tmp_path.iterdir())) == (2 if protected else 1)
 
 
 def seeded(epoch):
@@ -101,7 +123,7 @@ def test_fixed_rows_and_rows_that_do_change_are_left_alone(watching, noise):
 
 
 def test_validation_with_fixed_draws_is_left_alone(watching):
-    with watching(RepeatsProbe) as w:
+    with watching(RepeatsProbe, protected=True) as w:
         held = DataLoader(Rows("numpy"), 8)
         for epoch in range(3):
             fit(Rows(), epochs=1)

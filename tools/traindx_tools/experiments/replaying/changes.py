@@ -22,6 +22,8 @@ class StepChange:
     about: str
     part: Part
     broad: bool = False
+    only: str = ""
+    """The framework that has it, "" where each has."""
 
 
 NO_UPDATE, ROWS, ZEROED = "last-update-left-out", "rows-left-out", "inputs-zeroed"
@@ -30,22 +32,32 @@ PLACING = frozenset({NO_UPDATE, ZEROED})
 _ALL = (
     StepChange(NO_UPDATE, "the parameters before the last update", "update", broad=True),
     StepChange("float32", "everything of less precision in float32", "pass"),
-    StepChange("no-autocast", "without autocast", "pass"),
+    StepChange("no-autocast", "without autocast", "pass", only="torch"),
     StepChange("float64", "everything in float64", "pass", broad=True),
-    StepChange("no-dropout", "without dropout", "pass", broad=True),
-    StepChange("batch-norm-eval", "BatchNorm with its running statistics", "pass"),
+    StepChange("no-dropout", "without dropout", "pass", broad=True, only="torch"),
+    StepChange("batch-norm-eval", "BatchNorm with its running statistics", "pass", only="torch"),
     StepChange(ZEROED, "the model's inputs are zeros", "pass", broad=True),
-    StepChange("deterministic", "deterministic kernels", "pass"),
-    StepChange("clear-gradients", "without gradients of earlier steps", "update"),
+    StepChange("deterministic", "deterministic kernels", "pass", only="torch"),
+    StepChange("clear-gradients", "without gradients of earlier steps", "update", only="torch"),
     StepChange("learning-rate:times=0.1", "a tenth of the learning rate", "update", broad=True),
     StepChange("learning-rate:times=10", "ten times the learning rate", "update", broad=True),
-    StepChange("no-clipping", "without clipping", "update"),
-    StepChange("no-decay", "without weight decay", "update"),
+    StepChange("no-clipping", "without clipping", "update", only="torch"),
+    StepChange("no-decay", "without weight decay", "update", only="torch"),
     StepChange("fresh-state", "the optimizer without its state", "update", broad=True),
+    StepChange("matmul-precision", "matrix products in full precision", "pass", only="jax"),
+    StepChange("other-key", "another random key", "pass", broad=True, only="jax"),
+    StepChange("clip-gradients", "gradients clipped to a norm of 1", "update", broad=True, only="jax"),
     StepChange(ROWS, "the worst rows of the batch left out", "pass"),
+    StepChange("no-jit", "each operation by itself, not compiled together", "pass", only="jax"),
 )
 CHANGES: Mapping[str, StepChange] = {c.name: c for c in _ALL}
 """In the order in which they are tried: what tells most comes first, where time is short."""
+
+
+def changes_of(framework: str) -> dict[str, StepChange]:
+    """Those of a framework ("torch", "jax"), in that order."""
+    return {n: c for n, c in CHANGES.items() if c.only in ("", framework)}
+
 
 NOWHERE: Mapping[str, str] = {
     "float32": "nothing is of less precision",
@@ -58,5 +70,8 @@ NOWHERE: Mapping[str, str] = {
     "no-clipping": "the gradients were not clipped",
     "no-decay": "there is no weight decay",
     "fresh-state": "the optimizer has no state",
+    "matmul-precision": "there is no matrix product of less than full precision",
+    "other-key": "it is given no random key",
+    "clip-gradients": "its gradients are not larger, or cannot be seen",
 }
 """Why a change has nothing to take hold of."""

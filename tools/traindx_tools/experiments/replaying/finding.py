@@ -56,8 +56,7 @@ def decides(study: Study) -> str:
 def sentence(study: Study) -> str:
     """What was seen and what it comes to, with the values."""
     symptom = study.symptom
-    same = "bit for bit" if study.exact else "within rounding"
-    parts = [f"step {symptom.step}: {symptom.said}; run again on copies it is the same {same}"]
+    parts = [f"step {symptom.step}: {symptom.said}; run again on copies it is {study.same}"]
     if symptom.late:
         parts.append("the losses had left the usual steps before: it ends here and began earlier")
     parts.append(_place(study))

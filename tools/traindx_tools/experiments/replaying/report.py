@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from traindx_tools import unlinked
 from traindx_tools.experiments.replaying.finding import sentence
 from traindx_tools.experiments.replaying.judging import SAID, Measured, number
 from traindx_tools.experiments.replaying.study import Study
@@ -15,9 +16,8 @@ FOLDER = "replays"
 def page(study: Study) -> str:
     """Markdown: what was seen, the table, the rows."""
     symptom = study.symptom
-    same = "bit for bit" if study.exact else "within the resolution of its dtype"
     out = [f"# Step {symptom.step}, run again with changes", "", f"{sentence(study)}.", "",
-           f"- the step as it is, on copies: the same {same}",
+           f"- the step as it is, on copies: {study.same}",
            f"- loss before the last update: the loss of this step's batch with the parameters before it; {study.runs} "
            f"runs, {study.seconds:.1f} s",
            "- one step shows less than a run: what changes nothing here may have been done by earlier steps", "",
@@ -37,11 +37,9 @@ def page(study: Study) -> str:
 def write(study: Study, folder: Path) -> Path:
     """Writes both files and returns the page's path. Raises OSError."""
     folder = folder / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"rank{study.rank:05d}-step{study.symptom.step:08d}-{study.symptom.kind}.md"
-    path.with_suffix(".json").write_text(json.dumps(study.to_json(), indent=1) + "\n", encoding="utf-8")
-    path.write_text(page(study), encoding="utf-8")
-    return path
+    unlinked.write(path.with_suffix(".json"), json.dumps(study.to_json(), indent=1) + "\n")
+    return unlinked.write(path, page(study))
 
 
 

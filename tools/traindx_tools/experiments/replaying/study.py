@@ -31,6 +31,8 @@ class Study:
     """The rows that carry the symptom as numbers in the dataset, where the sampler says them."""
     seconds: float = 0.0
     runs: int = 0
+    difference: float = 0.0
+    """Of the loss when the step is run as it is from the program's own, relative to it."""
     recovered: bool = False
     """A jump after which the losses were usual again within a few steps."""
 
@@ -74,6 +76,14 @@ class Study:
         """A few rows carry the symptom."""
         return self.rows is not None and self.rows.carry and ROWS in self.removing
 
+    @property
+    def same(self) -> str:
+        """In words: how near the step as it is comes to the program's own numbers."""
+        if self.exact:
+            return "the same bit for bit"
+        return f"the same within {self.difference:.1g} of its loss" if self.difference else \
+            "the same loss bit for bit, and the update within rounding"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a file."""
         rows: Mapping[str, Any] | None = vars(self.rows).copy() if self.rows is not None else None
@@ -81,4 +91,5 @@ class Study:
         return {"traindx": "step-replay", "symptom": symptom, "at": self.at, "exact": self.exact, "rank": self.rank,
                 "control": Tried("control", "", "no-effect", "", self.control).to_json()["measured"],
                 "tried": [t.to_json() for t in self.tried], "rows": rows, "row_numbers": list(self.row_numbers),
-                "seconds": round(self.seconds, 3), "runs": self.runs, "recovered": self.recovered}
+                "seconds": round(self.seconds, 3), "runs": self.runs, "recovered": self.recovered,
+                "difference": self.difference}

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.live.step_file import TOLD
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.table import Array, Damage, Shard
@@ -94,6 +95,8 @@ def read_npz(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
             _refuse_bomb(members, path.stat().st_size, bounds)
+            if TOLD in archive.namelist():
+                raise UnreadableInput("a step that `traindx run --snapshot` kept, and no data: traindx replay")
             if not members:
                 raise UnreadableInput("a zip archive without arrays: not a data file that is read")
             read = {m.filename.removesuffix(".npy"): _member(archive, m, path, bounds) for m in members}

@@ -96,7 +96,8 @@ def speaks_outside(jaxpr: Any) -> bool:
         or any(speaks_outside(body) for _, body in internals.inner_jaxprs(eqn)) for eqn in jaxpr.jaxpr.eqns)
 
 
-def _label(eqn: Any) -> str | None:
+def label_of(eqn: Any) -> str | None:
+    """The name of a marked leaf of a gradient that an equation is, None for other equations."""
     name = str(eqn.params.get("name", "")) if eqn.primitive.name == "name" else ""
     return name if name.startswith(PREFIX) else None
 
@@ -105,7 +106,7 @@ def _marked(jaxpr: Any) -> dict[str, None]:
     """The names in a closed jaxpr and in what is entered from it, each once."""
     found: dict[str, None] = {}
     for eqn in jaxpr.jaxpr.eqns:
-        label = _label(eqn)
+        label = label_of(eqn)
         if label is not None:
             found[label] = None
         for body in _entered(eqn):
@@ -136,7 +137,7 @@ def _run(jaxpr: Any, values: Sequence[Any]) -> tuple[list[Any], Sums]:
         if eqn.primitive.name in WITHOUT_RESULT and all(internals.is_dropped(v) for v in eqn.outvars):
             continue  # it spoke when the program ran
         given = [read(a) for a in eqn.invars]
-        label = _label(eqn)
+        label = label_of(eqn)
         if label is not None:
             outputs = given
             _add(sums, {label: _square(given[0])})

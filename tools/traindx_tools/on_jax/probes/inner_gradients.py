@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
+from traindx_tools.on_jax.paths.belonging import parameter_of, types_of
 from traindx_tools.on_jax.paths.marked import Marks, marked_in, norms_of_marked, speaks_outside
 from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, judged
 from traindx_tools.on_jax.paths.norms import norms_of
@@ -89,7 +90,7 @@ class InnerGradients(JaxProbe):
             return
         known = self._functions.get(number)
         names = tuple(self._marks[label][1] for label in labels)
-        found = tuple(_parameter(n, v, traced) for n, v in zip(names, _avals(jaxpr, labels), strict=True))
+        found = tuple(parameter_of(n, v, traced) for n, v in zip(names, types_of(jaxpr, labels), strict=True))
         told = tuple(traced.inputs[i] if i is not None else n for n, i in zip(names, found, strict=True))
         keys = tuple(self._marks[label][0].key for label in labels)
         made = _Function(call.watched, traced, labels, keys, told, found, norms_of_marked(jaxpr))
@@ -183,25 +184,3 @@ def titles(keys: Sequence[Key], taken: Mapping[Key, str]) -> dict[Key, str]:
 
 def _total(norms: Any) -> float:
     return math.sqrt(float(np.sum(np.square(norms))))
-
-
-def _parameter(name: str, aval: Any, traced: Traced) -> int | None:
-    """The input that a leaf of a gradient belongs to: of its type, and of its path within whatever holds it."""
-    path = name[len(name.split("[")[0].split(".")[0]):]
-    same = [i for i, v in enumerate(traced.jaxpr.jaxpr.invars) if type_of(v.aval) == type_of(aval)]
-    exact = [i for i in same if traced.inputs[i] == name]
-    ending = [i for i in same if path and traced.inputs[i].endswith(path)]
-    first = [i for i in ending if not any(w in traced.inputs[i] for w in ("opt", ".mu", ".nu", "ema", "target"))]
-    chosen = exact or (ending if len(ending) == 1 else first)
-    return chosen[0] if len(chosen) == 1 else None
-
-
-def _avals(jaxpr: Any, labels: Sequence[str]) -> list[Any]:
-    found: dict[str, Any] = {}
-    waiting = [jaxpr]
-    while waiting:
-        for eqn in waiting.pop().jaxpr.eqns:
-            if eqn.primitive.name == "name":
-                found.setdefault(str(eqn.params["name"]), eqn.outvars[0].aval)
-            waiting += [body for _, body in internals.inner_jaxprs(eqn)]
-    return [found[label] for label in labels]

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_logs.readers.columns import RowReading
+from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block
+from traindx_tools.on_logs.run import Floats
 
 _NOT_PLAIN = (b'"', b"#", b"\n\n")
 MOST_REFUSED = 3
@@ -56,12 +57,7 @@ class ArrowRows:
             self.refused += 1
             return False
         lines = np.arange(block.first + start, block.first + len(block), dtype=np.int64)
-        cells = {}
-        for i, column in zip(wanted, table.columns, strict=True):
-            one = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            there = np.ones(len(one), bool) if not one.null_count else np.asarray(one.is_valid())
-            cells[i] = (one.fill_null(0.0).to_numpy(zero_copy_only=False), there)
-        self.reading.rows(lines, names, cells)
+        self.reading.rows(lines, names, {i: _numbers(c) for i, c in zip(wanted, table.columns, strict=True)})
         return True
 
     def _read(self, data: memoryview, width: int, wanted: Sequence[int]) -> Any:
@@ -79,6 +75,20 @@ class ArrowRows:
                     column_types={names[i]: pyarrow.float64() for i in wanted}))
         except pyarrow.ArrowInvalid:
             return None
+
+
+def _numbers(column: Any) -> tuple[Floats, Mask]:
+    """The numbers of a column and where there is one, from its buffers: pyarrow's own way imports pandas."""
+    values, there = [], []
+    for chunk in column.chunks:
+        part = slice(chunk.offset, chunk.offset + len(chunk))
+        valid, data = chunk.buffers()
+        values.append(np.frombuffer(data, np.float64)[part])
+        there.append(np.ones(len(chunk), bool) if valid is None else
+                     np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[part].astype(bool))
+    numbers, known = np.concatenate(values), np.concatenate(there)
+    numbers[~known] = 0.0
+    return numbers, known
 
 
 def _pyarrow() -> Any:

@@ -10,7 +10,8 @@ import csv
 import re
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import columns
 from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
 from traindx_tools.on_logs.readers.line_blocks import each_block

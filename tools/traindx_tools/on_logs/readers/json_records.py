@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
-from traindx_tools.on_logs.readers.line_blocks import each_block
+from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.run import Run, merge
 
@@ -57,8 +58,11 @@ def sniff_lines(head: Head) -> float:
     return 0.85 if sum(is_log) >= 0.3 * len(is_log) else 0.3
 
 
-def read_lines(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
-    """Reads JSON lines; records with one of the `trusted` names are a log whatever else they hold. Raises OSError."""
+def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Beside | None = None) -> Run:
+    """Reads JSON lines; records with one of the `trusted` names are a log whatever else they hold.
+
+    `beside` is handed the same lines. Raises OSError.
+    """
     reading, damaged = columns.RowReading(source.name), 0
 
     def one(number: int, line: str) -> None:
@@ -70,7 +74,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
         elif line.strip():
             damaged += 1
 
-    each_block(source, JsonRows(reading, one).take, one)
+    each_block(source, JsonRows(reading, one).take, one, beside=beside)
     names = {k.original for k in reading.recorder.counts()}
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
@@ -186,8 +190,12 @@ def _both(head: Head) -> float:
 def _read(source: Source) -> Run:
     from traindx_tools.on_logs.readers.reader import head_of
 
-    head = head_of(source)
-    return read_lines(source) if sniff_lines(head) >= sniff_document(head) else read_document(source)
+    return read_lines(source) if by_lines(head_of(source)) else read_document(source)
+
+
+def by_lines(head: Head) -> bool:
+    """Whether a source of JSON is one of lines, and no document."""
+    return sniff_lines(head) >= sniff_document(head)
 
 
 READER = Reader("jsonl", _both, _read)

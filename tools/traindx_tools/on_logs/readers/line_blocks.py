@@ -11,12 +11,13 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO, cast
+from typing import BinaryIO, ParamSpec, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.run import Ints
 
@@ -28,7 +29,7 @@ _TURNS = 3
 """Shapes of one length that are told apart by comparing; more are told apart by a hash."""
 _NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
 
-Bytes = NDArray[np.uint8]
+P = ParamSpec("P")
 Group = tuple[bytes, Ints]
 """A mask (the line with every digit replaced by 0) and the places of its lines in the block, ascending."""
 
@@ -124,13 +125,25 @@ def _hashes(data: bytes, starts: Ints, length: int) -> NDArray[np.uint64]:
     return found
 
 
+class Beside(Protocol):
+    """Another reader of the same lines, in the same pass."""
+
+    def line(self, number: int, text: str) -> None:
+        """Takes one line."""
+
+    def block(self, block: Block) -> None:
+        """Takes a block of lines."""
+
+
 def each_block(source: Source, block: Callable[[Block], None], line: Callable[[int, str], None],
-               stats: LineStats | None = None) -> None:
+               stats: LineStats | None = None, beside: Beside | None = None) -> None:
     """Reads a source: whole blocks of plain lines go to `block`, all else goes to `line`, in order.
 
-    Together they are the lines that `read_lines` tells of. Raises OSError.
+    Together they are the lines that `read_lines` tells of; `beside` is handed the same. Raises OSError.
     """
     stats = stats or LineStats()
+    if beside is not None:
+        block, line = _both(block, beside.block), _both(line, beside.line)
     with source.open() as stream:
         encoding = encoding_of(source.head)
         number, rest = (_blocks(stream, block, line) if encoding == "utf-8-sig" else (1, b""))
@@ -138,6 +151,14 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
             behind = cast(BinaryIO, _Behind(rest, stream))
             for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
                 line(at + number - 1, text)
+
+
+def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
+    def each(*given: P.args, **named: P.kwargs) -> None:
+        first(*given, **named)
+        second(*given, **named)
+
+    return each
 
 
 def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[int, str], None]) -> tuple[int, bytes]:
@@ -174,8 +195,8 @@ class _Behind(io.RawIOBase):
     def __init__(self, read: bytes, stream: BinaryIO) -> None:
         self._read, self._stream = read, stream
 
-    def read(self, size: int = -1) -> bytes:
-        if self._read:
-            got, self._read = self._read, b""
-            return got
-        return self._stream.read(size)
+    def read(self, size: int = 1 << 20) -> bytes:
+        got, self._read = self._read[:size], self._read[size:]
+        while len(got) < size and (more := self._stream.read(size - len(got))):
+            got += more
+        return got

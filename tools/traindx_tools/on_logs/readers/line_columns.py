@@ -23,7 +23,7 @@ from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
-    from traindx_tools.on_logs.readers.text_log import TextReading, _Shape
+    from traindx_tools.on_logs.readers.text_reading import TextReading, _Shape
 
 FEWEST = 48
 """Lines of a stretch below which taking them one by one is quicker."""
@@ -169,7 +169,7 @@ class _Stretch:
 
     def take(self) -> None:
         """Adds the records and carries the state of the reading on."""
-        from traindx_tools.on_logs.readers.text_log import SLOTS
+        from traindx_tools.on_logs.readers.text_reading import SLOTS
 
         reading = self.reading
         plans = [r.shape.plan for r, _ in self.parts]

@@ -148,23 +148,25 @@ def digits(data: bytes, at: Ints, count: Ints) -> Words:
     if int(count.max(initial=0)) > 8:
         few = np.minimum(count, 8)
         return np.asarray(digits(data, at, count - few) * np.uint64(10**8) + digits(data, at + (count - few), few))
-    last = len(data) - 8
-    if last < 0:
-        return _each(data, at, count)
-    windows = np.ndarray((last + 1,), "<u8", buffer=data, strides=(1,))
-    words: Words = np.asarray(windows[np.minimum(at, last)], np.uint64)
-    words <<= (8 * (8 - count)).astype(np.uint64)
-    words[count == 0] = 0
-    words &= np.uint64(0x0F0F0F0F0F0F0F0F)
+    found = words(data, at)
+    found <<= (8 * (8 - count)).astype(np.uint64)
+    found[count == 0] = 0
+    found &= np.uint64(0x0F0F0F0F0F0F0F0F)
     for factor, shift, kept in ((2561, 8, 0x00FF00FF00FF00FF), (6553601, 16, 0x0000FFFF0000FFFF),
                                 (42949672960001, 32, 0xFFFFFFFF)):
-        words *= np.uint64(factor)
-        words >>= np.uint64(shift)
-        words &= np.uint64(kept)
+        found *= np.uint64(factor)
+        found >>= np.uint64(shift)
+        found &= np.uint64(kept)
+    return found
+
+
+def words(data: bytes, at: Ints) -> Words:
+    """The eight bytes from each place on, the first of them lowest; zeros behind the end of the data."""
+    last = len(data) - 8
     behind = np.flatnonzero(at > last)
-    words[behind] = _each(data, at[behind], count[behind])
-    return words
-
-
-def _each(data: bytes, at: Ints, count: Ints) -> Words:
-    return np.array([int(data[a:a + n] or b"0") for a, n in zip(at.tolist(), count.tolist(), strict=True)], np.uint64)
+    found: Words = np.zeros(len(at), np.uint64)
+    if len(behind) < len(at):
+        windows = np.ndarray((last + 1,), "<u8", buffer=data, strides=(1,))
+        found = np.asarray(windows[np.minimum(at, last)], np.uint64)
+    found[behind] = [int.from_bytes(data[a:a + 8], "little") for a in at[behind].tolist()]
+    return found

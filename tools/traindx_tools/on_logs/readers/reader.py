@@ -6,7 +6,8 @@ import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.run import Run
 
 

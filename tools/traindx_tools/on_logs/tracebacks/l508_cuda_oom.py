@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity, Value
-from traindx_tools.on_logs.run import ErrorEvent, Run
+from traindx_tools.on_logs.run import ErrorEvent, Floats, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.memory_numbers import Allocation, allocation, claims_memory, readable
 from traindx_tools.on_logs.tracebacks.report import report
@@ -26,6 +26,7 @@ FRAGMENTED = 0.10
 FOREIGN = 0.25
 GROWTH = 1.10
 LATE_RECORDS = 10
+FEW_RECORDS, STEADY = 3, 0.6
 
 RULE = Rule(
     id="L508",
@@ -45,6 +46,7 @@ RULE = Rule(
         "foreign": Threshold(FOREIGN, "of the device, and more than the request", "a CUDA context and a desktop "
                                                                                   "need less"),
         "growth": Threshold(GROWTH, "times the memory of the first quarter", "sagemaker-debugger: 10 % growth"),
+        "steady": Threshold(STEADY, "of the largest rise, by the last of 3 to 7 records", "arithmetic: a line has 1"),
         "late": Threshold(LATE_RECORDS, "records before it", "a batch that fits ten times is not too large by itself"),
     },
 )
@@ -58,7 +60,7 @@ _MEANING = {
     "creeping": "memory crept up until it ran out",
     "late-peak": "it fitted for many steps and then a larger batch, sample or phase did not",
     "evaluation": "training fitted and the evaluation did not",
-    "first-step": "it did not fit from the start",
+    "first-step": "it did not fit in the first steps",
     "full": "the device is full",
 }
 
@@ -111,6 +113,8 @@ def _kind(run: Run, incident: Incident, n: Allocation) -> str:
 def _grew(run: Run) -> bool:
     for series in run.find("memory"):
         values = series.values[series.finite]
+        if FEW_RECORDS <= len(values) < 8 and _climbs(values):
+            return True
         if len(values) >= 8:
             quarter = max(len(values) // 4, 2)
             first, last = float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
@@ -118,6 +122,13 @@ def _grew(run: Run) -> bool:
             if first > 0 and last >= GROWTH * first and float(np.mean(steps >= 0)) >= 0.7:
                 return True
     return False
+
+
+def _climbs(values: Floats) -> bool:
+    """Whether few records rise by about as much each time: what is made once (optimizer state, caches) does not."""
+    steps = np.diff(values)
+    return bool(values[0] > 0 and values[-1] >= GROWTH * values[0] and steps.min() > 0
+                and steps[-1] >= STEADY * steps.max())
 
 
 def _records_before(run: Run, incident: Incident) -> int | None:

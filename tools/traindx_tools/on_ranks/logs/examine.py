@@ -9,9 +9,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.stores import StoredRun
 from traindx_tools.on_ranks.logs import mapping
+from traindx_tools.on_ranks.logs.endings import endings
 from traindx_tools.on_ranks.logs.flight_recorder import told_by_recorder
 from traindx_tools.on_ranks.logs.job import Job, job_of
 from traindx_tools.on_ranks.logs.numbering import attempt_named, rank_named
@@ -75,13 +77,12 @@ class ManyRanks:
 
     @property
     def mixed(self) -> bool:
-        """Whether a file holds the lines of several ranks in turn."""
-        return len(self.rank_of_file) < len(self.job.sources)
+        """Whether a file holds the lines of several ranks in turn, behind prefixes that other readers do not take for
+        ranks."""
+        return self.job.prefixed
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what was read, how each group of ranks ended, and the findings."""
-        from traindx_tools.on_ranks.logs.listing import endings
-
         job = self.job
         return {"files": job.files, "bytes": job.bytes, "lines": job.lines, "ranks": len(job.last.ranks),
                 "world_size": job.last.world, "starts": len(job.starts), "notes": list(job.notes),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Location
 from traindx_tools.on_ranks.logs import claims
 from traindx_tools.on_ranks.logs.job import Rank, Start
+from traindx_tools.on_ranks.logs.told import Claim
 
 COMMON = 0.5
 """Share of the ranks that met one and the same error: it is not one rank's."""
@@ -79,7 +80,7 @@ def _followed(rank: Rank) -> bool:
     return rank.wait is not None or any(f.level > 0 for f in rank.faults)
 
 
-def _claims(start: Start, rank: Rank) -> Iterator[claims.Claim]:
+def _claims(start: Start, rank: Rank) -> Iterator[Claim]:
     said = start.claims.get(rank.rank, ())
     if any(c.kind == claims.TOLD for c in said):
         return

@@ -100,6 +100,8 @@ class Job:
     lines: int
     notes: tuple[str, ...]
     sources: tuple[str, ...]
+    prefixed: bool = False
+    """Whether lines of several ranks stand in turn in one file, behind a launcher's prefix (srun, kubectl)."""
 
     @property
     def last(self) -> Start:
@@ -139,7 +141,8 @@ def job_of(files: Sequence[FileTold]) -> Job | None:
     starts[at] = _claimed(starts[at], claims)
     used = dict.fromkeys(s.source for several in streams.values() for s in several)
     notes = tuple(f"{f.name}: {f.note}" for f in files if f.note)
-    return Job(tuple(starts), len(files), sum(f.bytes for f in files), sum(f.lines for f in files), notes, tuple(used))
+    return Job(tuple(starts), len(files), sum(f.bytes for f in files), sum(f.lines for f in files), notes, tuple(used),
+               any(f.form and len(f.streams) > 1 for f in files))
 
 
 # --- the starts of each rank

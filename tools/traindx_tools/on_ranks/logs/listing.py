@@ -7,21 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from traindx_tools.on_ranks.logs.endings import endings
 from traindx_tools.on_ranks.logs.examine import ManyRanks
-from traindx_tools.on_ranks.logs.job import Job, Rank, Start, named
+from traindx_tools.on_ranks.logs.job import Start, named
 from traindx_tools.on_ranks.logs.parting import FEW
-from traindx_tools.on_ranks.logs.words import UNNUMBERED, template_of
 
 MOST_ENDINGS, MOST_LINES = 12, 24
-
-
-@dataclass(frozen=True)
-class Ending:
-    """Ranks that ended alike."""
-
-    ranks: str
-    count: int
-    how: str
 
 
 @dataclass(frozen=True)
@@ -32,32 +23,6 @@ class Line:
     ranks: tuple[int, ...]
     count: int
     text: str
-
-
-def endings(job: Job) -> list[Ending]:
-    """How the ranks of the last start ended, the smallest group first: the odd one stands on top."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for r in job.last.ranks.values():
-        groups[_how(job.last, r)].append(r.rank)
-    ordered = sorted(groups.items(), key=lambda g: (len(g[1]), g[1]))
-    return [Ending(named(ranks), len(ranks), how) for how, ranks in ordered]
-
-
-def _how(start: Start, rank: Rank) -> str:
-    after = f" after step {rank.step:g}" if not math.isnan(rank.step) else ""
-    own = next((f for f in rank.faults if f.level == 0), None)
-    if own is not None and (rank.wait is None or own.line < rank.wait.line):
-        return f"{'' if own.type in own.message else f'{own.type}: '}{own.message[:100]}{after}"
-    if rank.wait is not None:
-        number = "" if rank.wait.number == UNNUMBERED else f", sequence number {rank.wait.number:,}"
-        return f"waited in {rank.wait.operation}{number}{after}"
-    if rank.told.finished:
-        return f"finished{after}"
-    if rank.faults:
-        return f"{template_of(rank.faults[0].type)}{after} (a consequence)"
-    said = start.claims.get(rank.rank, ())
-    told = f" ({said[0].kind})" if said and said[0].kind != "running" else ""
-    return f"the log ends{after}{told}, last line `{template_of(rank.told.last[1])[:90]}`"
 
 
 def lines_of(start: Start) -> list[Line]:

@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_ranks.logs import words
 from traindx_tools.on_ranks.logs.claims import ClaimReader, running_in
 from traindx_tools.on_ranks.logs.errors_in_lines import ErrorReader
@@ -90,6 +91,7 @@ class _Reader:
     def __init__(self, source: Source, told: FileTold) -> None:
         self._source, self._told = source, told
         self._form = form_of(source.head.split(b"\n")[:FIRST_LINES])
+        told.form = self._form.name
         self._streams: dict[Key, _Process] = {}
         self._plans = _shapes(self._form.name)
         self._claims = ClaimReader(source.name)

@@ -188,3 +188,5 @@ class FileTold:
     streams: list[Stream] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     note: str = ""
+    form: str = ""
+    """The launcher's prefix of its lines (see `prefixes.Form`)."""

@@ -67,7 +67,7 @@ def _is_key(file: SettingsFile, setting: Setting) -> bool:
 
 def _asked_instead(seen: SettingsSeen, file: SettingsFile, setting: Setting) -> tuple[str, str, str] | None:
     key, siblings = setting.key, file.maps[setting.path[:-1]]
-    if key in seen.named.texts or not plain(key):
+    if key in seen.named.texts or not any(c.isalpha() for c in plain(key)):
         return None
     section = _section(seen, file, setting, siblings)
     if section:

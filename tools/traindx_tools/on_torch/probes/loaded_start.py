@@ -29,8 +29,8 @@ class LoadedStartProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._spent = Spent(1.0, 0.0)
-        self._filled: dict[int, int] = {}
-        """Tensors that were loaded, by `id` of a module that a file filled whole."""
+        self._filled: dict[int, frozenset[str]] = {}
+        """The names of the tensors that were loaded, by `id` of the module."""
         self._late: Late[int] = Late()
         self._sums = [0.0, 0.0, 0.0]
         self._classes = self._count = 0
@@ -38,16 +38,13 @@ class LoadedStartProbe(TorchProbe):
         self._ids = False
 
     def state_loaded(self, kind: str, holder: Any, state: Any, result: Any) -> None:
-        """A state went into a module; only one that leaves nothing of it out counts."""
-        if kind != "model" or self.scene.step or not isinstance(holder, torch.nn.Module):
-            return
-        left = getattr(result, "missing_keys", ())
-        if not left and isinstance(state, dict) and len(state) >= len(list(holder.parameters())) > 0:
-            self._filled[id(holder)] = len(state)
+        """A state went into a module."""
+        if kind == "model" and not self.scene.step and isinstance(holder, torch.nn.Module) and isinstance(state, dict):
+            self._filled[id(holder)] = frozenset(map(str, state))
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Which model is asked, and whether by ids."""
-        if self.scene.step or not self._filled or id(model) not in self._filled:
+        if self.scene.step or self._model is model or not _whole(model, self._filled.get(id(model), frozenset())):
             return
         self._model = model
         first = next((t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor)), None)
@@ -90,13 +87,21 @@ class LoadedStartProbe(TorchProbe):
         loss, hits, answers = self._sums
         if self._model is None or not answers:
             return
+        tensors = len(self._filled[id(self._model)])
         yield from t344_loaded_worse_than_guessing.check(LoadedStart(
-            type(self._model).__name__, self._filled[id(self._model)], loss / answers, hits / answers, int(answers),
-            self._classes, self._ids, self.scene.recorder.rank))
+            type(self._model).__name__, tensors, loss / answers, hits / answers, int(answers), self._classes, self._ids,
+            self.scene.recorder.rank))
 
     def next_look(self) -> int:
         """Never again after the first step."""
         return self.scene.step if not self.scene.step else self.scene.step + 1000
+
+
+def _whole(model: torch.nn.Module, loaded: frozenset[str]) -> bool:
+    """Whether every parameter was loaded, by its own name or by that of one that it is tied to."""
+    named = dict(model.named_parameters(remove_duplicate=False)) if loaded else {}
+    there = {id(p) for n, p in named.items() if n in loaded}
+    return bool(named) and all(id(p) in there for p in named.values())
 
 
 def _able(scores: Any, target: Any) -> bool:

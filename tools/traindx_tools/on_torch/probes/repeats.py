@@ -94,8 +94,12 @@ class RepeatsProbe(TorchProbe):
                     str(seen.told.get("by") or ""), self.scene.step, self.scene.recorder.rank))
 
     def _ask(self, seen: _Dataset, whole: Any) -> None:
-        """Asks a dataset whose rows were the same so far whether it makes them anew, once."""
-        if seen.told is None and seen.trained and t720_random_repeats.worth_asking(seen.same, seen.again):
+        """Asks a dataset whose rows were the same so far whether it makes them anew, once.
+
+        Only where the program runs in a protected copy: an item of a dataset may write files as it is made.
+        """
+        may = self.scene.options.get("protected") and seen.trained and seen.told is None
+        if may and t720_random_repeats.worth_asking(seen.same, seen.again):
             now = _whole_numbers(whole)
             changed = {n: v for n, v in seen.attributes.items() if now.get(n, v) != v}
             seen.told = asked_twice(whole, list(seen.first), changed)

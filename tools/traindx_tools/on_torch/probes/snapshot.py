@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.nonfinite.events import BUFFER, OUTSIDE, PARAMETER, Event, culprit
@@ -23,10 +24,10 @@ from traindx_tools.on_torch.replaying.kept import Scenario
 from traindx_tools.on_torch.replaying.replays import Replays
 from traindx_tools.on_torch.rules import t101_nonfinite_origin, t102_nonfinite_seen
 from traindx_tools.on_torch.snapshot.replay import KeptStep, Replay, Replayed
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
+from traindx_tools.on_torch.stored.modules import Met
 
 
 class SnapshotProbe(TorchProbe):
@@ -48,7 +49,8 @@ class SnapshotProbe(TorchProbe):
         self._skipped = 0
         self._copies: dict[int, tuple[KeptStep, Copies]] = {}
         self._done = self._told = False
-        self._replays = Replays(scene, self._tape)
+        self._met = Met()
+        self._replays = Replays(scene, self._tape, self._met)
         watch_compile(self._tape.close)
 
     # ---- what is kept
@@ -66,6 +68,7 @@ class SnapshotProbe(TorchProbe):
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The call is noted as a whole."""
+        self._met.met(model)
         self._tape.close()
         self._returned = None if self._done else self._tape.called(model, args, kwargs)
 

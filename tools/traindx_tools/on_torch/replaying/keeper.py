@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import torch
 
 from traindx_tools.experiments.replaying.symptom import Course, Kind, Symptom
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.replaying.kept import Passes, Root, Scenario, Update
 from traindx_tools.on_torch.replaying.updating import norm_of
 from traindx_tools.on_torch.snapshot.replay import KeptStep
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, givens
+from traindx_tools.on_torch.snapshot.rerun import givens
 from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Noted, Tape
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import torch
 
 from traindx_tools.experiments.replaying.symptom import Symptom
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.captured.call import rows_of
 from traindx_tools.on_torch.snapshot.replay import KeptStep
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, givens
+from traindx_tools.on_torch.snapshot.rerun import givens
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Noted, Op, mapped
 
 MOST_BYTES = 2**28

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.nonfinite import operations as ops
 from traindx_tools.on_torch.replaying.conditions import HALVES, PLAIN, Conditions, set_modes, surrounding
 from traindx_tools.on_torch.replaying.kept import Passes
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, Rerun, givens
+from traindx_tools.on_torch.snapshot.rerun import Rerun, givens
 from traindx_tools.on_torch.snapshot.state import without_autocast
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Op, mapped
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.captured.call import NotKept
 from traindx_tools.on_torch.captured.sandbox import unnoticed
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.state import RandomState
 
 ROOM = 3.0

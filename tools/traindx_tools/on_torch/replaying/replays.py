@@ -1,55 +1,46 @@
-"""When a step is studied, where the result goes, and when a jump is spoken of: once it is seen whether it came back."""
+"""When a step is studied: at once; a jump is spoken of later, when it is seen whether it came back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from traindx_tools.experiments.replaying.finding import finding_of
-from traindx_tools.experiments.replaying.report import write
+from traindx_tools.experiments.replaying.storing import Storing
 from traindx_tools.experiments.replaying.study import Study
 from traindx_tools.experiments.replaying.symptom import Kind, Symptom
-from traindx_tools.finding import Severity
-from traindx_tools.live.notice import say
+from traindx_tools.experiments.replaying.telling import Telling
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.replaying.keeper import Keeper
 from traindx_tools.on_torch.replaying.kept import Scenario
 from traindx_tools.on_torch.replaying.study import study
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.tape import Tape
+from traindx_tools.on_torch.stored.keeping import keep
+from traindx_tools.on_torch.stored.modules import Met
 
 MOST_JUMPS = 2
 """Jumps that are studied in one run, each of another kind: one costs up to half a minute, heavy tails have many."""
 APART = 20
 """Steps between two of them."""
-WAIT = 10
-"""Steps after a jump before it is said: a hard batch is gone by then."""
-
-
-@dataclass
-class _Waiting:
-    """A studied jump that is not spoken of yet, and how many losses had been seen."""
-
-    study: Study
-    seen: int
 
 
 class Replays:
     """The studies of one process."""
 
-    def __init__(self, scene: Scene, tape: Tape) -> None:
-        self._scene = scene
+    def __init__(self, scene: Scene, tape: Tape, met: Met) -> None:
+        self._scene, self._met = scene, met
         self.keeper = Keeper(scene, tape)
+        self._telling = Telling(scene.recorder)
+        self._storing = Storing(scene.recorder, scene.options)
         self._jumps: list[int] = []
         self._kinds: set[Kind] = set()
-        self._waiting: list[_Waiting] = []
+        self._path: Path | None = None
+        """Where the step of the last study is kept."""
 
     def loss(self, root: torch.Tensor) -> Scenario | None:
         """Looks at a loss; a jump is studied at once. The scenario of one that is not finite."""
-        self._speak(self._passed)
+        self._telling.passed()
         return self._noticed(self.keeper.backward(root))
 
     def gradients(self, gradients: list[torch.Tensor]) -> Scenario | None:
@@ -66,12 +57,12 @@ class Replays:
             return
         made = self._studied(scenario)
         if made is not None:
-            self._speak(lambda _: True, failed=True)
-            self._tell(made)
+            self._telling.all(failed=True)
+            self._telling.tell(made)
 
     def finish(self, *, failed: bool) -> None:
         """The program ends: jumps that wait are spoken of."""
-        self._speak(lambda _: True, failed=failed)
+        self._telling.all(failed=failed)
         self.keeper.let_go()
 
     # ---- studies
@@ -92,62 +83,30 @@ class Replays:
         scenario = self._scenario(symptom)
         made = self._studied(scenario) if scenario is not None else None
         if made is not None:
-            self._waiting.append(_Waiting(made, self.keeper.course.seen))
+            self._telling.wait(made, self.keeper.course, self._path)
         return None
 
     def _scenario(self, symptom: Symptom) -> Scenario | None:
         try:
             return self.keeper.scenario(symptom)
         except NotReplayable as why:
-            self._not_studied(symptom, str(why))
+            self._telling.not_studied(symptom, str(why))
             return None
 
     def _studied(self, scenario: Scenario) -> Study | None:
-        symptom, recorder = scenario.symptom, self._scene.recorder
+        symptom = scenario.symptom
+        self._path = self._storing.store(symptom, self._telling.folder,
+                                         lambda path, most: keep(scenario, self._met, path, most=most))
         try:
-            made = study(scenario, recorder.rank)
+            made = study(scenario, self._scene.recorder.rank)
         except NotReplayable as why:
-            self._not_studied(symptom, str(why))
+            self._telling.not_studied(symptom, str(why))
             return None
         except Exception as error:  # noqa: BLE001 - what cannot be replayed costs the study, not the training
-            self._not_studied(symptom, f"{type(error).__name__}: {error}")
+            self._telling.not_studied(symptom, f"{type(error).__name__}: {error}")
             return None
         if made is not None:
-            recorder.mark("replay", step=symptom.step, symptom=symptom.kind, runs=made.runs,
-                          seconds=round(made.seconds, 3), removes=list(made.removing))
-            self._written(made)
+            self._telling.studied(made)
+        else:
+            self._storing.forget(self._path)
         return made
-
-    def _not_studied(self, symptom: Symptom, why: str) -> None:
-        self._scene.recorder.mark("replay", step=symptom.step, symptom=symptom.kind, failed=why[:400])
-        say(f"step {symptom.step}: {symptom.said}; what would change it was not tried: {why}")
-
-    def _written(self, made: Study) -> None:
-        path = getattr(self._scene.recorder, "batch_path", None)
-        if isinstance(path, Path):
-            try:
-                write(made, path.parent)
-            except OSError as error:
-                say(f"the table of step {made.symptom.step} could not be written: {error.strerror or error}")
-
-    # ---- what is said
-
-    def _passed(self, waiting: _Waiting) -> bool:
-        return self.keeper.course.seen - waiting.seen >= WAIT
-
-    def _speak(self, due: Callable[[_Waiting], bool], *, failed: bool = False) -> None:
-        for waiting in [w for w in self._waiting if due(w)]:
-            self._waiting.remove(waiting)
-            later = self.keeper.course.seen > waiting.seen
-            back = not failed and (not later or self.keeper.course.back(waiting.study.symptom))
-            made = replace(waiting.study, recovered=back)
-            self._written(made)
-            self._tell(made)
-
-    def _tell(self, made: Study) -> None:
-        finding = finding_of(made)
-        if finding is None:
-            return
-        self._scene.recorder.finding(finding)
-        if finding.severity is not Severity.INFO:
-            say(finding.statement)

@@ -11,12 +11,12 @@ import torch
 from traindx_tools.experiments.replaying.changes import CHANGES, NOWHERE, ROWS
 from traindx_tools.experiments.replaying.judging import Measured, shows
 from traindx_tools.experiments.replaying.study import PASS, UPDATE
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.captured.trial import RESOLUTION
 from traindx_tools.on_torch.replaying.conditions import CONDITIONS, PLAIN, Conditions
 from traindx_tools.on_torch.replaying.kept import Passes, Scenario, Update
 from traindx_tools.on_torch.replaying.passing import Gave, Pass
 from traindx_tools.on_torch.replaying.updating import Stepped, close, norm_of, step_again
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 
 CLIPPED = 0.999
 """Of the norm: from there on a gradient was made smaller by its norm."""
@@ -35,11 +35,15 @@ class Raw:
 class Trials:
     """Everything that is run of one scenario. `set_back` undoes what a run left in what is shared with the program."""
 
+    framework = "torch"
+
     def __init__(self, scenario: Scenario, set_back: Callable[[], None]) -> None:
         self.scenario, self._set_back = scenario, set_back
         self.runs = 0
-        self.at = PASS
+        self.at: str = PASS
         self.exact = True
+        self.difference = 0.0
+        """Of the loss from the program's own, relative to it."""
         self.no_update = scenario.no_update
         self._update: Update | None = scenario.update
         self._raw: Raw | None = None
@@ -99,6 +103,7 @@ class Trials:
         if not same and not near:
             raise NotReplayable(f"its loss is {gave.loss:.6g} when it is run again, and was {was:.6g}")
         self.exact = self.exact and same
+        self.difference = 0.0 if same else abs(gave.loss - was) / max(abs(was), 1e-12)
 
     def _check_norm(self, measured: Measured) -> None:
         was, now = self.scenario.symptom.value, measured.grad_norm
@@ -158,6 +163,25 @@ class Trials:
     def _held(self, name: str, took: int) -> None:
         if not took and name in NOWHERE:
             raise NotReplayable(NOWHERE[name])
+
+    # ---- rows
+
+    def row_count(self) -> int:
+        """Of the batch of the passes in which the symptom comes about. Raises NotReplayable where it has none."""
+        return self._their_passes().batch()[0]
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """In the dataset, where the sampler says them."""
+        drawn = self._their_passes().drawn
+        return tuple(drawn[i] for i in rows) if len(drawn) == self.row_count() else ()
+
+    def _their_passes(self) -> Passes:
+        if self.at == PASS:
+            return self.scenario.passes
+        update = self.scenario.update
+        if update is None or update.passes is None:
+            raise NotReplayable("the passes of the step before were not kept")
+        return update.passes
 
     # ---- gradients of the update
 

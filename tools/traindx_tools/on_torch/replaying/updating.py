@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.replaying.conditions import Conditions
 from traindx_tools.on_torch.snapshot.copying import optimizer_on
 from traindx_tools.on_torch.snapshot.replay import KeptStep
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 
 RATES = {"learning-rate:times=0.1": 0.1, "learning-rate:times=10": 10.0}
 

@@ -1,9 +1,9 @@
 """Weights that fill the whole model begin with a loss above that of guessing.
 
-A model that learned anything is below ln(classes) on what it was trained for. One whose every parameter came from a file,
-and whose first losses, before any update, lie clearly above, is confidently wrong: the ids that it is given, or the
-classes that it is asked for, are not those of its training: another vocabulary, the same one in another order, labels
-numbered anew; or its inputs are of another form.
+A model that learned anything is below ln(classes) on what it was trained for. One whose every parameter came from a
+file, and whose first losses, before any update, lie clearly above, is confidently wrong: the ids that it is given, or
+the classes that it is asked for, are not those of its training: another vocabulary, the same one in another order,
+labels numbered anew; or its inputs are of another form.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: loaded-start"
-ABOVE, ANSWERS, HITS = 0.4, 100, 3.0
-"""Nats above ln(classes), answers that were looked at, and times of the chance to be right that are no knowledge."""
+ABOVE, ANSWERS = 0.4, 100
+"""Nats above ln(classes), and answers that were looked at."""
+TIMES_CHANCE, HITS = 1.5, 0.2
+"""Times of the chance to be right, or share that is right where that is more, which are no knowledge: ends of sequences
+and padding are right in any order."""
 
 RULE = Rule(
     id="T344",
@@ -53,14 +56,15 @@ def check(seen: LoadedStart) -> Iterator[Finding]:
     chance = math.log(seen.classes) if seen.classes > 1 else 0.0
     if not chance or seen.answers < ANSWERS or not math.isfinite(seen.loss):
         return
-    if seen.loss < chance + ABOVE or seen.hits > HITS / seen.classes:
+    if seen.loss < chance + ABOVE or seen.hits > max(TIMES_CHANCE / seen.classes, HITS):
         return
-    what = ("its token ids or vocabulary order differ from those that the embedding rows were trained with" if seen.ids
-            else "its labels or inputs differ from those that the weights were trained with")
+    what = ("its token ids or vocabulary order differ from those that the embedding rows were trained with"
+            if seen.ids else "its labels or inputs differ from those that the weights were trained with")
     yield RULE.finding(
-        f"a file fills all {seen.tensors} tensors of {seen.model}, and before any update its loss is {seen.loss:.3g} over "
-        f"{seen.answers} answers, above ln({seen.classes}) = {chance:.3g} of guessing, with {seen.hits:.1%} right: what "
-        f"this run gives the loaded weights is not what they learned: {what}",
-        Location(module=seen.model, step=0.0, rank=seen.rank), SOURCE, bearing=Bearing.CAUSE if seen.ids else Bearing.SIGN,
+        f"a file fills all {seen.tensors} tensors of {seen.model}, and before any update its loss is {seen.loss:.3g} "
+        f"over {seen.answers} answers, above ln({seen.classes}) = {chance:.3g} of guessing, {seen.hits:.1%} right; "
+        f"what this run gives the loaded weights is not what they learned: {what}",
+        Location(module=seen.model, step=0.0, rank=seen.rank), SOURCE,
+        bearing=Bearing.CAUSE if seen.ids else Bearing.SIGN,
         measured={"kind": "ids" if seen.ids else "other", "loss": round(seen.loss, 4), "classes": seen.classes,
                   "answers": seen.answers, "hits": round(seen.hits, 4), "module": seen.model})

@@ -1,11 +1,11 @@
 """Rows that are drawn anew at each visit are the same to the bit in every epoch.
 
-The sampler says which row of the dataset a batch holds, so that its visits in several epochs can be compared. At the end
-the dataset itself is asked twice for the same item, in a forked child: one that answers with other values each time
-(augmentation, noise, generated samples) and gave the same in every epoch was set back to one random state, by a seed in
-`worker_init_fn`, by workers that start anew from a copy of the generator, or by a seed at each epoch. One that answers
-otherwise only after what the training changed on it (`set_epoch`) is set back to the first epoch gave workers that never
-saw the change. `kind`: "seeded-anew", "change-not-seen".
+The sampler says which row of the dataset a batch holds, so that its visits in several epochs can be compared. Where
+they are the same, the dataset itself is asked twice for one item, in a forked child: one that answers with other values
+each time (augmentation, noise, generated samples) was set back to one random state, by a seed in `worker_init_fn`, by
+workers that start anew from a copy of the generator, or by a seed at each epoch. One that answers otherwise only after
+what the training changed on it (`set_epoch`) is set back to the first epoch gave workers that never saw the change.
+`kind`: "seeded-anew", "change-not-seen".
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ def check(seen: Repeats) -> Iterator[Finding]:
     if not worth_asking(seen.same, seen.again) or not (seen.anew or seen.by):
         return
     head = (f"the random augmentation or draw of {seen.dataset} is identical in each of {seen.epochs} epochs: "
-            f"{seen.same} of {seen.again} later visits of a row brought the values of its first visit to the bit, while ")
+            f"{seen.same} of {seen.again} later visits of a row brought the values of its first visit to the bit, "
+            "while ")
     if seen.anew:
         kind, why = "seeded-anew", ("the dataset, asked twice for one item, draws other values each time: its random "
                                     "numbers are seeded or copied in the same state at each epoch (worker_init_fn, a "
                                     "generator that each worker copies, a seed in the epoch loop)")
     else:
-        kind, why = "change-not-seen", (f"an item of the dataset changes with {seen.by}, which the training sets at each "
-                                        "epoch: the workers keep a copy from before and never see it "
+        kind, why = "change-not-seen", (f"an item of the dataset changes with {seen.by}, which the training sets at "
+                                        "each epoch: the workers keep a copy from before and never see it "
                                         "(persistent_workers)")
     yield RULE.finding(head + why, Location(module=seen.dataset, step=float(seen.step), rank=seen.rank), SOURCE,
                        bearing=Bearing.CAUSE,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.nonfinite.events import BATCH, BUFFER, PARAMETER, Event, joined
 from traindx_tools.on_torch.nonfinite.named import named_parts
 from traindx_tools.on_torch.nonfinite.places import Place, on_behalf_of
@@ -17,9 +18,9 @@ from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, sp
 from traindx_tools.on_torch.nonfinite.tracer import Tracer
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.snapshot.copying import optimizer_on
-from traindx_tools.on_torch.snapshot.rerun import NotReplayable, Rerun, givens
+from traindx_tools.on_torch.snapshot.rerun import Rerun, givens
 from traindx_tools.on_torch.snapshot.state import RandomState, without_autocast
-from traindx_tools.on_torch.snapshot.tape import Call, Op, Tape, versions_of
+from traindx_tools.on_torch.snapshot.tape import Call, Noted, Op, Tape, versions_of
 from traindx_tools.on_torch.speed.compilations import compiles
 
 Watched = tuple[str, torch.Tensor]
@@ -61,23 +62,24 @@ class Replay(Rerun):
 
     def forward(self, tape: Tape, loss: torch.Tensor) -> Replayed:
         """Runs a step up to its loss, which was not finite."""
-        return self._run(tape, loss, lambda value: [("the loss", value)])
+        return self.forward_of(*_root(tape, loss))
 
     def backward(self, tape: Tape, loss: torch.Tensor) -> Replayed:
         """Runs a step and its backward pass, whose gradients were not finite."""
-        return self._run(tape, loss, lambda value: self._gradients(value))
+        return self.backward_of(*_root(tape, loss))
 
-    def _run(self, tape: Tape, loss: torch.Tensor, then: Callable[[torch.Tensor], list[Watched]]) -> Replayed:
-        if tape.broken:
-            raise NotReplayable(tape.broken)
-        slot = tape.slot_of(loss)
-        if slot is None and compiles():
-            raise NotReplayable("the program compiles, and what is compiled cannot be noted")
-        if slot is None:
-            raise NotReplayable("the loss was not made by what was seen of the step")
-        needed = tape.leading_to(slot)
+    def forward_of(self, noted: Noted, slot: int) -> Replayed:
+        """The same of notes that were kept, up to the number of the loss."""
+        return self._run(noted, slot, lambda value: [("the loss", value)])
+
+    def backward_of(self, noted: Noted, slot: int) -> Replayed:
+        """The same with the backward pass."""
+        return self._run(noted, slot, lambda value: self._gradients(value))
+
+    def _run(self, noted: Noted, slot: int, then: Callable[[torch.Tensor], list[Watched]]) -> Replayed:
+        needed = noted.leading_to((slot,))
         self._copy(needed)
-        self.values = [None] * tape.slots
+        self.values = [None] * noted.slots
         with self._watching():
             if self._batch_place is not None:
                 on_behalf_of(self._batch_place, self._look_at_batch)
@@ -191,3 +193,14 @@ class Replay(Rerun):
         if self._modules:
             self._modules.pop()
 
+
+def _root(tape: Tape, loss: torch.Tensor) -> tuple[Noted, int]:
+    """What was noted, and the number of the loss. Raises NotReplayable where it has none."""
+    if tape.broken:
+        raise NotReplayable(tape.broken)
+    slot = tape.slot_of(loss)
+    if slot is None and compiles():
+        raise NotReplayable("the program compiles, and what is compiled cannot be noted")
+    if slot is None:
+        raise NotReplayable("the loss was not made by what was seen of the step")
+    return tape.noted(), slot

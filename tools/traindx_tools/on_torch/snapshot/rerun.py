@@ -9,14 +9,11 @@ from typing import Any
 
 import torch
 
+from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.nonfinite.places import on_behalf_of
 from traindx_tools.on_torch.snapshot.copying import Copier
 from traindx_tools.on_torch.snapshot.state import without_autocast
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Op, mapped, tensors_of
-
-
-class NotReplayable(Exception):
-    """The step cannot be run again, or took another course; the text says why."""
 
 
 class Rerun:

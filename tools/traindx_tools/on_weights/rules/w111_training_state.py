@@ -20,7 +20,7 @@ from traindx_tools.on_weights.checkpoint import OptimizerState
 from traindx_tools.on_weights.moment_shapes import by_number, by_path
 from traindx_tools.on_weights.parameter_names import names_of, shaped
 from traindx_tools.on_weights.seen import Seen
-from traindx_tools.on_weights.statistics import measure
+from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.step_counts import apart
 from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule
@@ -40,8 +40,6 @@ _STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps",
 _ENOUGH = 10
 _BEHIND, _SKIPPED = 0.95, 20
 """Share of the run's steps that an optimizer has made at least; steps that a scaler skips while it finds its scale."""
-MOST_READ = 2**28
-"""Values of moments that are looked at."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -147,16 +145,14 @@ def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
         yield _finding(seen, optimizer.key, f"{len(given) - len(having)} of the {len(given)} parameters of the "
                                             "optimizer "
                        "have no moments: frozen, or never reached by a gradient", "partly", Severity.INFO, Bearing.SIGN)
-    left = MOST_READ
-    for key in having:
-        for name, tensor in _state_of(optimizer, key).items():
-            if isinstance(tensor, Tensor) and tensor.floating and tensor.size > 1 and tensor.size <= left:
-                left -= tensor.size
-                yield from _moment(seen, optimizer, key, str(name), tensor)
+    for one in seen.moments:
+        if one.optimizer is optimizer:
+            for name, stats in one.stats.items():
+                if not (one.second is stats and one.first is not None and one.first.largest > 0 == stats.largest):
+                    yield from _moment(seen, optimizer, one.key, name, stats)  # the others are told by W124
 
 
-def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, tensor: Tensor) -> Iterator[Finding]:
-    stats = measure(tensor)
+def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, stats: Stats) -> Iterator[Finding]:
     where = f"{optimizer.key}.state.{key}.{name}".lstrip(".")
     step = _number(_state_of(optimizer, key).get("step"))
     if stats.nan or stats.inf:
@@ -165,7 +161,7 @@ def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, tensor: 
                        "nonfinite")
     elif name in _SQUARES and stats.low < 0:
         yield _finding(seen, where, f"{name} of parameter {key}, a mean of squares, is {stats.low:.3g}", "negative")
-    elif name == "exp_avg_sq" and tensor.matrix and stats.constant and stats.low == 0 and (step or 0) >= _ENOUGH:
+    elif name == "exp_avg_sq" and stats.tensor.matrix and stats.constant and stats.low == 0 and (step or 0) >= _ENOUGH:
         yield _finding(seen, where, f"{name} of parameter {key} is zero after {step:g} steps: it never had a gradient",
                        "no-gradient", Severity.MEDIUM, Bearing.SIGN, step=step)
 

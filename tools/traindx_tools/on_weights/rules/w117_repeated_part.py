@@ -1,15 +1,17 @@
 """A part of a matrix repeats another part of it: rows or columns that are equal, bit by bit, in the same order.
 
 Training does not arrive twice at the same numbers. A run of rows (or columns, or input channels) whose members equal
-those a fixed distance before is a copy: a slice was written to two places, or a buffer was used twice. What repeats as
-a whole is design (heads repeated for grouped queries), as is what the siblings of a stack do as well, and what equals
-its direct neighbour (added rows with one mean).
+those a fixed distance before is a copy: a slice was written to two places, or a buffer was used twice. What the
+siblings of a stack repeat as well is design (heads repeated for grouped queries), and so is what equals its direct
+neighbour (added rows with one mean). A matrix all of which is there twice, while its siblings are not, is the part of
+one rank that was merged twice; where whole stacks repeat, rows of some and columns of others, all of them may be.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +43,8 @@ _WIDTH = 8
 """Values of a line, and distinct ones in it, below which lines may be equal by chance."""
 MOST_BYTES = 2**26
 """Of a tensor that is looked at line by line."""
+_KEYS = re.compile(r"(?i)(?:^|[._])(?:k|v|kv|key|value|k_?proj|v_?proj|kv_?proj|w?k|w?v|key_value)\w{0,6}(?:[._]|$)")
+"""Projections that may be repeated for grouped queries."""
 _FIRST = 8
 """Rows in which columns that repeat are looked for before the whole matrix is read again."""
 MOST_TOGETHER = 2**29
@@ -55,6 +59,8 @@ class Repeat:
     at: int
     source: int
     count: int
+    whole: bool = False
+    """Whether all lines along the axis have a twin."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -72,8 +78,34 @@ def check(seen: Seen) -> Iterator[Finding]:
             continue
         stack = seen.stack_of.get(stats.name)
         alike = sum(s.name in found for s in stack.members) if stack is not None else 0
+        if stack is None and repeat.whole and (_KEYS.search(stats.name) or len(stats.tensor.shape) != 2):
+            continue
         if stack is None or alike <= max(1, len(stack) // 4):
             yield _finding(seen, stats, repeat)
+    yield from _merged(seen, found)
+
+
+def _merged(seen: Seen, found: Mapping[str, Repeat]) -> Iterator[Finding]:
+    """Stacks all of whose members repeat as a whole: a part along the rows of some, and along the columns of others.
+
+    Repeated heads are along one axis of the two projections of keys and values.
+    """
+    stacks = [(stack, found[first]) for stack in seen.stacks if (first := stack.members[0].name) in found
+              and all(s.name in found and found[s.name].whole for s in stack.members)]
+    axes = {repeat.axis for _, repeat in stacks}
+    others = [stack for stack, _ in stacks if not _KEYS.search(stack.pattern)]
+    if not others or (len(axes) < 2 and len(stacks) < 3):
+        return
+    stack, repeat = next((s, r) for s, r in stacks if s is others[0])
+    yield RULE.finding(
+        f"all {len(stack)} of {stack.pattern} in {seen.path} hold every line of axis {repeat.axis} twice or "
+        f"more, bit by "
+        f"bit ({repeat.at} is {repeat.source} again), and so do {len(stacks) - 1} other stacks, along "
+        f"{'both axes' if len(axes) > 1 else 'the same axis'}: the part of one rank was merged for others, or "
+        "the model was widened by copying", seen.where(stack.members[0].name), seen.path, bearing=Bearing.SIGN,
+        severity=Severity.MEDIUM,
+        measured={"name": stack.members[0].name, "axis": repeat.axis, "at": repeat.at, "source": repeat.source,
+                  "count": repeat.count, "whole": True, "stacks": len(stacks)})
 
 
 def longest_repeat(stats: Stats, all_axes: bool = True) -> Repeat | None:
@@ -133,9 +165,22 @@ def _along(values: NDArray[np.generic], axis: int, alike: NDArray[np.intp]) -> R
         return None
     kept = np.array([i for i in twins if len(np.unique(lines[i])) >= _WIDTH and earlier[i] + 1 < i])
     having = len(twins) + len(np.unique(earlier[twins]))
-    if len(kept) < _RUN or having >= _WHOLE * count:
+    if len(kept) < _RUN:
         return None
+    if having >= _WHOLE * count:
+        return _whole(kept, earlier, lines, axis)
     return _longest(kept, earlier, lines, axis)
+
+
+def _whole(kept: NDArray[np.intp], earlier: NDArray[np.intp], lines: NDArray[np.generic], axis: int
+           ) -> Repeat | None:
+    """All lines in blocks that are there again; not pairs of neighbours, nor one line over and over."""
+    apart = kept - earlier[kept]
+    runs = np.diff(earlier[kept])
+    blocks = apart.min() >= _RUN and (runs == 1).mean() > 0.5
+    if not blocks or not np.array_equal(lines[kept], lines[earlier[kept]]):
+        return None
+    return Repeat(axis, int(kept[0]), int(earlier[kept[0]]), len(kept), whole=True)
 
 
 def _longest(kept: NDArray[np.intp], earlier: NDArray[np.intp], lines: NDArray[np.generic], axis: int
@@ -152,6 +197,14 @@ def _longest(kept: NDArray[np.intp], earlier: NDArray[np.intp], lines: NDArray[n
 def _finding(seen: Seen, stats: Stats, repeat: Repeat) -> Finding:
     what = ("rows", "columns")[repeat.axis] if len(stats.tensor.shape) == 2 else f"lines of axis {repeat.axis}"
     last = repeat.count - 1
+    if repeat.whole:
+        return RULE.finding(
+            f"{repeat.count} of the {stats.tensor.shape[repeat.axis]} {what} of {stats.name} "
+            f"{list(stats.tensor.shape)} in {seen.path} are copies, bit by bit, of blocks before them ({repeat.at} is "
+            f"{repeat.source} again), and no line is there once: the part of one rank was written for others as well",
+            seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
+            measured={"name": stats.name, "axis": repeat.axis, "at": repeat.at, "source": repeat.source,
+                      "count": repeat.count, "whole": True})
     return RULE.finding(
         f"{what} {repeat.at}..{repeat.at + last} of {stats.name} {list(stats.tensor.shape)} in {seen.path} equal "
         f"{what} {repeat.source}..{repeat.source + last} bit by bit, in the same order: {repeat.count} of "

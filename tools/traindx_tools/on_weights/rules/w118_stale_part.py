@@ -152,7 +152,12 @@ def _said_frozen(seen: Seen, modules: Sequence[str]) -> bool:
     """Whether the configuration names freezing, or the module is called what is commonly frozen."""
     told = any("freez" in str(k).lower() or "frozen" in str(k).lower() for k in seen.config)
     kept = any("freez" in k.lower() or "frozen" in k.lower() for k in seen.checkpoint.values)
-    return told or kept or all(_FROZEN.search(m) for m in modules)
+    return told or kept or all(said_frozen(m) for m in modules)
+
+
+def said_frozen(name: str) -> bool:
+    """Whether a module or tensor is called as what is commonly kept as it is."""
+    return _FROZEN.search(name) is not None
 
 
 def _finding(seen: Seen, names: Sequence[str], what: str, kind: str, part: str, of: int) -> Finding:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.common_factor import known_factor, steps_of
 from traindx_tools.on_weights.renaming import match
 from traindx_tools.on_weights.sampled_order import sampled_order
 from traindx_tools.on_weights.seen import Seen
@@ -39,6 +40,8 @@ RULE = Rule(
 _LIKE, _UNLIKE, _NEAR, _MOVED, _TIMES = 0.9, 0.5, 0.99, 0.1, 3.0
 _APART = 0.4
 """By how much the transpose is more alike than the matrix itself, which may be nearly symmetric."""
+_SCALED = 0.25
+"""Share by which the norm differs from which on the values were multiplied too."""
 _FEWEST = 4
 """Rows that changed their places."""
 _OFFSETS = 6
@@ -95,7 +98,7 @@ def _within(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
         return
     a, b = one.tensor.load().astype(np.float64), later.tensor.load().astype(np.float64)
     if a.ndim == 2 and a.shape[0] == a.shape[1] and _correlation(a.T, b) > _LIKE > _correlation(a, b) + _APART:
-        yield _finding(seen, one.name, f"{one.name} {list(a.shape)} is the transpose of itself", "transposed")
+        yield _finding(seen, one.name, f"{one.name} {list(a.shape)} is the transpose of itself", "transposed", later)
         return
     for axis in range(min(2, a.ndim)):
         order = _order(np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0))
@@ -105,7 +108,7 @@ def _within(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
             what = ("rows", "columns")[axis]
             yield _finding(seen, one.name, f"{len(moved)} of the {len(order)} {what} of {one.name} stand in other "
                            f"places (what was {what[:-1]} {first} is {what[:-1]} {int(order[first])}"
-                           f"{_blocks(order)})", what)
+                           f"{_blocks(order)})", what, later)
             return
 
 
@@ -122,7 +125,7 @@ def _of_sample(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
         lines = one.tensor.shape[axis]
         yield _finding(seen, one.name, f"{len(moved)} of {len(found)} {what} of {one.name} that were looked at (of "
                        f"{lines:,}) stand in other places (what was {what[:-1]} {moved[0].at} is {what[:-1]} "
-                       f"{moved[0].to}{by})", what)
+                       f"{moved[0].to}{by})", what, later)
         return
 
 
@@ -150,8 +153,14 @@ def _blocks(order: NDArray[np.intp]) -> str:
     return f", in blocks of {min(lengths)}" if len(lengths) == 1 and min(lengths) > 1 else ""
 
 
-def _finding(seen: Seen, name: str, what: str, kind: str) -> Finding:
+def _finding(seen: Seen, name: str, what: str, kind: str, later: Stats | None = None) -> Finding:
+    """`later`: the tensor's other self, whose norm tells whether it was scaled as well."""
     assert seen.other is not None
+    one = seen.stats[name]
+    factor = later.rms / one.rms if later is not None and one.rms > 0 else 1.0
+    scaled = abs(factor - 1) > _SCALED
+    known = known_factor(factor, 1e-3, steps_of([seen.checkpoint, seen.other.checkpoint])) if scaled else ""
+    times = f", times {factor:.4g}{f' ({known})' if known else ''}," if scaled else ""
     return RULE.finding(
-        f"{what} between {seen.path} and {seen.other.path}", seen.where(name), seen.path, bearing=Bearing.CAUSE,
-        measured={"kind": kind, "name": name})
+        f"{what}{times} between {seen.path} and {seen.other.path}", seen.where(name), seen.path, bearing=Bearing.CAUSE,
+        measured={"kind": kind, "name": name, "factor": round(factor, 6)})

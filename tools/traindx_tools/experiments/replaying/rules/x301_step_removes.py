@@ -1,10 +1,11 @@
 """The step in which something went wrong was run again on copies, and a change takes the symptom away.
 
-`traindx run --snapshot` keeps each step. Where a loss, gradient or parameter is not finite, or a loss or gradient norm
-jumps, the step is run again in the process: as it is, which must give the very numbers again, and with one change at a
-time: precision, dropout, statistics, clipping, rate, decay, the optimizer's state, gradients of earlier steps, rows of
-the batch. Where the parameters before the last update do not show the symptom, that update brought it, and the changes
-are made to it; else they are made to the forward and backward pass. Nothing of the program is changed by it.
+`traindx run --snapshot` keeps each step (of JAX: the arguments of each call). Where a loss, gradient or parameter is
+not finite, or a loss or gradient norm jumps, the step is run again in the process: as it is, which must give the very
+numbers again, and with one change at a time: precision, dropout, statistics, clipping, rate, decay, the optimizer's
+state, gradients of earlier steps, rows of the batch, keys. Where the parameters before the last update do not show the
+symptom, that update brought it, and the changes are made to it; else they are made to the forward and backward pass.
+Nothing of the program is changed by it.
 
 One step shows less than a run: it names what takes part in this step's failure and rules nothing out.
 """
@@ -31,6 +32,7 @@ RULE = Rule(
            "a jump that comes back within a few steps: a hard batch, said as a remark",
            "a step that ends what began earlier: then nothing is decided"),
     confirm=("`traindx experiment PATH --run CMD --change NAME` from a checkpoint before the step",
+             "`traindx replay RUNFOLDER --run CMD`: the kept step in a fresh process, with outputs and gradients",
              "the table in the run's folder, replays/"),
     thresholds={
         "jump": Threshold(JUMP, "times the largest loss of the last 50 steps", "beyond the spread of batches"),

@@ -21,7 +21,8 @@ RULE = Rule(
     sees="One kept step, run again on copies: as it is, and with one change at a time.",
     matters="The cause is then in the weights that earlier steps left, in the model, or in more than one thing.",
     alike=("a change that could not be tried; the table says why",),
-    confirm=("look at earlier steps: the first loss or gradient norm out of the usual",
+    confirm=("`traindx replay RUNFOLDER --run CMD`: outputs of each module and gradients of the kept step",
+             "look at earlier steps: the first loss or gradient norm out of the usual",
              "`traindx experiment PATH --run CMD --change NAME`, which changes every step of a run"),
 )
 

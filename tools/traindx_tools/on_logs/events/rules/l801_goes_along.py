@@ -22,7 +22,7 @@ from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
 from traindx_tools.rules import Rule, Threshold
 
 STRONG, EXACT = 0.7, 0.5
-MOST_PLACES = 64
+MOST_PLACES = 32
 """Lines of anomalies and of events that a finding holds: what its picture is drawn from."""
 _COSTS = ("step_time", "throughput", "tokens_per_second", "time between records", "data_time", "epoch_time", "memory",
           "gpu_", "cpu_")

@@ -1,0 +1,51 @@
+"""The same fault in other spellings and other styles of program, and healthy programs that look like it.
+
+A line that ends in `# FAULT C101` is where that id is to be found; a program named `good_...` has no fault at all.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.finding import Severity
+from traindx_tools.on_code import audit
+from traindx_tools.on_code.entry import audit_texts
+from traindx_tools.on_code.files import Text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "on_code"))
+
+from intermediate import with_intermediates
+
+from traindx_tools.on_code.renaming import renamed
+
+VARIANTS = sorted((Path(__file__).parent / "variants").glob("*/*.py"))
+_FAULT = re.compile(r"# FAULT (C\d{3})")
+
+
+def expected(text: str) -> set[tuple[str, int | None]]:
+    return {(m.group(1), i) for i, line in enumerate(text.splitlines(), 1) if (m := _FAULT.search(line))}
+
+
+@pytest.mark.parametrize("path", VARIANTS, ids=lambda p: p.stem)
+def test_the_fault_is_found_where_it_is(path: Path) -> None:
+    wanted = expected(path.read_text())
+    assert bool(wanted) is not path.name.startswith("good_")
+    found = {(f.rule, f.where.line) for f in audit([path]).findings if f.severity.rank >= Severity.MEDIUM.rank}
+    assert wanted <= found
+    assert wanted or not found
+
+
+def test_nearly_all_are_found_under_other_names_with_intermediate_variables() -> None:
+    """A rewrite moves lines: the id alone is asked for."""
+    faulty = [p for p in VARIANTS if not p.name.startswith("good_")]
+    lost = []
+    for path in faulty:
+        text = with_intermediates(renamed(path.read_text()))
+        rules = sorted({rule for rule, _ in expected(path.read_text())})
+        found = {f.rule for f in audit_texts([Text("program.py", text, "")], rules).findings}
+        lost += [path.stem] if not set(rules) <= found else []
+    assert len(lost) <= 0.02 * len(faulty), lost

@@ -1,0 +1,71 @@
+"""What is trained is in eval mode while it is evaluated.
+
+In training mode Dropout removes units in the evaluation too, and BatchNorm normalises with the evaluation's batch and
+updates its running statistics with it. A forward pass without gradients that belongs to a training step (a target, a
+teacher) is left alone, and so is one that is drawn several times with the same inputs, whose result nobody takes
+(statistics are refreshed), or before which the very function asks for training mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.scenarios import weakest
+from traindx_tools.program.entities import Model
+from traindx_tools.program.known import Known
+from traindx_tools.program.modes import is_trained, passes_of
+from traindx_tools.program.moments import Act, Section, loops, training_loop
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("modes", ("C165",))
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every module that is called without gradients."""
+    modes_left_open = any(a.training is not True for r in program.runs for a, _ in r.acts(Moment.MODE))
+    training = [r for r in program.runs if {Moment.BACKWARD, Moment.STEP} <= r.has]
+    told: set[int] = set()
+    for run in program.runs:
+        if run.framework or Moment.FORWARD not in run.has or (run not in training and modes_left_open):
+            continue
+        in_steps = {id(training_loop(path)) for _, path in run.acts(Moment.BACKWARD)}
+        for act, path in run.acts(Moment.FORWARD):
+            around = loops(path)
+            if act.gradients is not False or act.unused or act.again or (around and id(around[-1]) in in_steps):
+                continue
+            model = act.models[0] if act.models else None
+            if model is None or not model.by_mode or id(model) in told or not _in_training_mode(
+                    program, run, act, run in training):
+                continue
+            trained = [is_trained(model, r) for r in training]
+            if True in trained:
+                told.add(id(model))
+                yield _breach(act, model, bool(around))
+
+
+def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) -> bool:
+    """Whether each time, in every scenario, the module is in training mode and not because this function asked for it.
+    """
+    found = [c for scenario in passes_of(program, run, act) for c in scenario]
+    asked = any(c.by is not None and c.by.at.function == act.at.function and act.at.function is not None
+                and Moment.BACKWARD not in _function(run, c.by) for c in found)
+    late = not trains or any(c.after_training for c in found)  # what comes before training asks for a shape
+    return bool(found) and late and all(c.modes == {True} for c in found) and not asked
+
+
+def _function(run: Section, act: Act) -> frozenset[Moment]:
+    """The moments of the function in which an act stands."""
+    return next((s.has for s in reversed(run.path_to(act)) if s.kind in ("call", "root")), frozenset())
+
+
+def _breach(act: Act, model: Model, in_loop: bool) -> Breach:
+    layer = next(iter(model.by_mode.values()))
+    return Breach(
+        "C165",
+        f"The trained model is evaluated in training mode at {act.at}: it has {layer} and eval() was not called before",
+        act.at, weakest(act.known, Known.DERIVED), {"kind": "train mode", "layer": layer.partition(" ")[0]},
+        Severity.HIGH if in_loop else Severity.MEDIUM, Remedy("evaluate in eval mode", act))

@@ -1,0 +1,117 @@
+"""What the loss scale multiplies, a step divides again, and the scale adapts.
+
+`scaler.step(optimizer)` divides all gradients of the optimizer by the loss scale and leaves an overflow out;
+`scaler.update()` then lowers the scale. A plain step applies gradients that are larger by the scale. A loss that goes
+backward unscaled beside a scaled one is too small by it. A guard of one's own that skips the update where gradients are
+not finite keeps the scale where it overflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.scenarios import by_hand, uses
+from traindx_tools.program.gradients import Played, Use, played
+from traindx_tools.program.known import Known
+from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("step_order", ("C142", "C278", "C279"))
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every step that meets scaled gradients, and at every scaler."""
+    for run in by_hand(program):
+        for act, _, scenarios in uses(program, run, lambda p: p.steps):
+            met = [s for s in scenarios if any(u.passes for u in s)]
+            if act.scaler is None and act.known is not Known.GUESSED and met and all(_all_scaled(s) for s in met):
+                yield _plain_step(run, act, met[0])
+            if act.scaler is not None and act.scaler.enabled is not False and met and all(_mixed(s) for s in met):
+                yield _unscaled_loss(act, met[0])
+        yield from _skipped_update(program, run)
+    yield from _never_updated(program)
+
+
+def _all_scaled(those: Sequence[Use]) -> bool:
+    fresh = [u for u in those if u.passes]
+    return bool(fresh) and all(u.scales == {True} for u in fresh)
+
+
+def _mixed(those: Sequence[Use]) -> bool:
+    return any(u.came == {True, False} and any(p.act.scaled is False for p in u.passes) for u in those)
+
+
+def _plain_step(run: Section, step: Act, those: Sequence[Use]) -> Breach:
+    backward = next(u for u in those if u.passes).passes[-1].act
+    updated = any(True for _ in run.acts(Moment.UPDATE))
+    return Breach(
+        "C142",
+        f"{step.owner}.step() at {step.at} applies gradients that are still multiplied by the loss scale (scaled at "
+        f"line {backward.at.line}): scaler.step(optimizer) would divide them first and skip overflows",
+        step.at, step.known, {"kind": "step", "backward_line": backward.at.line},
+        remedy=Remedy("step by the scaler", step, backward, "updated" if updated else ""))
+
+
+def _unscaled_loss(step: Act, those: Sequence[Use]) -> Breach:
+    use = next(u for u in those if u.came == {True, False} and any(p.act.scaled is False for p in u.passes))
+    plain = next(p.act for p in use.passes if p.act.scaled is False)
+    scaled = next((p.act for p in use.passes if p.act.scaled), step)
+    return Breach(
+        "C279",
+        f"{plain.owner}.backward() at {plain.at} is not scaled: {step.owner}.step() divides its gradients by the loss "
+        f"scale like those of the scaled loss at line {scaled.at.line}: they are too small by that factor",
+        plain.at, plain.known, {"kind": "plain", "loss": plain.owner[:60], "scaled_line": scaled.at.line},
+        remedy=Remedy("scale", plain, step))
+
+
+def _never_updated(program: Program) -> Iterator[Breach]:
+    acts = [a for run in program.runs for a, _ in run.acts(Moment.UPDATE, Moment.HANDED, Moment.STEP)]
+    if any(a.moment is Moment.UPDATE or (a.moment is Moment.HANDED and a.scaler) for a in acts):
+        return
+    step = next((a for a in acts if a.scaler is not None and a.scaler.enabled is not False), None)
+    if step is not None:
+        yield Breach(
+            "C142",
+            f"The scaler that steps at {step.at} is never updated: without scaler.update() the loss scale stays at its "
+            "first value and an overflow repeats for ever",
+            step.at, step.known, {"kind": "update"}, remedy=Remedy("update", step))
+
+
+def _skipped_update(program: Program, run: Section) -> Iterator[Breach]:
+    """Fewer updates of the scale where gradients overflow than where they do not."""
+    told = played(program, run)
+    pairs = [(a, b) for a, b in zip(told[::2], told[1::2], strict=False) if not a.overflows and b.overflows]
+    if not pairs or not all(_updates(b) < _updates(a) for a, b in pairs) or any(b.handed for _, b in pairs):
+        return
+    arms = {id(s): s for _, path in run.acts(Moment.UPDATE) for s in path if s.condition.has("finite")}
+    guard = next(iter(arms.values()), None) or _leaving(run)
+    step = next((a for a, _ in run.acts(Moment.STEP) if a.scaler is not None), None)
+    if guard is None or step is None:
+        return
+    how = "leaves" if guard.leaves else "goes on"
+    update = next(a for a, _ in run.acts(Moment.UPDATE))
+    yield Breach(
+        "C278",
+        f"`{guard.condition.text[:60]}` at {guard.at} {how} before {update.owner}.update() at line {update.at.line} "
+        "where the gradients are not finite: the loss scale is never lowered, so that every later step overflows too",
+        guard.at, Known.DERIVED, {"kind": "left" if guard.leaves else "condition", "update_line": update.at.line,
+                                  "step_line": step.at.line},
+        remedy=Remedy("before the guard", step, update) if guard.leaves else None)
+
+
+def _updates(told: Played) -> int:
+    return sum(a.scaler is None or a.scaler.enabled is not False for a in told.updates)
+
+
+def _leaving(run: Section) -> Section | None:
+    """The arm that is left where gradients are not finite."""
+    stack = [run]
+    while stack:
+        section = stack.pop(0)
+        if section.kind == "arm" and section.leaves and section.condition.has("finite"):
+            return section
+        stack += [i for i in section.items if isinstance(i, Section)]
+    return None

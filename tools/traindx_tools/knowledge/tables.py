@@ -1,0 +1,21 @@
+"""The tables of this package as they are written, each read once."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@cache
+def table(*name: str) -> dict[str, Any]:
+    """One table by its path below this package: `table("pages", "step_order.toml")`."""
+    found: dict[str, Any] = tomllib.loads(
+        files("traindx_tools.knowledge").joinpath(*name).read_text(encoding="utf-8"))
+    return found

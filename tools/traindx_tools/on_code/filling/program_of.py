@@ -1,0 +1,99 @@
+"""The program of a text: the same entities and timeline that a live process fills."""
+
+from __future__ import annotations
+
+from traindx_tools.on_code.filling.drops import dropped
+from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.sections import Sections, spot_of
+from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.training import is_scaler, is_scheduler, stepped
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
+from traindx_tools.program.moments import Section
+from traindx_tools.program.program import Program
+
+_ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad", "eval", "train", "__call__"})
+
+
+def program_of(project: Project) -> Program:
+    """The program of a project that was followed; made once."""
+    known = project.__dict__.get("_program")
+    if isinstance(known, Program):
+        return known
+    made = Program(_framework(project))
+    entities = Entities(made)
+    sections = Sections(made, entities)
+    for loop in project.training_loops:
+        _guess(loop, entities, sections)
+    for root in project.roots:
+        if _ENTRY & root.methods or root.framework:
+            section = sections.of(root)
+            if root.framework == "training_step":
+                _by_hand(project, root, section)
+            if section.items or root.framework:
+                made.runs.append(section)
+    made.drops += dropped(project)
+    made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
+    made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
+    made.unknown = list(dict.fromkeys(made.unknown))
+    project.__dict__["_program"] = made
+    return made
+
+
+def _framework(project: Project) -> str:
+    """What trains: "torch", "jax", or "" for neither."""
+    names = [name for root in project.roots for name in _modules(root)]
+    return "torch" if "torch" in names else "jax" if "jax" in names else ""
+
+
+def _modules(root: Block) -> set[str]:
+    """The installed packages that a file imports, by its first lines of import."""
+    return {n for n in ("torch", "jax") if n in root.file.text}
+
+
+def _by_hand(project: Project, root: Block, section: Section) -> None:
+    """Whether Lightning leaves the update to the module: `automatic_optimization = False`."""
+    owner = root.function.owner if root.function is not None else None
+    if owner is None or not owner.derives("LightningModule"):
+        return
+    section.framework = "lightning"
+    said = [i.attrs.get("automatic_optimization") for i in project.instances if i.klass.info is owner]
+    found = next((v for v in said if v is not None), None) or owner.attribute("automatic_optimization")
+    if not isinstance(found, Const) or found.value is not False:
+        return
+    section.framework = "lightning manual"
+    stores = [e for e in project.events if e.kind == "store" and e.name == "attribute.automatic_optimization"
+              and isinstance(e.receiver, Instance) and e.receiver.klass.info is owner]
+    section.because = spot_of(stores[0]) if stores else section.at
+
+
+def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
+    """Unknown things that must be optimizers: something steps after backward, and nothing known does."""
+    engines = {e.receiver for e in (p.event for p in loop.backwards) if isinstance(e.receiver, Symbol)}
+    for place in loop.of("step"):
+        event = place.event
+        given: Value | None = event.args[0] if event.args else None
+        if is_scaler(event.receiver) and isinstance(given, Symbol) and given != UNKNOWN:
+            sections.guessed.setdefault(given, entities.optimizer(given, guessed=True))
+        owner = event.receiver
+        if isinstance(owner, Symbol) and owner in engines:
+            _engine(owner, entities, sections)
+        if isinstance(owner, Thing) and owner.state.get("engine"):
+            _engine(owner, entities, sections)
+    if any(stepped(p.event) for p in loop.of("step")) or not loop.backwards:
+        return
+    first = loop.backwards[0].order
+    after = [p.event.receiver for p in loop.of("step") if p.order > first and not p.event.args
+             and isinstance(p.event.receiver, Symbol) and p.event.receiver != UNKNOWN
+             and not is_scheduler(p.event.receiver)]  # fmt: skip
+    if after and after[0] not in sections.guessed and isinstance(after[0], Symbol):
+        sections.guessed[after[0]] = entities.optimizer(after[0], guessed=True)
+
+
+def _engine(value: Symbol | Thing, entities: Entities, sections: Sections) -> None:
+    """What has both backward and step clears the gradients itself."""
+    made = entities.optimizer(value, guessed=True)
+    made.clears_itself = True
+    if isinstance(value, Symbol):
+        sections.guessed[value] = made
+

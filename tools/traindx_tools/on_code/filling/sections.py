@@ -1,0 +1,404 @@
+"""The trace of the follower as sections and moments."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.knowledge.calls import Effect, effects, harmless
+from traindx_tools.on_code.arrays import LOSSES
+from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
+from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
+from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Instance,
+    Symbol,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    parts,
+    truth,
+    whole,
+)
+from traindx_tools.program.conditions import Condition
+from traindx_tools.program.entities import Loss, Model, Optimizer
+from traindx_tools.program.known import Known
+from traindx_tools.program.moments import Act, Section, Spot
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+DEEPEST = 60
+
+
+class Sections:
+    """Makes a section of each block, once."""
+
+    def __init__(self, program: Program, entities: Entities) -> None:
+        self.program, self.entities = program, entities
+        self._made: dict[int, Section] = {}
+        self._kept: list[Block] = []
+        self._losses: dict[tuple[str, str], Loss] = {}
+        self.guessed: dict[Symbol, Optimizer] = {}
+        """Unknown things that are taken for optimizers."""
+        self._loop: list[Block] = []
+        self._last: tuple[ast.AST | None, Model | None] = None, None
+        self._inside = False
+        """Within the forward pass of a module: the calls of its parts are no passes of their own."""
+
+    def of(self, block: Block, depth: int = 0) -> Section:
+        """The section of a block."""
+        known = self._made.get(id(block))
+        if known is not None:
+            return known
+        self._kept.append(block)
+        made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), _spot(block), leaves=block.left,
+                                               framework=_framework(block), origin=block)
+        if made.kind == "loop":
+            made.count = _count(block)
+            self._loop.append(block)
+        has: set[Moment] = set()
+        inside, self._inside = self._inside, self._inside or _is_forward(block)
+        if made.kind == "loop" and isinstance(block.subject, Thing) and block.subject.short == "DataLoader":
+            made.items.append(Act(Moment.BATCH, made.at, origin=block))
+            has.add(Moment.BATCH)
+        for item in block.body:
+            if isinstance(item, Event):
+                for act in self._acts(item):
+                    made.items.append(act)
+                    has.add(act.moment)
+            elif depth < DEEPEST:
+                inner = self.of(item, depth + 1)
+                if inner.items or inner.leaves:
+                    made.items.append(inner)
+                    has |= inner.has
+        _wrap(made.items)
+        self._inside = inside
+        if made.kind == "loop":
+            self._loop.pop()
+        made.has = frozenset(has)
+        if made.kind == "arm" and (made.items or made.leaves):
+            made.condition = condition_of(block)  # its text is cut out of the source: not for an arm that is dropped
+        gate = _gate(block)
+        if gate is not None:
+            made.items = [self._gated(i, gate) for i in made.items]
+        return made
+
+    def _gated(self, item: Act | Section, gate: Condition) -> Act | Section:
+        """Under accelerate's `accumulate`, what a prepared optimizer does waits for the end of the window."""
+        if isinstance(item, Act) and item.moment in (Moment.STEP, Moment.CLEAR) and item.optimizers:
+            return Section("arm", item.at, [item], gate, has=frozenset({item.moment}))
+        return item
+
+    # ---- moments
+
+    def _acts(self, event: Event) -> list[Act]:
+        if event.kind == "store" and event.name == "attribute.grad":
+            cleared = bool(event.args) and isinstance(event.args[0], Const)
+            return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
+        if event.kind == "yield":
+            return [self._act(event, Moment.YIELD)]
+        if event.kind == "store" and event.name == "attribute.training":
+            return [self._unknown_mode(event)]
+        if event.kind != "call":
+            return []
+        if event.method in ("train", "eval") and event.receiver == UNKNOWN:
+            return [self._unknown_mode(event)]
+        found = [self._of_effect(event, e) for e in effects().get(event.method, ()) if self._fits(event, e.on)][:1]
+        acts = [a for some in found for a in some]
+        if not found:
+            acts = [a for told in (self._cleared_by_hand, self._made_here, self._chained, self._called, self._lossy)
+                    for a in told(event)]
+        return acts or self._handed(event)
+
+    def _fits(self, event: Event, on: str) -> bool:
+        owner = event.receiver
+        if on == "tensor":
+            return isinstance(owner, Tensor)
+        if on == "optimizer":
+            return bool(self._stepped(event))
+        if on == "scaler":
+            first = event.args[0] if event.args else None
+            steps = event.method == "step" and isinstance(owner, Symbol) and bool(self._known(first))
+            return is_scaler(owner) or steps
+        if on == "schedule":
+            return is_scheduler(owner)
+        if on == "engine":
+            return is_engine(owner)
+        if on == "module":
+            return owner is not None and is_module(owner)
+        return on == "any"
+
+    def _of_effect(self, event: Event, effect: Effect) -> list[Act]:
+        act = _MAKERS[effect.moment](self, event, effect)
+        also = [self._act(event, effect.also)] if effect.also is not None else []
+        return [*also, act]
+
+    def _act(self, event: Event, moment: Moment) -> Act:
+        owner = _owner(event) if isinstance(event.node, ast.Call) else ""
+        return Act(moment, spot_of(event), event.method, owner, gradients=event.grad, origin=event)
+
+    def _backward(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.BACKWARD)
+        loss = sent_backward(event)
+        act.models = self.entities.reached(loss)
+        if isinstance(loss, Tensor):
+            act.scaled = "scaled" in loss.tags
+        elif isinstance(loss, Symbol):
+            act.scaled = True if loss.role == "call" and loss.name.startswith("scale") else None
+        act.known = Known.DERIVED if isinstance(loss, Tensor) else Known.GUESSED
+        return act
+
+    def _step(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.STEP)
+        act.optimizers = self._stepped(event)
+        if effect.on == "scaler":
+            act.scaler = self.entities.scaler(event.receiver)
+            act.optimizers = self._known(event.argument(0, "optimizer"))
+            act.known = Known.DERIVED if act.scaler is not None else Known.GUESSED
+            act.name = "scaler.step"
+        elif any(o.known is Known.GUESSED for o in act.optimizers):
+            act.known = Known.GUESSED
+        return act
+
+    def _clear(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.CLEAR)
+        act.optimizers = self._stepped(event)
+        if not act.optimizers and isinstance(event.receiver, (Thing, Instance)):
+            act.models = self.entities.models(event.receiver)
+        return act
+
+    def _unscale(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.UNSCALE)
+        act.scaler = self.entities.scaler(event.receiver)
+        act.optimizers = self._known(event.argument(0, "optimizer"))
+        return act
+
+    def _clip(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.CLIP)
+        parameters = event.argument(*effect.takes) if effect.takes else None
+        act.models = self.entities.models(parameters) if not isinstance(parameters, Symbol) else None
+        position, keys = effect.bound or (1, ())
+        bound = next((event.kwargs[k] for k in keys if k in event.kwargs), event.argument(position, ""))
+        act.scaled = mentions_scale(bound)
+        act.is_measure = number(bound) == float("inf") or _is_infinite(bound)
+        return act
+
+    def _update(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.UPDATE)
+        act.scaler = self.entities.scaler(event.receiver)
+        return act
+
+    def _schedule(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.SCHEDULE)
+        act.schedule = self.entities.schedule(event.receiver)
+        return act
+
+    def _mode(self, event: Event, effect: Effect) -> Act:
+        act = self._act(event, Moment.MODE)
+        act.models = self.entities.models(event.receiver)
+        given = event.argument(0, "mode")
+        act.training = False if event.method == "eval" else True if given is None else truth(given)
+        return act
+
+    def _unknown_mode(self, event: Event) -> Act:
+        """A mode is set of something, or to something, that is not known."""
+        act = self._act(event, Moment.MODE)
+        act.models = self.entities.models(event.receiver) if event.kind == "store" else None
+        return act
+
+    # ---- what no row says
+
+    def _cleared_by_hand(self, event: Event) -> list[Act]:
+        gradient = (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
+            isinstance(event.receiver, Symbol) and event.receiver.role == "attribute" and event.receiver.name == "grad")
+        return [self._act(event, Moment.CLEAR)] if gradient and event.method in ("zero_", "fill_") else []
+
+    def _made_here(self, event: Event) -> list[Act]:
+        if not isinstance(event.result, Thing) or event.name != event.result.type or not is_optimizer(event.result):
+            return []
+        act = self._act(event, Moment.MADE)
+        act.optimizers = (self.entities.optimizer(event.result),)
+        return [act]
+
+    def _chained(self, event: Event) -> list[Act]:
+        """A chain of transformations of optax."""
+        if event.name != "optax.chain":
+            return []
+        names = [a.type if isinstance(a, Thing) else a.name.partition("@")[0] if isinstance(a, Symbol) else "?"
+                 for a in event.args]
+        made = Optimizer("optax.chain", made=str(event.site), transforms=tuple(names), known=Known.DERIVED)
+        self.program.optimizers.append(made)
+        act = self._act(event, Moment.MADE)
+        act.optimizers = (made,)
+        return [act]
+
+    def _called(self, event: Event) -> list[Act]:
+        """A module is called."""
+        owner = event.receiver
+        if self._inside or event.method != "__call__" or owner is None or not self.entities.is_called_module(owner):
+            return []
+        model, (node, outer) = self.entities.model(owner), self._last
+        if node is event.node and outer is not None and outer is not model and model.inside <= outer.inside:
+            return []  # a part of the module that was called here
+        self._last = event.node, model
+        act = self._act(event, Moment.FORWARD)
+        act.models = (model,)
+        act.unused = isinstance(syntax(event.file).parent(event.node), ast.Expr)
+        act.again = self._is_repeated(event)
+        return [act]
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Whether the innermost loop only counts: what the module is given does not change in it."""
+        loop = self._loop[-1] if self._loop else None
+        if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
+            return False
+        first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
+        given = (*event.args, *event.kwargs.values())
+        made = [a.site for a in given if isinstance(a, Tensor)]
+        inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
+        varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
+                     if not isinstance(a, Tensor))
+        return bool(given) and not inside and not varies
+
+    def _lossy(self, event: Event) -> list[Act]:
+        """A loss is computed."""
+        if not isinstance(event.result, Tensor) or not (event.method in LOSSES or (
+                event.method == "__call__" and "loss" in event.result.tags)):
+            return []
+        given = [a for a in (*event.args, *event.kwargs.values()) if isinstance(a, Tensor)]
+        name = event.name.rpartition(".")[2] if event.method != "__call__" else event.name.split(".")[-2]
+        key = name, str(event.site)
+        if key not in self._losses:
+            self._losses[key] = Loss(name, str(event.site), shapes=tuple(str(a.shape or "?") for a in given[:3]),
+                                     domains=tuple(_domain(a) for a in given[:3]), known=Known.DERIVED)
+            self.program.losses.append(self._losses[key])
+        act = self._act(event, Moment.LOSS)
+        act.loss = self._losses[key]
+        return [act]
+
+    def _handed(self, event: Event) -> list[Act]:
+        """Code that is not known is given an optimizer: what it does with it is not known either."""
+        prefixes, methods = harmless()
+        if (event.method in methods and event.method != "step") or event.name.startswith(prefixes):
+            return []
+        given = [o for a in (*event.args, *event.kwargs.values()) for o in self.entities.optimizers(a)]
+        owner = [a for a in (*event.args, *event.kwargs.values()) if isinstance(a, Instance)
+                 and is_engine(a)]  # fmt: skip
+        every = (*event.args, *event.kwargs.values())
+        scaler = next((s for a in every if (s := self.entities.scaler(a))), None)
+        steps = event.method == "step" and isinstance(event.receiver, Symbol) and not event.args
+        if not given and not owner and scaler is None and not steps:
+            return []
+        act = self._act(event, Moment.HANDED)
+        act.optimizers, act.scaler = tuple(given), scaler
+        if steps:
+            act.known = Known.GUESSED
+            return [act]
+        self.program.unknown.append(f"{event.name} at {event.site} is given an optimizer, and its text is not known")
+        return [act]
+
+    # ---- optimizers
+
+    def _stepped(self, event: Event) -> tuple[Optimizer, ...]:
+        """The optimizers that a method is called on: one, each of a list that a loop goes through, a guessed one."""
+        owner = event.receiver
+        found = self._known(owner)
+        if found or owner is None:
+            return found
+        if owner == UNKNOWN and self._loop and isinstance(self._loop[-1].subject, Bag):
+            return self.entities.optimizers(self._loop[-1].subject)
+        return ()
+
+    def _known(self, value: Value | None) -> tuple[Optimizer, ...]:
+        """The optimizers that a value is, or is taken for."""
+        if isinstance(value, Symbol) and value in self.guessed:
+            return (self.guessed[value],)
+        found = self.entities.known_optimizer(value) if isinstance(value, Thing) else None
+        return (found,) if found is not None else self.entities.optimizers(value)
+
+
+_MAKERS = {
+    Moment.BACKWARD: Sections._backward, Moment.STEP: Sections._step, Moment.CLEAR: Sections._clear,
+    Moment.UNSCALE: Sections._unscale, Moment.CLIP: Sections._clip, Moment.UPDATE: Sections._update,
+    Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
+}
+_KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
+
+
+def _wrap(items: list[Act | Section]) -> None:
+    """A context manager that is a generator: what stands behind its `yield` runs behind the body of the `with`."""
+    for at in range(len(items) - 1, 0, -1):
+        manager, body = items[at - 1], items[at]
+        if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
+            continue
+        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
+        if manager.kind == "call" and cut is not None:
+            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
+                             for part in (manager.items[:cut], manager.items[cut + 1:]))
+            items[at - 1: at + 1] = [before, body, after]
+
+
+def _gate(block: Block) -> Condition | None:
+    """The window of `with accelerator.accumulate(model)`, where it is longer than one."""
+    subject = block.subject
+    if block.kind != "with" or not isinstance(subject, Symbol) or not subject.name.startswith("accumulate@"):
+        return None
+    steps = subject.parent.kwargs.get("gradient_accumulation_steps") if isinstance(subject.parent, Thing) else None
+    if steps is None or number(steps) == 1:
+        return None
+    return Condition("every", key=("window", whole(number(steps)) or steps), shift=1)
+
+
+def _is_forward(block: Block) -> bool:
+    """Whether a block is the forward pass of a module of the project."""
+    info = block.function
+    return block.kind == "call" and info is not None and info.owner is not None and info.name in (
+        "forward", "__call__") and info.owner.is_module  # fmt: skip
+
+
+def _count(block: Block) -> int | None:
+    subject = block.subject
+    if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
+        subject = subject.args[0]
+    count = block.count if block.count is not None else subject.size if isinstance(subject, Bag) else None
+    return whole(number(count)) if isinstance(count, Const) and count.fixed else None
+
+
+def _framework(block: Block) -> str:
+    if block.framework == "training_step":
+        owner = block.function.owner if block.function is not None else None
+        return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
+    return "trainer" if block.framework else ""
+
+
+def _is_infinite(bound: Value | None) -> bool:
+    return isinstance(bound, Const) and str(bound.value) == "inf"
+
+
+def _domain(value: Tensor) -> str:
+    kinds = {"softmax": "probabilities", "log_softmax": "log-probabilities", "sigmoid": "shares", "linear": "logits"}
+    if value.kind in kinds:
+        return kinds[value.kind]
+    return "classes" if value.dtype in ("int", "int64") or "integer" in value.tags else "?"
+
+
+def _owner(event: Event) -> str:
+    node = event.node
+    target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return event.file.segment(target) if target is not None else ""
+
+
+def spot_of(event: Event) -> Spot:
+    """The place of an event."""
+    return Spot(event.file.path, event.line, getattr(event.node, "end_lineno", None),
+                event.file.line(event.line).strip()[:200], event.function.qualified if event.function else None)
+
+
+def _spot(block: Block) -> Spot:
+    return Spot(block.file.path, block.line, None, block.file.line(block.line).strip()[:200],
+                block.function.qualified if block.function else None)

@@ -1,0 +1,70 @@
+"""Tests that ask whether gradients are finite, as values: `isfinite(norm)`, `not any(isnan(p.grad).any() ...)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from traindx_tools.on_code.library import Call, function
+from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from traindx_tools.on_code.foreign import Foreign
+
+FINITE, NONFINITE = "finite gradients", "nonfinite gradients"
+OF_GRADIENTS = frozenset({"gradient", "gradient norm"})
+
+
+def negated(value: Value) -> Value:
+    """`not value`, where the program does not fix it."""
+    if isinstance(value, Tensor) and value.tags & {FINITE, NONFINITE}:
+        return _answer(FINITE not in value.tags)
+    if isinstance(value, Operation) and value.depth < 12:
+        return Operation("not", (value,), value.depth + 1)
+    return Symbol("not", "not", value if isinstance(value, Symbol) else None)
+
+
+def read_from_gradients(value: Value) -> bool:
+    """Whether a value is a gradient, the norm of gradients, or a number that was read from one."""
+    if isinstance(value, Tensor):
+        return bool(value.tags & OF_GRADIENTS)
+    return isinstance(value, Operation) and any(isinstance(p, Operation) and p.detail == "gradient"
+                                                for p in parts(value))
+
+
+def number_of(value: Tensor) -> Operation:
+    """The number that `.item()` or `float()` reads."""
+    detail = "gradient" if value.tags & OF_GRADIENTS else ""
+    return Operation("item", (Symbol("number", str(value.site)),), detail=detail)
+
+
+def kept(x: Tensor, name: str, result: Tensor) -> Tensor:
+    """The result of a method that says the same of gradients as what it is called on."""
+    if name in ("all", "any", "item", "bool", "cpu", "squeeze") and x.tags & {FINITE, NONFINITE}:
+        return replace(result, tags=result.tags | (x.tags & {FINITE, NONFINITE}))
+    if name in ("norm", "abs", "max", "sum", "square", "pow", "detach", "float", "sqrt") and x.tags & OF_GRADIENTS:
+        return replace(result, tags=result.tags | {"gradient norm"})
+    return result
+
+
+@function("torch.isfinite", "torch.isnan", "torch.isinf", "math.isfinite", "math.isnan", "math.isinf", "numpy.isfinite",
+          "numpy.isnan", "numpy.isinf")
+def _asked(caller: Foreign, call: Call) -> Value | None:
+    return _answer(call.name.endswith("isfinite")) if read_from_gradients(call.first) else None
+
+
+@function("builtins.any", "builtins.all", "builtins.bool")
+def _whole(caller: Foreign, call: Call) -> Value | None:
+    """An answer for each of several gradients is one for all of them."""
+    items = call.first.items if isinstance(call.first, Bag) else [call.first]
+    answers = [i.tags & {FINITE, NONFINITE} for i in items if isinstance(i, Tensor)]
+    return _answer(FINITE in answers[0]) if len(answers) == len(items) == 1 and answers[0] else None
+
+
+@function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.get_total_norm")
+def _norm(caller: Foreign, call: Call) -> Value:
+    return Tensor(grad=False, low=0.0, site=caller.site(call.node, call.frame), tags=frozenset({"gradient norm"}))
+
+
+def _answer(finite: bool) -> Tensor:
+    return Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=frozenset({FINITE if finite else NONFINITE}))

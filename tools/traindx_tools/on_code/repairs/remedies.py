@@ -1,0 +1,177 @@
+"""The remedies of invariants as edits of the text: which statement goes where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from traindx_tools.finding import Patch
+from traindx_tools.invariants.breach import Remedy
+from traindx_tools.on_code import patching
+from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.repairs import forms, order
+from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.trace import Event
+from traindx_tools.program.moments import Act
+
+
+def patches(remedy: Remedy) -> tuple[Patch, ...]:
+    """The edits, or none where they are not certain."""
+    return _MADE[remedy.kind](remedy)
+
+
+def _event(act: Act | None) -> Event | None:
+    return act.origin if act is not None and isinstance(act.origin, Event) else None
+
+
+def _name(step: Event) -> str:
+    """The optimizer that a step moves, as it is written: the receiver, or what a scaler is given."""
+    node = step.node
+    if not isinstance(node, ast.Call):
+        return ""
+    given = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+    return source_of(step.file, given) if isinstance(given, (ast.Name, ast.Attribute)) else ""
+
+
+def _clear(remedy: Remedy) -> tuple[Patch, ...]:
+    """zero_grad() before backward, or behind the step that closes a window."""
+    step, backward = _event(remedy.act), _event(remedy.target)
+    statement = patching.statement_of(step.file, step.node) if step is not None else None
+    if step is None or statement is None or not (name := _name(step)):
+        return ()
+    windowed = remedy.text == "window"
+    summary = f"clear the gradients of {name} {'after every step' if windowed else 'in every iteration'}"
+    other = patching.statement_of(step.file, backward.node) if backward is not None and (
+        backward.file is step.file) else None  # fmt: skip
+    if other is not None and not windowed and other in patching.siblings(step.file, statement):
+        made = patching.insert_before(step.file, other, f"{name}.zero_grad()", summary)
+    else:
+        made = patching.insert_after(step.file, statement, f"{name}.zero_grad()", summary)
+    return (made,) if made is not None else ()
+
+
+def _clear_behind_step(remedy: Remedy) -> tuple[Patch, ...]:
+    clear, step = _event(remedy.act), _event(remedy.target)
+    if clear is None or step is None or clear.file is not step.file:
+        return ()
+    old, new = patching.statement_of(clear.file, clear.node), patching.statement_of(step.file, step.node)
+    if not isinstance(old, ast.Expr) or new is None or old.lineno != old.end_lineno or not (name := _name(step)):
+        return ()
+    added = patching.insert_after(clear.file, new, f"{name}.zero_grad()",
+                                  "clear the gradients after the step that used them")
+    gone = Patch(clear.file.path, old.lineno, old.lineno, clear.file.line(old.lineno), "",
+                 "do not clear them in every micro-batch")
+    return (gone, added) if added is not None else ()
+
+
+def _behind_backward(remedy: Remedy) -> tuple[Patch, ...]:
+    moved, backward = _event(remedy.act), _event(remedy.target)
+    if moved is None or backward is None:
+        return ()
+    what = "step behind backward" if moved.method == "step" else "clip what backward has computed"
+    return order.behind_backward(moved, backward, what, remedy.text == "nested")
+
+
+def _before(remedy: Remedy) -> tuple[Patch, ...]:
+    moved, target = _event(remedy.act), _event(remedy.target)
+    return order.before_statement(moved, target, "clip before the step") if moved and target else ()
+
+
+def _unscale(remedy: Remedy) -> tuple[Patch, ...]:
+    clip, step = _event(remedy.act), _event(remedy.target)
+    if clip is None or step is None or step.file is not clip.file or step.function is not clip.function:
+        return ()
+    statement, node = patching.statement_of(clip.file, clip.node), step.node
+    if statement is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return ()
+    code = f"{ast.unparse(node.func.value)}.unscale_({ast.unparse(node.args[0])})"
+    made = patching.insert_before(clip.file, statement, code, "unscale the gradients before they are clipped")
+    return (made,) if made is not None else ()
+
+
+def _step(remedy: Remedy) -> tuple[Patch, ...]:
+    backward = _event(remedy.act)
+    return order.step_after(backward, remedy.text) if backward is not None else ()
+
+
+def _step_by_the_scaler(remedy: Remedy) -> tuple[Patch, ...]:
+    step, backward = _event(remedy.act), _event(remedy.target)
+    return order.stepped_by_scaler(step, backward, remedy.text == "updated") if step and backward else ()
+
+
+def _update(remedy: Remedy) -> tuple[Patch, ...]:
+    step = _event(remedy.act)
+    return order.updated(step) if step is not None else ()
+
+
+def _out_of_the_loop(remedy: Remedy) -> tuple[Patch, ...]:
+    made = _event(remedy.act)
+    loops = syntax(made.file).loops(made.node) if made is not None else []
+    inner = next((x for x in loops if str(getattr(x, "lineno", 0)) == remedy.text), None)
+    return order.out_of_loop(made.file, made.node, inner) if made is not None and inner is not None else ()
+
+
+def _scale(remedy: Remedy) -> tuple[Patch, ...]:
+    plain, node = _event(remedy.act), getattr(remedy.act.origin, "node", None)
+    if plain is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or (
+            remedy.target is None):
+        return ()
+    change = Change(plain.file, "scale this loss as well")
+    return change.wrap(node.func.value, f"{remedy.target.owner}.scale(", ")").patches()
+
+
+def _before_the_guard(remedy: Remedy) -> tuple[Patch, ...]:
+    """Step and update go in front of the guard, where they follow it at once: the scaler leaves the step out."""
+    step, update = _event(remedy.act), _event(remedy.target)
+    if step is None or update is None or step.file is not update.file:
+        return ()
+    code = syntax(step.file)
+    moved = [code.statement(step.node), code.statement(update.node)]
+    block = code.block(moved[0]) if moved[0] is not None else []
+    at = block.index(moved[0]) if moved[0] in block else 0
+    guard = block[at - 1] if at > 0 else None
+    if not isinstance(guard, ast.If) or block[at: at + 2] != moved or not all(isinstance(m, ast.Expr) for m in moved):
+        return ()
+    change = Change(step.file, "let the scaler skip the step and lower its scale")
+    for statement in moved:
+        if statement is not None:
+            change = change.move_before(statement, guard)
+    return change.patches()
+
+
+def _train_again(remedy: Remedy) -> tuple[Patch, ...]:
+    """train() in each turn of a loop, or before it, by the name that the loop calls the module by."""
+    forward = _event(remedy.target)
+    node = forward.node if forward is not None else None
+    if forward is None or not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+        return ()
+    name = ast.unparse(node.func)
+    loop = next((x for x in syntax(forward.file).loops(node) if str(getattr(x, "lineno", 0)) == remedy.text), None)
+    if not isinstance(loop, (ast.For, ast.While)) or not loop.body:
+        return ()
+    if remedy.kind == "train before the loop":
+        return order.training_again(forward.file, loop, name)
+    made = patching.insert_before(forward.file, loop.body[0], f"{name}.train()",
+                                  f"put {name} back into training mode in every iteration")
+    return (made,) if made is not None else ()
+
+
+def _evaluate(remedy: Remedy) -> tuple[Patch, ...]:
+    called = _event(remedy.act)
+    return order.in_eval_mode(called.file, called.node) if called is not None else ()
+
+
+def _ask_the_mode(remedy: Remedy) -> tuple[Patch, ...]:
+    called = _event(remedy.act)
+    if called is None:
+        return ()
+    return forms.keyword_given(called.file, called.node, "training", "self.training", "drop units in training only")
+
+
+_MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
+    "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
+    "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
+    "out of the loop": _out_of_the_loop, "scale": _scale, "before the guard": _before_the_guard,
+    "train in the loop": _train_again, "train before the loop": _train_again, "evaluate in eval mode": _evaluate,
+    "ask the mode": _ask_the_mode,
+}

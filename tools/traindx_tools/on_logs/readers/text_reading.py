@@ -1,0 +1,393 @@
+"""One log of free text, line by line: the shapes of its lines are learned, and the records that they hold."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import numpy as np
+
+from traindx_tools.artifact import Artifact
+from traindx_tools.on_logs.configs.printed import is_dump
+from traindx_tools.on_logs.readers import dialects, notes
+from traindx_tools.on_logs.readers.bars import Bars, Record
+from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
+from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
+from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
+from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
+from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
+from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
+from traindx_tools.on_logs.run import Note, Run
+
+_MAX_SHAPES = 50_000
+_MAX_SHAPE_LENGTH = 2_000
+"""Longer lines are worked out anew each time: remembering them would cost more than it saves."""
+_QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
+SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
+"""Each group has counters of its own: an evaluation counts its own batches."""
+_TABLE_SLOT = 9
+"""Marks steps that a column of a printed table gave."""
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
+_BARS = ("|", "│", "┃", "║")
+SHOWN, WIDEST = 3, 100
+"""Lines, and characters of a line, that are shown of a log in which nothing was found."""
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass
+class _Shape:
+    """What is known of all lines that differ in digits only: the plan, and from where to where each number stands."""
+
+    prefix: Prefix
+    plan: Plan
+    spans: list[tuple[int, int]]
+    note: str | None
+    indented: bool
+    traceback: bool = False
+    sectioned: bool = False
+    """A line of a box without a value: it heads the names below it."""
+    keys: list[Key] = field(default_factory=list)
+    tokens: tuple[int, ...] = ()
+    """The tokens that the plan needs: step, its total, epoch, its total, then the fields; -1 for none."""
+    pick: Callable[[str], tuple[str, ...]] = field(default=tuple)
+    """Cuts these out of a line."""
+    factors: list[float] | None = None
+    commas: bool = False
+    divided: bool = False
+    plain: bool = False
+    """Neither a bar nor a line in which a metric stands twice."""
+    silent: bool = False
+    """Whether such lines say nothing at all."""
+    ready: bool = False
+    """Whether such lines are records and nothing else."""
+    columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
+    """Where the values go, by rank."""
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        counted = [t for c in (plan.step, plan.epoch) for t in ((c.token, c.total) if c else (None, None))]
+        self.tokens = (*(-1 if t is None else t for t in counted), *(f.token for f in plan.fields))
+        slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
+        self.pick = itemgetter(*slices)
+        self.keys = [f.key for f in plan.fields]
+        self.ready = bool(plan.fields) and not self.note and not self.traceback
+        self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
+        self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
+
+
+@dataclass
+class TextReading:
+    """The state of reading one text, line by line."""
+
+    source: str
+    recorder: Recorder = field(init=False)
+    counters: Counters = field(default_factory=Counters)
+    notes: list[Note] = field(default_factory=list)
+    world_size: int | None = None
+    planned: float = math.nan
+    tentative: set[Key] = field(default_factory=set)
+    firm: set[Key] = field(default_factory=set)
+    dialects: dict[str, int] = field(default_factory=dict)
+    _shapes: dict[bytes, _Shape] = field(default_factory=dict)
+    _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
+    _bars: Bars = field(default_factory=Bars)
+    _tables: PrintedTables = field(default_factory=PrintedTables)
+    _in_traceback: bool = False
+    epoch: float = math.nan
+    trained: float = math.nan
+    """The epoch that the last line of the training itself stated."""
+    step: float = math.nan
+    above: float = math.nan
+    """The step of the last line that is not indented: indented lines below it belong to it."""
+    _bar_total: float = math.nan
+    _ranks: set[int] = field(default_factory=set)
+    _unread: list[tuple[int, str]] = field(default_factory=list)
+    """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
+
+    def __post_init__(self) -> None:
+        self.recorder = Recorder(self.source)
+
+    def line(self, number: int, text: str) -> None:
+        """Reads one line."""
+        mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
+        shape = self._shapes.get(mask)
+        if shape is None:
+            shape = self.learn(number, text, mask)
+        elif shape.silent and not self._in_traceback and not self._tables.open:
+            return
+        elif shape.ready and not self._in_traceback and not self._tables.open:
+            self._apply(shape, text, number, *shape.prefix.time_and_rank(text))
+            return
+        self.whole(shape, number, text)
+
+    def known(self, mask: bytes) -> _Shape | None:
+        """What is known of lines with this mask."""
+        return self._shapes.get(mask)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
+        return not self._in_traceback and not self._tables.open and self._bars.idle
+
+    def columns_of(self, shape: _Shape) -> list[Columns | None]:
+        """Where the values of lines of a shape without a rank go."""
+        return shape.columns.get(None) or self._columns(shape, None)
+
+    def learn(self, number: int, text: str, mask: bytes) -> _Shape:
+        """Works out the shape of a line that is met for the first time."""
+        shape = self._learn(text, mask)
+        if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
+            self._unread.append((number, text))
+        return shape
+
+    def whole(self, shape: _Shape, number: int, text: str) -> None:
+        """Reads a line in full: it may begin or end what goes over several lines."""
+        prefix = shape.prefix.same_shape(text)
+        body = text[prefix.end:] if prefix.end else text
+        if self._skip_traceback(body, shape.traceback) or not body:
+            return
+        if self._tables.open or not shape.plan.fields:
+            in_table, row = self._tables.line(body, len(shape.spans))
+            if row is not None:
+                self._take_row(row, number, prefix)
+            if in_table:
+                return
+        if shape.note:
+            self._note(shape.note, number, body, prefix)
+        if shape.plan is not NOTHING:
+            self._apply(shape, text, number, prefix.time, prefix.rank)
+
+    def _skip_traceback(self, body: str, starts: bool) -> bool:
+        if starts:
+            self._in_traceback = True
+        elif self._in_traceback and body and not body[0].isspace():
+            self._in_traceback = False
+            return True
+        return self._in_traceback
+
+    def _learn(self, text: str, mask: bytes) -> _Shape:
+        prefix = parse_prefix(text)
+        body = text[prefix.end:]
+        parts = split(body)
+        spans, at = [], prefix.end
+        for i, part in enumerate(parts):
+            if i % 2:
+                spans.append((at, at + len(part)))
+            at += len(part)
+        plan, note = self._understand(parts, body, prefix)
+        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
+                       body[:1] in _BARS, commas=any("," in p for p in parts[1::2]),
+                       divided=any(f.over is not None for f in plan.fields))
+        if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
+            self._shapes[mask] = shape
+        return shape
+
+    def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
+        """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
+        kinds = "".join("i" if p.isdigit() else "x" if value(p) is None else "f" for p in parts[1::2])
+        key = "\0".join((*parts[::2], kinds, prefix.level or "", prefix.logger or ""))
+        known = self._plans.get(key)
+        if known is None:
+            known = self._work_out(parts, body, prefix)
+            if len(self._plans) < _MAX_SHAPES and len(key) <= _MAX_SHAPE_LENGTH:
+                self._plans[key] = known
+        return known
+
+    def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
+        plan = plan_line(parts, dialects.group_of(prefix.logger, body))
+        kind = None if plan.bar or "%|" in body else notes.kind_of(body)
+        if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
+            return NOTHING, notes.kind_of(body)  # settings: read with the configuration
+        placed = plan.fields and (plan.step or plan.epoch)
+        if placed and kind == "world_size":
+            self.world_size = self.world_size or notes.world_size(body)
+        if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
+            kind = None  # a record that also counts skipped steps or names a device
+        remark = kind is not None and (notes.hides_metrics(kind, body) or (
+            plan.step is None and plan.epoch is None and plan.leftover > 2))
+        if remark or prefix.level in _QUIET_LEVELS:
+            plan = NOTHING
+        if kind is None and plan.header:
+            kind = "epoch" if plan.epoch else None
+        dialect = dialects.of_line(body) if len(parts) > 1 else None
+        if dialect:
+            self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
+        return plan, kind
+
+    def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
+        if len(self.notes) < notes.MAX_NOTES:
+            self.notes.append(Note(kind, body.strip()[:notes.MAX_TEXT], self.source, number, notes.values_of(body),
+                                   prefix.rank))
+        self.world_size = self.world_size or notes.world_size(body)
+        planned = notes.planned_steps(body)
+        self.planned = self.planned if planned is None else planned
+
+    def _apply(self, shape: _Shape, text: str, number: int, time: float | None, rank: int | None) -> None:
+        plan, spans = shape.plan, shape.spans
+        cut = shape.pick(text)
+        step, total, epoch, epoch_total, *numbers = [
+            float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
+            float(c) if c else math.nan for c in cut]
+        slot = -1
+        if epoch_total == epoch_total:
+            self.counters.epoch_total = epoch_total
+        if not plan.fields:
+            self._place(plan, step, total, epoch)
+            return
+        if plan.epoch is None:
+            epoch = self.trained if plan.bar == "meter" and math.isnan(self.epoch) else self.epoch
+        elif shape.keys[0].group == TRAIN:
+            self.trained = epoch
+        if plan.epoch is not None and not math.isnan(self.epoch):
+            self.epoch = epoch
+        if plan.step is not None:
+            slot = plan.step.sureness + SLOTS[shape.keys[0].group]
+            if not shape.indented:
+                self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
+        elif not math.isnan(self.step):
+            step = self.step
+        elif shape.indented and plan.epoch is None:
+            step, slot = self.above, -1
+        if plan.rank is not None:
+            rank = int(_count(text, spans, plan.rank))
+        if shape.factors:
+            numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
+        if shape.divided:
+            numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
+                       for n, f in zip(numbers, plan.fields, strict=False)]
+        time = math.nan if time is None else time
+        columns = shape.columns.get(rank) or self._columns(shape, rank)
+        if shape.plain and self._bars.idle:
+            self._append(number, step, total, slot, epoch, time, columns, numbers)
+            return
+        for ready in self._bars.take(Record(number, step, total, slot, epoch, time, columns, numbers), plan.bar):
+            self._add(ready)
+
+    def _place(self, plan: Plan, step: float, total: float, epoch: float) -> None:
+        """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
+        if plan.header:
+            self._flush()
+            self.epoch = epoch if plan.epoch else self.epoch
+            self.step, self.above = step, math.nan
+        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
+            self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
+
+    def _columns(self, shape: _Shape, rank: int | None) -> list[Columns | None]:
+        columns = shape.columns.get(rank)
+        if columns is None:
+            if rank is not None:
+                self._ranks.add(rank)
+            keys = [k if rank is None else Key(k.original, k.group, rank, k.metric) for k in shape.keys]
+            for key, planned in zip(keys, shape.plan.fields, strict=False):
+                (self.tentative if planned.tentative else self.firm).add(key)
+            columns = shape.columns[rank] = [self.recorder.columns(key) for key in keys]
+            shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
+        return columns
+
+    def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
+        if not math.isnan(row.epoch_total):
+            self.counters.epoch_total = row.epoch_total
+        keys = [Key(name, identify(name).group or TRAIN, prefix.rank) for name, _ in row.values]
+        self.firm.update(keys)
+        time = math.nan if prefix.time is None else prefix.time
+        epoch = self.epoch if math.isnan(row.epoch) else row.epoch
+        slot = -1 if math.isnan(row.step) else _TABLE_SLOT
+        record = Record(number, row.step, row.total, slot, epoch, time, [self.recorder.columns(k) for k in keys],
+                        [v for _, v in row.values])
+        for ready in self._bars.take(record, "row" if row.drawn else ""):
+            self._add(ready)
+
+    def _flush(self) -> None:
+        for ready in self._bars.flush():
+            self._add(ready)
+
+    def _add(self, r: Record) -> None:
+        for columns, numbers in r.once_each():
+            self._append(r.line, r.step, r.total, r.slot, r.epoch, r.time, columns, numbers)
+
+    def _append(self, line: int, step: float, total: float, slot: int, epoch: float, time: float,
+                columns: list[Columns | None], numbers: list[float]) -> None:
+        if not self.recorder.full:
+            self.recorder.append(line, columns, numbers, step, epoch, time)
+            self.counters.slot.append(slot)
+            self.counters.total.append(total)
+
+    def finish(self, note: str) -> Run:
+        """The run that the lines tell of."""
+        row = self._tables.finish()
+        if row is not None:
+            self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
+        self._flush()
+        self._forget_remarks()
+        settled = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
+        self.recorder.step = array("d", settled.step.tobytes())
+        planned, unit = self._planned(settled)
+        size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
+        nothing = "" if len(self.recorder) else _unread_note(self._unread)
+        remarks = [r for r in (nothing, settled.remark, note, _cut_note(self.recorder)) if r]
+        form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
+        return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
+                   world_size=size,
+                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks)),))
+
+    def _forget_remarks(self) -> None:
+        """Drops names that came once without a counter, or that are unknown and came once among many records."""
+        counts = self.recorder.counts()
+        many = len(self.recorder) >= 4
+        for key, count in counts.items():
+            lonely = not key.name.known and key.metric is None and count == 1 and many
+            if (key in self.tentative and key not in self.firm and count < 3) or lonely:
+                self.recorder.forget([key])
+
+    def _planned(self, settled: Settled) -> tuple[float | None, str]:
+        """How many steps or epochs the log says there will be."""
+        if not math.isnan(self.planned):
+            return self.planned, "step"
+        slots, totals = np.array(self.counters.slot), np.array(self.counters.total)
+        counted = np.isfinite(settled.step) & (slots >= 0) if len(slots) else np.zeros(0, bool)
+        main = int(np.bincount(slots[counted]).argmax()) if counted.any() else -1
+        known = totals[counted & (slots == main) & np.isfinite(totals)] if main >= 0 else totals[:0]
+        epochs = self.counters.epoch_total
+        if len(known) and main not in settled.within_epoch:
+            return float(known[-1]), "step"
+        if len(known) and not math.isnan(epochs):
+            return float(known[-1]) * epochs, "step"
+        if not math.isnan(epochs):
+            return epochs, "epoch"
+        bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
+        return bar, "step"
+
+
+def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
+    start, end = spans[token]
+    return float(text[start:end].replace(",", ""))
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+def _unread_note(lines: Sequence[tuple[int, str]]) -> str:
+    """What stands in a log of which no value was read, and how a line is written that is always understood."""
+    if not lines:
+        return ""
+    shown = "; ".join(f'line {number}: "{_printable(text)}"' for number, text in lines)
+    return (f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is; "
+            "--name OWN=KNOWN says what a name stands for")
+
+
+def _printable(text: str) -> str:
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
+
+
+def _cut_note(recorder: Recorder) -> str:
+    if recorder.full:
+        return f"only its first {recorder.kept:,} values were kept"
+    dropped = recorder.dropped_names
+    return f"{dropped} values of too many different names were left out" if dropped else ""

@@ -1,0 +1,80 @@
+"""The moments of optimizers, measured once: of torch by the number of the parameter, of trees by its path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traindx_tools.on_weights.checkpoint import Checkpoint, OptimizerState
+from traindx_tools.on_weights.statistics import Stats, measure
+from traindx_tools.on_weights.tensor import Tensor
+
+MOST_READ = 2**28
+"""Values of moments that are looked at."""
+FIRST, SECOND = ("exp_avg", "mu"), ("exp_avg_sq", "nu")
+"""How torch and optax call the mean of gradients and that of their squares."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What an optimizer keeps of one parameter, by its name there. `optimizer`: None in a tree (optax)."""
+
+    optimizer: OptimizerState | None
+    key: Any
+    """The number of the parameter, or its path."""
+    where: str
+    stats: Mapping[str, Stats]
+    group: Mapping[str, Any]
+
+    @property
+    def first(self) -> Stats | None:
+        """The mean of the gradients."""
+        return next((self.stats[n] for n in FIRST if n in self.stats), None)
+
+    @property
+    def second(self) -> Stats | None:
+        """The mean of their squares."""
+        return next((self.stats[n] for n in SECOND if n in self.stats), None)
+
+
+def measured_moments(checkpoint: Checkpoint) -> Iterator[Moments]:
+    """Each parameter's moments of real numbers, as long as `MOST_READ` suffices. Raises UnreadableInput."""
+    left = MOST_READ
+    for optimizer, key, where, tensors, group in (*_numbered(checkpoint), *_in_trees(checkpoint)):
+        stats = {}
+        for name, tensor in tensors.items():
+            if tensor.floating and 1 < tensor.size <= left:
+                left -= tensor.size
+                stats[name] = measure(tensor)
+        if stats:
+            yield Moments(optimizer, key, where, stats, group)
+
+
+_Found = tuple[OptimizerState | None, Any, str, Mapping[str, Tensor], Mapping[str, Any]]
+
+
+def _numbered(checkpoint: Checkpoint) -> Iterator[_Found]:
+    for optimizer in checkpoint.optimizers:
+        for group in optimizer.groups:
+            for key in group.get("params") or ():
+                state = optimizer.state.get(key)
+                if isinstance(state, Mapping):
+                    tensors = {str(n): t for n, t in state.items() if isinstance(t, Tensor)}
+                    yield optimizer, key, f"{optimizer.key}.state.{key}".lstrip("."), tensors, group
+
+
+def _in_trees(checkpoint: Checkpoint) -> Iterator[_Found]:
+    """Pairs of `mu` and `nu` under one path, in parts that are an optimizer's."""
+    for part in checkpoint.parts:
+        if not part.auxiliary:
+            continue
+        by_path: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in part.tensors.items():
+            pieces = name.replace("/", ".").split(".")
+            at = next((i for i, p in enumerate(pieces[:-1]) if p in (*FIRST, *SECOND)), None)
+            if at is not None:
+                path = ".".join((*pieces[:at], "*", *pieces[at + 1:]))
+                by_path.setdefault(path, {})[pieces[at]] = tensor
+        for path, tensors in by_path.items():
+            yield None, path.partition("*.")[2], f"{part.key}.{path}".lstrip("."), tensors, {}

@@ -1,0 +1,105 @@
+"""A program of a text, told: what is known and how, in what order it will happen, what is unknown and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from traindx_tools.program.conditions import Condition
+from traindx_tools.program.expected import expected_timeline
+from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.program import Program
+
+MOST_LINES = 400
+_SIGNS = {"and": " and ", "or": " or "}
+
+
+def told(program: Program) -> str:
+    """The text, a fact a line."""
+    lines = [*_entities(program), *_order(program)]
+    for run in program.runs:
+        lines.append(f"run from {run.at}" + (f" ({run.framework})" if run.framework else ""))
+        lines += _tree(run, 1)
+    lines += [f"unknown: {what}" for what in program.unknown] or ["unknown: nothing that was asked for"]
+    cut = lines[:MOST_LINES]
+    return "\n".join(cut + ([f"({len(lines) - MOST_LINES} more lines)"] if len(lines) > MOST_LINES else []))
+
+
+def as_json(program: Program) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "framework": program.framework,
+        "entities": list(_entities(program)),
+        "usual_order": [text for text, _ in expected_timeline(program).usual()],
+        "runs": [{"at": str(r.at), "framework": r.framework, "moments": list(_tree(r, 0))} for r in program.runs],
+        "unknown": program.unknown,
+    }
+
+
+def _entities(program: Program) -> Iterator[str]:
+    for model in program.models:
+        yield f"model {model.name}{_made(model.made)} [{model.known.value}]"
+    for optimizer in program.optimizers:
+        holds = "what it holds is unknown" if optimizer.holds is None else (
+            "holds " + ", ".join(m.name + _made(m.made, " of") for m in optimizer.holds))
+        held = f"applies {' > '.join(optimizer.transforms)}" if optimizer.transforms else holds
+        yield f"optimizer {optimizer.kind}{_made(optimizer.made)}: {held} [{optimizer.known.value}]"
+    for schedule in program.schedules:
+        yield f"schedule {schedule.kind}{_made(schedule.made)} [{schedule.known.value}]"
+    for scaler in program.scalers:
+        on = {True: "on", False: "off", None: "on or off, a condition decides"}[scaler.enabled]
+        yield f"scaler{_made(scaler.made)}: {on} [{scaler.known.value}]"
+    for loss in program.losses:
+        given = ", ".join(f"{d} {s}" for d, s in zip(loss.domains, loss.shapes, strict=False))
+        yield f"loss {loss.name} at {loss.line}: given {given or 'nothing known'} [{loss.known.value}]"
+
+
+def _order(program: Program) -> Iterator[str]:
+    for text, _ in expected_timeline(program).usual():
+        yield f"expected order up to a step: {text} [derived]"
+
+
+def _tree(section: Section, depth: int) -> Iterator[str]:
+    for item in section.items:
+        if isinstance(item, Act):
+            yield f"{'  ' * depth}{_act(item)}"
+        else:
+            yield f"{'  ' * depth}{_section(item)}"
+            yield from _tree(item, depth + 1)
+
+
+def _act(act: Act) -> str:
+    whom = [o.kind for o in act.optimizers] or ([m.name for m in act.models] if act.models is not None else [])
+    facts = [", ".join(whom)] if whom else []
+    facts += ["scaled"] if act.scaled else []
+    facts += ["no gradients"] if act.gradients is False else []
+    facts += [{True: "train", False: "eval", None: "either"}[act.training]] if act.moment.value == "mode" else []
+    return f"{act.moment.value} at line {act.at.line}{': ' + '; '.join(facts) if facts else ''} [{act.known.value}]"
+
+
+def _section(section: Section) -> str:
+    if section.kind == "loop":
+        return f"loop at line {section.at.line}" + (f", {section.count} turns" if section.count is not None else "")
+    leaves = f", then {section.leaves}" if section.leaves else ""
+    if section.kind == "arm":
+        asked = condition(section.condition)
+        written = f": {section.at.quote[:60]}" if "(open)" in asked else ""
+        return f"if {asked} (line {section.at.line}{written}){leaves}"
+    return f"{section.kind} of {section.at.function or '?'} at line {section.at.line}"
+
+
+def condition(what: Condition) -> str:
+    """A condition in words."""
+    if what.kind == "not":
+        return f"not ({condition(what.parts[0])})"
+    if what.parts:
+        return _SIGNS[what.kind].join(condition(p) for p in what.parts)
+    length = what.key[-1] if isinstance(what.key, tuple) and what.key else None
+    every = f"once in {length} turns" if isinstance(length, int) and length < 10**6 else "once a window"
+    words = {"every": every, "after": f"from turn {what.rest} on", "once": f"in turn {what.rest} alone",
+             "last": "in the last turn", "finite": "gradients are finite", "never": "never", "always": "always"}
+    return words.get(what.kind, "(open)")
+
+
+def _made(where: str | None, how: str = ", made at") -> str:
+    return f"{how} {where}" if where else ""
