@@ -24,6 +24,9 @@ SHARE = 0.001
 """Share of the pixels of an image that hold them."""
 BETWEEN = 0.5
 """Share of them that lie between the lowest and the highest class within two pixels: thin classes are gone there."""
+SOME = 0.25
+"""The same of an image with values that surely interpolated images hold and no others: of a pole that was one pixel
+wide nothing is left that they could lie beside."""
 OFTEN = 0.1
 """Share of the sound images that hold a thin class, at least."""
 FEWEST = 8
@@ -87,7 +90,8 @@ def judged(images: Sequence[Array]) -> LabelImages | None:
     new = new[~np.isin(new, sound)]
     if len(new) < NEW:
         return None
-    marks = [_interpolated(i, classes, thin[~np.isin(thin, sound)], 1) for i in images]  # also those of few such values
+    thin = thin[~np.isin(thin, sound)]
+    marks = [_interpolated(i, classes, thin, 1) or _interpolated(i, classes, new, between=SOME) for i in images]
     found = np.array([m is not None for m in marks])
     pixels = float(np.mean([m[1] for m in marks if m is not None]))
     return LabelImages(sound, found, tuple(int(v) for v in new[:6]), pixels)
@@ -107,7 +111,9 @@ def _counts(images: Sequence[Array]) -> tuple[dict[int, int], dict[int, int]]:
     return inside, total
 
 
-def _interpolated(image: Array, classes: Array, thin: Array, least: int = NEW) -> tuple[Array, float] | None:
+def _interpolated(
+    image: Array, classes: Array, thin: Array, least: int = NEW, between: float = BETWEEN
+) -> tuple[Array, float] | None:
     """The values between classes along the borders of an image and their share of its pixels; None of a sound one."""
     marks = np.isin(image, thin)
     values = np.unique(image[marks])
@@ -116,8 +122,8 @@ def _interpolated(image: Array, classes: Array, thin: Array, least: int = NEW) -
     known = np.isin(image, classes)
     low = _window(np.where(known, image, np.iinfo(np.int64).max), np.minimum)
     high = _window(np.where(known, image, np.iinfo(np.int64).min), np.maximum)
-    between = (low < image) & (image < high)
-    return (values, float(marks.mean())) if float(between[marks].mean()) >= BETWEEN else None
+    inside = (low < image) & (image < high)
+    return (values, float(marks.mean())) if float(inside[marks].mean()) >= between else None
 
 
 def _window(values: Array, least: np.ufunc) -> Array:

@@ -224,15 +224,15 @@ def _undone(
     before = float(((mine - usual)[mask] ** 2).mean())
     touched = np.flatnonzero(hits.any(axis=0))
     ways: list[tuple[float, tuple[int, ...]]] = []
-    for i in touched:
+    for i in touched.tolist():
         turned = mine.copy()
         turned[i, :] *= -1
         turned[:, i] *= -1
-        ways.append((float(((turned - usual)[mask] ** 2).mean()), (int(i),)))
+        ways.append((float(((turned - usual)[mask] ** 2).mean()), (i,)))
         for j in (j for j in range(len(use)) if j != i):
             order = np.arange(len(use))
             order[[i, j]] = order[[j, i]]
-            ways.append((float(((mine[np.ix_(order, order)] - usual)[mask] ** 2).mean()), (int(i), int(j))))
+            ways.append((float(((mine[np.ix_(order, order)] - usual)[mask] ** 2).mean()), (i, j)))
     least = min(w[0] for w in ways)
     noise = 2.0 / max(ROWS, int(rows[0].sum()))
     if least > LEFT * before + noise:
@@ -241,10 +241,10 @@ def _undone(
     fitting = list(dict.fromkeys(tuple(sorted(f)) for f in fitting))
     fitting = _fit_their_values(x, use, fitting, rows) or fitting
     told = tuple(_operation(x, use, f, rows) for f in fitting[:3])
-    i, j = np.unravel_index(int(np.argmax(np.where(hits, np.abs(mine), -1.0))), hits.shape)
+    one, other = np.unravel_index(int(np.argmax(np.where(hits, np.abs(mine), -1.0))), hits.shape)
     names = tuple(dict.fromkeys(x.names[use[k]] for f in fitting for k in f))
-    seen = (f"{x.names[use[i]]} and {x.names[use[j]]} have a rank correlation of {mine[i, j]:.2f} there and of "
-            f"{usual[i, j]:.2f} elsewhere")
+    seen = (f"{x.names[use[one]]} and {x.names[use[other]]} have a rank correlation of {mine[one, other]:.2f} there "
+            f"and of {usual[one, other]:.2f} elsewhere")
     kind = "turned" if len(fitting[0]) == 1 else "exchanged"
     return names, seen, told, int(hits.sum()) > 2 or len(fitting) == 1, kind
 

@@ -30,7 +30,7 @@ from traindx_tools.on_data.odd_parts import (
     odd_stretch,
 )
 from traindx_tools.on_data.places import number, place, short
-from traindx_tools.on_data.repairs import Repair, repaired
+from traindx_tools.on_data.repairs import Repair, is_alike, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
@@ -40,6 +40,10 @@ BY_NATURE = 0.1
 """Share of the statistics in which the other shards may differ among each other."""
 MOST_TOLD = 3
 """Fields of one part that are named."""
+AGREE = 0.9
+"""Share of the values of a field that must be as everywhere, as they are or after the operation that is named. Where
+features were reordered, some operation fits the oddest of them by chance."""
+MOST_VALUES = 64
 
 RULE = Rule(
     id="D142",
@@ -94,7 +98,7 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
             seen for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None
             and _counts(seen := _Seen(s, p))]
         if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
-            yield _finding(view, group, _together(found) if found else whole)
+            yield _finding(view, group, made, _together(found) if found else whole)
     yield from _groups(group, made, data.labels)
 
 
@@ -164,14 +168,14 @@ def _order(seen: _Seen) -> tuple[bool, float]:
     return (not seen.statistic.measured, -seen.part.apart)
 
 
-def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Finding:
+def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen: Sequence[_Seen]) -> Finding:
     best = min(seen, key=lambda s: -s.part.apart)
     values = [s for s in seen if s.statistic.measured and s.part.apart >= 0.8 * best.part.apart]
     best = min(values, key=lambda s: -s.part.apart) if values else best
     index, stretch, statistic = best.part.index, best.part.stretch, best.statistic
     shard = group[index]
     mine, others = _sides(best)
-    undone = repaired(mine, others) if statistic.measured else None
+    undone = _undone(best, made)
     declared = _declared(view, group, best) or _of_its_own(group, best, undone)
     fields = list(dict.fromkeys(s.statistic.field for s in sorted(seen, key=lambda s: -s.part.apart)))
     more = [s.statistic.told for s in sorted(seen, key=lambda s: -s.part.apart)
@@ -201,6 +205,17 @@ def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Findi
             "kind": ("declared" if declared else "stretch" if stretch is not None else "shard"),
         },
     )
+
+
+def _undone(best: _Seen, made: Sequence[Statistic]) -> Repair | None:
+    """The operation that undoes it, where it leaves no other value of the field otherwise."""
+    if not best.statistic.measured or (undone := repaired(*_sides(best))) is None:
+        return None
+    values = [s for s in made if s.measured and s.field == best.statistic.field and (
+        best.part.stretch is None or len(s.parts[best.part.index]) == len(best.statistic.parts[best.part.index]))]
+    values = values[:: max(1, -(-len(values) // MOST_VALUES))]
+    sound = sum(is_alike(*_split(best, s.parts), undone.name) for s in values)
+    return undone if sound >= AGREE * len(values) else None
 
 
 def _sides(seen: _Seen) -> tuple[Array, Array]:
