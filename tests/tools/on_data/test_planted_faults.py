@@ -432,7 +432,8 @@ def test_reordered_features_are_not_told_as_negated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("effect", "severities"), [(0.7, ["medium", "info"]), (0.3, ["medium", "medium"])])
 def test_an_odd_part_is_a_remark_where_the_mix_of_labels_makes_all_of_it(effect: float, severities: list[str]) -> None:
-    at: dict[str, Any] = {"where": Location(file="a.npz"), "source": "a.npz", "bearing": Bearing.SIGN, "severity": Severity.MEDIUM}
+    at: dict[str, Any] = {"where": Location(file="a.npz"), "source": "a.npz", "bearing": Bearing.SIGN}
+    at["severity"] = Severity.MEDIUM
     mix = Finding("D106", "mix", statement="y is mixed otherwise", **at,
                   measured={"field": "y", "kind": "labels", "effect": effect})
     part = Finding("D142", "part", statement="x is otherwise", **at,
