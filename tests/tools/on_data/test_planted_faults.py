@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 from data_making import Rows, classes, pictures, records, series, split, texts
 
-from traindx_tools.finding import Finding
-from traindx_tools.on_data import examine
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_data import examination, examine
 
 ODD = 3
 """The shard that is changed."""
@@ -414,9 +415,32 @@ def test_inputs_that_were_negated_in_one_shard(tmp_path: Path, form: str) -> Non
     if form in making.NEEDS:
         pytest.importorskip(making.NEEDS[form])
     series(tmp_path, form, edited(lambda rows, rng: {**rows, "x": -rows["x"]}))
-    found = only(tmp_path, "D109")
-    assert found.measured["kind"] == "other-relation"
+    found = only(tmp_path, "D142")  # names the operation; that labels follow otherwise (D109) is a remark then
+    assert found.severity is Severity.HIGH
+    assert found.measured["repair"] == "negate"
+    assert str(found.measured["field"]).startswith("x")
     assert f"part_{ODD:03d}" in found.statement
+    remarks = [f.measured["kind"] for f in examine([tmp_path]).findings if f.rule == "D109"]
+    assert remarks == ["other-relation"]
+
+
+def test_reordered_features_are_not_told_as_negated(tmp_path: Path) -> None:
+    series(tmp_path, "npz", edited(lambda rows, rng: {**rows, "x": rows["x"][:, ::-1].copy()}))
+    parts = [f for f in examine([tmp_path]).wrong if f.rule == "D142"]
+    assert [f.measured["repair"] for f in parts] == [""]
+
+
+@pytest.mark.parametrize(("effect", "severities"), [(0.7, ["medium", "info"]), (0.3, ["medium", "medium"])])
+def test_an_odd_part_is_a_remark_where_the_mix_of_labels_makes_all_of_it(effect: float, severities: list[str]) -> None:
+    at: dict[str, Any] = {"where": Location(file="a.npz"), "source": "a.npz", "bearing": Bearing.SIGN}
+    at["severity"] = Severity.MEDIUM
+    mix = Finding("D106", "mix", statement="y is mixed otherwise", **at,
+                  measured={"field": "y", "kind": "labels", "effect": effect})
+    part = Finding("D142", "part", statement="x is otherwise", **at,
+                   measured={"field": "x", "kind": "shard", "apart": 0.6, "repair": "", "statistic": "feature 2"})
+    assert [f.severity.value for f in examination._once([part, mix])[::-1]] == severities
+    elsewhere = replace(mix, source="b.npz")
+    assert [f.severity.value for f in examination._once([part, elsewhere])] == ["medium", "medium"]
 
 
 def test_classes_numbered_from_one_in_one_shard(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,6 +18,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
+from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
@@ -121,14 +122,82 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
-_VAGUE = frozenset({"D106", "D111", "D113", "D117", GENERAL})
+EXCHANGED, RELATION = "D126", "D146"
+"""Of two exchanged columns of a file the first is enough."""
+COPIES, TURNED = "D114", "D143"
+"""Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
+MIX, PAIRING = "D106", "D109"
+_VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
+SLACK = 0.05
+"""Of a distance of distribution functions, for what sampling adds."""
 
 
 def _once(found: list[Finding]) -> list[Finding]:
+    """One finding for one fault: of those that one fault explains stays the one that names it most exactly.
+
+    The others go; they become remarks where they may tell a fault of their own.
+    """
+    alarms = [f for f in found if f.severity is not Severity.INFO]
+    return [kept for f in found if (kept := _kept(f, [o for o in alarms if o is not f])) is not None]
+
+
+def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
+    """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
+    if odd.rule == RELATION and any(o.rule == EXCHANGED and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
+        return None
+    if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == PAIRING and any(_undoes(o, odd) for o in others):
+        return replace(odd, severity=Severity.INFO)
+    return _kept_part(odd, others) if odd.rule == GENERAL else odd
+
+
+def _kept_part(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
-    others = [f for f in found if f.rule not in _VAGUE and f.severity is not Severity.INFO]
-    return [f for f in found if f.rule != GENERAL or not any(
-        o.source == f.source and (o.measured.get("field") in _tuple(f, "fields") or _same_rows(o, f)) for o in others)]
+    if any(_same_fields(o, odd) or (o.source == odd.source and _same_rows(o, odd))
+           for o in others if o.rule not in _VAGUE):
+        return None
+    mixes = [o for o in others if o.rule == MIX and not _is_exact(odd) and _is_from_mix(odd, o)]
+    if any(_same_fields(o, odd) for o in mixes):
+        return None
+    if mixes:
+        said = f"{odd.statement}; the mix of {mixes[0].measured['field']} in it may make that"
+        return replace(odd, severity=Severity.INFO, statement=said)
+    harm = [o.severity for o in others if o.rule == PAIRING and _undoes(odd, o)]
+    return replace(odd, severity=max([odd.severity, *harm], key=lambda s: s.rank)) if harm else odd
+
+
+def _is_exact(part: Finding) -> bool:
+    """Whether an odd part is named by its rows, or by the operation that undoes it."""
+    return bool(part.measured.get("repair")) or part.measured.get("kind") == "stretch"
+
+
+def _is_from_mix(part: Finding, mix: Finding) -> bool:
+    """Whether another mix of values makes all of the difference of an odd shard.
+
+    Where rows of one value are as everywhere, no field is further apart than the values are.
+    """
+    if mix.source != part.source:
+        return False
+    if _same_fields(mix, part) and mix.measured["kind"] == "lengths" and "length" in str(part.measured["statistic"]):
+        return True
+    apart, effect = part.measured["apart"], mix.measured["effect"]
+    return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
+
+
+def _undoes(part: Finding, pairing: Finding) -> bool:
+    """Whether the operation that makes an odd shard like all others is why its labels follow otherwise."""
+    return (part.rule == GENERAL and part.severity is not Severity.INFO and part.source == pairing.source
+            and part.measured.get("kind") == "shard" and str(part.measured.get("repair")).startswith(TELLING)
+            and pairing.measured.get("kind") == "other-relation")
+
+
+def _same_fields(other: Finding, odd: Finding) -> bool:
+    """Whether both are of one file, and of one field at least."""
+    mine = {odd.measured.get("field"), *_tuple(odd, "fields")}
+    return other.source == odd.source and bool({other.measured.get("field"), *_tuple(other, "fields")} & mine)
 
 
 def _tuple(finding: Finding, name: str) -> tuple[object, ...]:

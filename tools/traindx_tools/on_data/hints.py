@@ -23,6 +23,8 @@ NAMES = {
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
+FEWEST_WORDS = 100
+"""Words of a vocabulary."""
 _TOKEN_DTYPE = re.compile(r"dtype=(?:np\.|numpy\.)?(uint16|uint32)$")
 """No other numbers of a training run are of these types."""
 _SPECIAL = re.compile(r"<[^<>]{1,38}>|\[[A-Z_]{2,20}\]")
@@ -48,12 +50,16 @@ def hints_of(
     counts, manifest = _counts(manifests, files)
     widths = {found[-1]: where for where, name, value in every if (found := _TOKEN_DTYPE.findall(f"{name}={value}"))}
     width = next(iter(widths)) if len(widths) == 1 else ""
+    highest, source = max(((n, where) for where, data in manifests if (n := _highest_id(data)) is not None),
+                          default=(None, ""))
     return Hints(
         vocabulary=sizes.get("vocabulary"),
         positions=sizes.get("positions"),
         classes=sizes.get("classes"),
         rate=sizes.get("rate"),
-        told_by={**{k: told[k][v] for k, v in sizes.items()}, **({"token_dtype": widths[width]} if width else {})},
+        told_by={**{k: told[k][v] for k, v in sizes.items()}, **({"token_dtype": widths[width]} if width else {}),
+                 **({"highest_id": source} if source else {})},
+        highest_id=highest,
         counts=counts,
         manifest=manifest,
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
@@ -75,6 +81,18 @@ def _table(where: str, data: Any, files: frozenset[str]) -> tuple[str, dict[str,
         if any(Path(str(rows[0][k])).name in files for k in keys):
             return where, {str(k): [r[k] for r in rows] for k in keys}
     return None
+
+
+def _highest_id(data: Any, depth: int = 3) -> int | None:
+    """The highest id of a vocabulary {"the": 5, ...}: most numbers from 0 on, each once."""
+    if not isinstance(data, dict) or not depth:
+        return None
+    ids = [v for v in data.values() if type(v) is int]
+    if len(ids) >= FEWEST_WORDS and len(ids) == len(data) and min(ids) >= 0 and len(set(ids)) == len(ids):
+        return max(ids) if max(ids) < 2 * len(ids) else None
+    inner = [n for k in ("vocab", "model", "token_to_id", "stoi") if (n := _highest_id(data.get(k), depth - 1))]
+    added = [t["id"] for t in data.get("added_tokens") or () if isinstance(t, dict) and type(t.get("id")) is int]
+    return max([*inner, *added]) if inner else None
 
 
 def _special_tokens(data: Any) -> Iterator[tuple[str, int]]:

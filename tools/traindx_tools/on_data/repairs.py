@@ -47,6 +47,16 @@ def repaired(mine: Array, others: Array) -> Repair | None:
     return best[1] if best is not None and best[0] <= LEFT + noise else None
 
 
+def is_alike(mine: Array, others: Array, name: str) -> bool:
+    """Whether a part is distributed as all others, as it is or after the operation of that name."""
+    mine, others = mine[np.isfinite(mine)], np.sort(others[np.isfinite(others)])
+    if len(mine) < 10 or len(others) < 10:
+        return True
+    least = LEFT + 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(others))
+    made = [mine, *(way(mine) for repair, way in _ways(mine, others) if repair.name == name)]
+    return any(bool(np.isfinite(m).all()) and distance(np.sort(m), others) <= least for m in made)
+
+
 def _ways(mine: Array, others: Array) -> list[tuple[Repair, Callable[[Array], Array]]]:
     ways: list[tuple[Repair, Callable[[Array], Array]]] = [
         (Repair("negate", "with the sign turned it is as all others"), lambda v: -v),

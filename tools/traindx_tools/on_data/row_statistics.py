@@ -27,7 +27,8 @@ SIGNAL = 16
 """Places along an axis from which on it is time or space."""
 TOKENS = 8
 """Whole numbers in a row from which on they are tokens."""
-ONE_KIND = 0.98
+CHANNELS = 8
+"""Channels of a signal that are compared with their neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,7 @@ def statistics_of(group: Sequence[Shard], fields: Sequence[str], labels: Sequenc
                 yield Statistic(name, told, parts, tuple(rows), told.startswith(("the value", "feature")))
         yield from _usual(name, columns, rows)
     yield from _tops(group)
+    yield from _sides(group)
     inputs = [n for n in fields if all(n in s.columns and not _numbers_rows(s.columns[n]) for s in group)]
     for name, told, pairs, rows_of in fits(group, inputs, labels):
         yield Statistic(name, told, tuple(np.abs(p[:, 0] - p[:, 1]) for p in pairs), rows_of, pairs=pairs)
@@ -123,6 +125,7 @@ def _of_arrays(values: Array) -> Iterator[tuple[str, Array]]:
         (np.nanstd(steps, axis=1) + 1e-9) / (std + 1e-9))
     yield "the share that stays at its own largest and smallest value", _at_ends(flat)
     yield from _of_halves(values, long, std)
+    yield from _of_channels(values, long)
 
 
 def _at_ends(flat: Array) -> Array:
@@ -142,6 +145,22 @@ def _of_halves(values: Array, long: Sequence[int], std: Array) -> Iterator[tuple
             first, second = np.array_split(np.moveaxis(values, axis, 1), 2, axis=1)
             yield told, (first.reshape(len(values), -1).mean(axis=1)
                          - second.reshape(len(values), -1).mean(axis=1)) / scale
+
+
+def _of_channels(values: Array, long: Sequence[int]) -> Iterator[tuple[str, Array]]:
+    """How neighbouring channels of a signal go together, and which of them is the larger one."""
+    short = [a for a in range(1, values.ndim) if 2 <= values.shape[a] <= CHANNELS]
+    if len(short) != 1 or len(long) != 1 or values.ndim != 3:
+        return
+    channels = np.moveaxis(values, short[0], 1)
+    around = channels - channels.mean(axis=2, keepdims=True)
+    sizes = np.sqrt((around**2).mean(axis=2))
+    for k in range(channels.shape[1] - 1):
+        both = np.maximum(1e-12, sizes[:, k] * sizes[:, k + 1])
+        yield f"how channel {k} and channel {k + 1} go together (correlation)", (
+            around[:, k] * around[:, k + 1]).mean(axis=1) / both
+        yield f"the spread of channel {k} against channel {k + 1}", np.log(
+            (sizes[:, k] + 1e-9) / (sizes[:, k + 1] + 1e-9))
 
 
 def _usual(name: str, columns: Sequence[Column], rows: Sequence[Array]) -> Iterator[Statistic]:
@@ -165,6 +184,18 @@ def _by_row(column: Column, values: Array) -> Array:
     sums = np.concatenate([[0.0], np.cumsum(values)])
     lengths = np.maximum(1, np.diff(column.offsets))
     return np.asarray((sums[column.offsets[1:]] - sums[column.offsets[:-1]]) / lengths)
+
+
+def _sides(group: Sequence[Shard]) -> Iterator[Statistic]:
+    """Of sounds of two channels, how they go together and which is the louder one."""
+    sides = [s.left_right for s in group]
+    if any(t is None or np.isfinite(t).all(axis=1).sum() < 0.9 * max(1, len(t)) for t in sides):
+        return
+    rows = tuple(np.flatnonzero(np.isfinite(t).all(axis=1)) for t in sides if t is not None)
+    told = ("how left and right go together (correlation)", "the spread of left against right")
+    for k, said in enumerate(told):
+        yield Statistic("the sound", said, tuple(t[r, k] for t, r in zip(sides, rows, strict=True) if t is not None),
+                        rows)
 
 
 def _tops(group: Sequence[Shard]) -> Iterator[Statistic]:

@@ -41,6 +41,8 @@ class Column:
     """The beginnings of the texts."""
     missing: Array | None = None
     """bool shape (rows,): cells of a table that hold nothing."""
+    inner: int = 1
+    """Items of a sequence that belong together: 4 of a list of boxes."""
 
     @property
     def rows(self) -> int:
@@ -119,6 +121,12 @@ class Shard:
     flat_tops: Array | None = None
     """float64 shape (rows, 2), of sounds: extreme as a share of full scale, how flat it is there; NaN: unread."""
 
+    left_right: Array | None = None
+    """float64 shape (rows, 2), of sounds: correlation of both channels, logarithm of the ratio of their spreads."""
+
+    label_images: Mapping[int, Array] = field(default_factory=dict)
+    """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
+
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""
         number = index if self.numbers is None else int(self.numbers[index])
@@ -189,6 +197,8 @@ class Hints:
     manifest: str = ""
     token_names: Mapping[int, str] = field(default_factory=dict)
     """Special tokens that a vocabulary or a tokeniser beside the data names."""
+    highest_id: int | None = None
+    """The highest id of a vocabulary that lies beside the data."""
     token_dtype: str = ""
     """uint16 or uint32: what files of tokens are read as."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()

@@ -81,7 +81,7 @@ def steps_of(checkpoints: Iterable[Checkpoint]) -> list[int]:
                 found.add(int(value) if math.isfinite(value) else 0)
         for optimizer in checkpoint.optimizers:
             state = next(iter(optimizer.state.values()), None)
-            step = state.get("step") if hasattr(state, "get") else None
+            step = state.get("step") if state is not None and hasattr(state, "get") else None
             if isinstance(step, Tensor) and step.size == 1:
                 step = float(np.asarray(step.load()).reshape(-1)[0])
             if isinstance(step, (int, float)) and math.isfinite(step):

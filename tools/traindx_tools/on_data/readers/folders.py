@@ -17,10 +17,11 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.label_pictures import LabelImages
 from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
-from traindx_tools.on_data.readers.sound import flat_tops, wave_header
+from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header
 from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
@@ -77,7 +78,9 @@ def _shard(
     notes: list[str] = []
     images: dict[int, Array] = {}
     tops: list[tuple[float, float]] = []
+    sides: list[tuple[float, float]] = []
     ends = time.monotonic() + TOPS_SECONDS
+    labelled = LabelImages(bounds, len(files))
     chosen = looks.chosen(len(files), split)
     for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
@@ -90,13 +93,16 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
+        labelled.take(len(rows), row, data)
         image = looks.at(data) if number in chosen and row else None
         if image is not None:
             images[len(rows)] = image
         rows.append({**row, "bytes": len(data), "content": digest(data)})
         names.append(below)
         if header is wave_header:
-            tops.append(flat_tops(data) if row and time.monotonic() < ends else (math.nan, math.nan))
+            known = bool(row) and time.monotonic() < ends
+            tops.append(flat_tops(data) if known else (math.nan, math.nan))
+            sides.append(left_and_right(data) if known and row["channels"] == 2 else (math.nan, math.nan))
     contents = np.array([r.pop("content") for r in rows], np.uint64)
     columns = columns_of(rows, name)
     columns["content"] = Column(
@@ -119,5 +125,7 @@ def _shard(
         damage=tuple(damage),
         notes=tuple(notes),
         flat_tops=np.array(tops) if tops else None,
+        left_right=np.array(sides) if sides else None,
         contents=contents_of_looks(images, header is wave_header),
+        label_images=labelled.found,
     )

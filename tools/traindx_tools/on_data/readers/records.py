@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from traindx_tools.on_data.readers.arrays import sequence_column, text_column
 from traindx_tools.on_data.table import Array, Column
 
 MOST_FIELDS = 4096
+BOX = 4
+"""Numbers of a box."""
 DEPTH = 2
 """Levels of nested objects that become fields of their own, "meta.source"."""
 
@@ -77,12 +80,24 @@ def _lists(name: str, values: list[Any], missing: Any, file: str) -> Column | No
     if all(isinstance(i, (int, float)) for i in flat):
         return sequence_column(name, [[_float(i) for i in r] for r in rows], file)
     if all(isinstance(i, list) for i in flat):
+        if (boxes := _of_boxes(name, rows, file)) is not None:
+            return boxes
         try:
             array = np.array(rows, np.float64)
         except (ValueError, TypeError, OverflowError):
             return None
         return Column(name, "number", array, file)
     return text_column(name, ["\n".join(map(_said, r)) for r in rows], file)
+
+
+def _of_boxes(name: str, rows: list[Any], file: str) -> Column | None:
+    """Lists of several lists of four numbers, as those of boxes are; None of anything else."""
+    inner = [i for row in rows for i in row]
+    if len({len(r) for r in rows}) < 2 or not all(
+            len(i) == BOX and all(type(v) in (int, float) for v in i) for i in inner):
+        return None
+    made = sequence_column(name, [[_float(v) for i in row for v in i] for row in rows], file)
+    return replace(made, inner=BOX)
 
 
 def _table(values: list[Any]) -> Array | None:

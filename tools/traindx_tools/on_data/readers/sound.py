@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 import wave
 from dataclasses import dataclass
@@ -105,6 +106,25 @@ def flat_tops(data: bytes) -> tuple[float, float]:
     except (wave.Error, EOFError):
         return float("nan"), float("nan")
     return _flat(_samples(raw, width)[::channels], 2.0 ** (8 * width - 1), QUIET)
+
+
+def left_and_right(data: bytes) -> tuple[float, float]:
+    """How the first two channels go together (correlation), and the logarithm of the ratio of their spreads.
+
+    `data`: the whole file. NaN where it has one channel, is silent in one, or cannot be decoded.
+    """
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            width, channels = file.getsampwidth(), file.getnchannels()
+            raw = file.readframes(min(file.getnframes(), MOST_FRAMES)) if channels >= 2 else b""
+    except (wave.Error, EOFError):
+        return math.nan, math.nan
+    samples = _samples(raw, width) if channels >= 2 else np.zeros(0, np.int64)
+    both = samples[: len(samples) // channels * channels].reshape(-1, channels)[:, :2].astype(np.float64)
+    if len(both) < 100 or float(both.std(axis=0).min()) < 1.0:
+        return math.nan, math.nan
+    left, right = both.std(axis=0)
+    return float(np.corrcoef(both.T)[0, 1]), math.log(float(left) / float(right))
 
 
 def _flat(samples: Array, full: float, quiet: float) -> tuple[float, float]:

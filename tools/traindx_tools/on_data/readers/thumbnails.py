@@ -51,6 +51,24 @@ def thumbnail(data: bytes) -> Array | None:
         return None
 
 
+def label_image(data: bytes) -> Array | None:
+    """uint8 shape (height, width), at most 512 x 512: a picture of one channel or of a palette as stored; else None.
+
+    Raises ImportError without pillow.
+    """
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP")) as picture:
+                if picture.mode not in ("L", "P") or picture.width * picture.height > MOST_PIXELS:
+                    return None
+                return np.asarray(picture.crop((0, 0, min(512, picture.width), min(512, picture.height))), np.uint8)
+    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
+        return None
+
+
 class Thumbnails:
     """Collects the pictures of one file row by row. A field of which one picture is not decoded is given up."""
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.declared import tells_shard
+from traindx_tools.on_data.entities import are_entities, unit_apart
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_row_id, is_time
@@ -48,7 +49,8 @@ RULE = Rule(
     sees="mean and standard deviation of each field, feature of a table and channel of an array, by shard",
     matters="A model fits the scale of most shards; the other one gives it inputs of no use, and large gradients.",
     alike=("Shards of several sources differ all from each other.", "A small last shard scatters more.",
-           "A field or a manifest that tells the shard from its siblings, as a gain does: a remark."),
+           "A field or a manifest that tells the shard from its siblings, as a gain does: a remark.",
+           "Files that are one entity each, as stocks are, with levels of their own: a remark, but for units."),
     confirm=("Divide the shard by the factor in a copy and train again.", "Look how the file was made."),
     thresholds={
         "ratio": Threshold(RATIO, "times", "of standard deviations: less is common between sources"),
@@ -127,7 +129,19 @@ def _among(view: View, data: DataSet, group: Sequence[Shard], name: str) -> Iter
             worst = min((o[i] for o in (scale, level) if i in o), key=lambda o: o.p)
             found.setdefault(i, []).append((part, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
     for i, told in found.items():
-        yield _finding(group, i, name, told, parts, tells_shard(view, group, i, name))
+        declared = tells_shard(view, group, i, name) or _of_its_own(group, i, name, told)
+        yield _finding(group, i, name, told, parts, declared)
+
+
+def _of_its_own(group: Sequence[Shard], i: int, name: str, told: list[_Told]) -> str:
+    """Why a file that is an entity may have another scale; "" where the ratio is that of two units."""
+    if not are_entities(group):
+        return ""
+    mean, std = _moments(group, name)
+    found = unit_apart(np.abs(mean), i), unit_apart(std, i, 2.0 / math.sqrt(group[i].rows))
+    if any(t[1] != 1.0 for t in told) and (found[0] or (found[1] and max(found[1][0], 1.0 / found[1][0]) >= 10.0)):
+        return ""
+    return "each file has a level of its own, as stocks, sensors and customers have"
 
 
 def _alone(

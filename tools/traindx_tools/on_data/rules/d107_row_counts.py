@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.entities import are_entities
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.table import DataSet, Shard, View
 from traindx_tools.rules import Rule
@@ -21,7 +22,11 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="rows of each field and file, and what a manifest beside them says",
     matters="A field that is one row short pairs inputs with the labels of their neighbours; a short file lost data.",
-    alike=("A last shard is smaller: left alone.", "Arrays that hold something other than rows."),
+    alike=(
+        "A last shard is smaller: left alone.",
+        "Files of one entity each, one of which began later.",
+        "Arrays that hold something other than rows.",
+    ),
     confirm=("Print the lengths of the fields.",),
 )
 
@@ -75,6 +80,7 @@ def _short(data: DataSet) -> Iterator[Finding]:
             and len(others) == 1
             and others[0].total < 0.95 * usual
             and count == len(group) - 1 - (group[-1].total != usual)
+            and not are_entities(group)  # one that started later
         ):
             shard = others[0]
             yield RULE.finding(

@@ -336,7 +336,14 @@ def _finding(
             "turn": turn,
             "p": p,
             "rows": tuple(int(i) for i in where[:20]),
+            "run": _run(where),
             "kind": "changed-copies",
             "shard": short(shard),
         },
     )
+
+
+def _run(where: Array) -> tuple[int, ...]:
+    """The first and the last row where most rows between them are such copies; nothing where they are scattered."""
+    first, last = int(where.min()), int(where.max())
+    return (first, last) if len(where) >= 0.5 * (last - first + 1) else ()

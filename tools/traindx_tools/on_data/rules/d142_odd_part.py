@@ -15,7 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
+from traindx_tools.on_data.entities import are_entities
+from traindx_tools.on_data.odd_groups import DESIGN, TELLING, OddGroup, factor_of, odd_groups
 from traindx_tools.on_data.odd_parts import (
     APART,
     SHARDS,
@@ -27,7 +30,7 @@ from traindx_tools.on_data.odd_parts import (
     odd_stretch,
 )
 from traindx_tools.on_data.places import number, place, short
-from traindx_tools.on_data.repairs import repaired
+from traindx_tools.on_data.repairs import Repair, is_alike, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
@@ -37,6 +40,10 @@ BY_NATURE = 0.1
 """Share of the statistics in which the other shards may differ among each other."""
 MOST_TOLD = 3
 """Fields of one part that are named."""
+AGREE = 0.9
+"""Share of the values of a field that must be as everywhere, as they are or after the operation that is named. Where
+features were reordered, some operation fits the oddest of them by chance."""
+MOST_VALUES = 64
 
 RULE = Rule(
     id="D142",
@@ -91,7 +98,47 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
             seen for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None
             and _counts(seen := _Seen(s, p))]
         if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
-            yield _finding(view, group, _together(found) if found else whole)
+            yield _finding(view, group, made, _together(found) if found else whole)
+    yield from _groups(group, made, data.labels)
+
+
+def _groups(group: Sequence[Shard], made: Sequence[Statistic], labels: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each group that is otherwise, with the statistic that tells most of it."""
+    by_part: dict[tuple[str, int], list[OddGroup]] = {}
+    for odd in odd_groups(group, made, labels):
+        by_part.setdefault((odd.cut.by, odd.part), []).append(odd)
+    seen: set[tuple[str, str]] = set()
+    for found in by_part.values():
+        best = min(found, key=lambda o: (not o.repair, not o.statistic.measured))
+        if (best.statistic.field, best.repair) not in seen:  # a device stands at one site: it is told once
+            seen.add((best.statistic.field, best.repair))
+            yield _group_finding(group, best, found)
+
+
+def _group_finding(group: Sequence[Shard], odd: OddGroup, found: Sequence[OddGroup]) -> Finding:
+    fields = tuple(dict.fromkeys(o.statistic.field for o in found if bool(o.repair) == bool(odd.repair)))
+    declared = told_by_another_field(group, odd.cut, odd.part, fields)
+    at = next(i for i, m in enumerate(odd.cut.member) if (m == odd.part).any())
+    said = (
+        f"{odd.cut.told(odd.part)} differ from the {len(odd.cut.names) - 1} other groups in {odd.statistic.field}: "
+        f"{odd.statistic.told} (median {number(float(np.nanmedian(odd.mine)))} against "
+        f"{number(float(np.nanmedian(odd.others)))})"
+    )
+    said += f"; {odd.told}" if odd.told else "; a group may have a level of its own"
+    said += f"; {declared}" if declared else ""
+    remark = declared or not odd.repair or not odd.cut.origin
+    small = odd.repair.startswith("divide") and factor_of(odd.repair) < DESIGN
+    return RULE.finding(
+        said,
+        place(group[at], odd.statistic.field),
+        group[at].name,
+        bearing=Bearing.SIGN,
+        severity=Severity.INFO if remark else Severity.LOW if small else None,
+        measured={
+            "field": odd.statistic.field, "fields": fields[:20], "statistic": odd.statistic.told, "by": odd.cut.by,
+            "part": odd.cut.names[odd.part], "repair": odd.repair, "kind": "declared" if declared else "group",
+        },
+    )
 
 
 def _counts(seen: _Seen) -> bool:
@@ -121,15 +168,15 @@ def _order(seen: _Seen) -> tuple[bool, float]:
     return (not seen.statistic.measured, -seen.part.apart)
 
 
-def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Finding:
+def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen: Sequence[_Seen]) -> Finding:
     best = min(seen, key=lambda s: -s.part.apart)
     values = [s for s in seen if s.statistic.measured and s.part.apart >= 0.8 * best.part.apart]
     best = min(values, key=lambda s: -s.part.apart) if values else best
     index, stretch, statistic = best.part.index, best.part.stretch, best.statistic
     shard = group[index]
     mine, others = _sides(best)
-    undone = repaired(mine, others) if statistic.measured else None
-    declared = _declared(view, group, best)
+    undone = _undone(best, made)
+    declared = _declared(view, group, best) or _of_its_own(group, best, undone)
     fields = list(dict.fromkeys(s.statistic.field for s in sorted(seen, key=lambda s: -s.part.apart)))
     more = [s.statistic.told for s in sorted(seen, key=lambda s: -s.part.apart)
             if s.statistic.field == statistic.field and s is not best]
@@ -160,6 +207,17 @@ def _finding(view: View, group: Sequence[Shard], seen: Sequence[_Seen]) -> Findi
     )
 
 
+def _undone(best: _Seen, made: Sequence[Statistic]) -> Repair | None:
+    """The operation that undoes it, where it leaves no other value of the field otherwise."""
+    if not best.statistic.measured or (undone := repaired(*_sides(best))) is None:
+        return None
+    values = [s for s in made if s.measured and s.field == best.statistic.field and (
+        best.part.stretch is None or len(s.parts[best.part.index]) == len(best.statistic.parts[best.part.index]))]
+    values = values[:: max(1, -(-len(values) // MOST_VALUES))]
+    sound = sum(is_alike(*_split(best, s.parts), undone.name) for s in values)
+    return undone if sound >= AGREE * len(values) else None
+
+
 def _sides(seen: _Seen) -> tuple[Array, Array]:
     """The values in the part, and all others that it was compared with."""
     return _split(seen, seen.statistic.parts)
@@ -171,6 +229,14 @@ def _split(seen: _Seen, parts: Sequence[Array]) -> tuple[Array, Array]:
         return parts[part.index], np.concatenate([p for i, p in enumerate(parts) if i != part.index])
     inside = part.stretch.inside(len(parts[part.index]))
     return parts[part.index][inside], parts[part.index][~inside]
+
+
+def _of_its_own(group: Sequence[Shard], seen: _Seen, undone: Repair | None) -> str:
+    """Why a file that is an entity may be otherwise; "" where an operation that no level is undoes it."""
+    if seen.part.stretch is not None or not are_entities(group):
+        return ""
+    return "" if undone is not None and undone.name.startswith(TELLING) else (
+        "each file has a level of its own, as stocks, sensors and customers have")
 
 
 def _declared(view: View, group: Sequence[Shard], seen: _Seen) -> str:

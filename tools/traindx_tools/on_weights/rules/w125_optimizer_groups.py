@@ -54,7 +54,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     if not seen.main:
         return
     tables = {s.name for s in seen.floats if seen.is_table(s)}
-    weights = list({t.storage or n: t for n, t in reversed(seen.part.tensors.items())
+    weights = list({t.storage or n: t for n, t in reversed(list(seen.part.tensors.items()))
                     if t.floating and n not in tables}.values())[::-1]
     for optimizer in seen.checkpoint.optimizers:
         groups = groups_of(optimizer, weights)

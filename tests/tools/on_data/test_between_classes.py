@@ -1,0 +1,86 @@
+"""Label images with values between their classes, in arrays and folders of pictures; soft masks and thin classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from data_making import png
+from table_making import table
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data import examine
+from traindx_tools.on_data.rules import d148_between_classes
+
+Seen = Callable[[ModuleType, Path], list[Finding]]
+CLASSES = np.array([0, 7, 11, 26])
+
+
+def mask(rng: np.random.Generator, side: int = 48) -> Any:
+    """Rectangles of classes on a background, with thin poles of class 5 and a border of 255 in some."""
+    out = np.zeros((side, side), np.uint8)
+    for value in rng.permutation(CLASSES[1:]):
+        y, x = rng.integers(0, side - 20, 2)
+        out[y : y + int(rng.integers(10, 20)), x : x + int(rng.integers(10, 20))] = value
+    if rng.random() < 0.4:
+        out[:, int(rng.integers(2, side - 2))] = 5
+    if rng.random() < 0.3:
+        out[0] = 255
+    return out
+
+
+def smoothed(image: Any) -> Any:
+    """As resized by interpolation: the mean with its right and lower neighbours."""
+    x = image.astype(np.float64)
+    return np.round((x + np.roll(x, 1, 0) + np.roll(x, 1, 1) + np.roll(np.roll(x, 1, 0), 1, 1)) / 4).astype(np.uint8)
+
+
+@pytest.mark.parametrize("form", ["npz", "hdf5"])
+def test_one_file_was_resized_by_interpolation(form: str, tmp_path: Path, seen_by: Seen) -> None:
+    pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        made = np.stack([mask(rng) for _ in range(20)])
+        table(tmp_path / f"part_{k}", form, {"mask": np.stack([smoothed(m) for m in made]) if k == 2 else made})
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.severity is Severity.HIGH
+    assert "part_2" in finding.source
+    assert finding.measured["images"] == 20
+
+
+def test_some_pictures_of_a_folder(tmp_path: Path, seen_by: Seen) -> None:
+    pytest.importorskip("PIL")
+    rng = np.random.default_rng(1)
+    for kind in ("images", "masks"):
+        (tmp_path / kind).mkdir()
+        for k in range(30):
+            made = mask(rng) if kind == "masks" else rng.integers(0, 255, (48, 48)).astype(np.uint8)
+            (tmp_path / kind / f"{k:03d}.png").write_bytes(png(smoothed(made) if k in (4, 9, 17) else made))
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.measured["images"] == 3
+    assert "004.png" in finding.statement
+
+
+@pytest.mark.parametrize("how", [
+    lambda m, k: m,  # thin classes and an ignored border
+    lambda m, k: smoothed(np.where(m > 0, 255, 0).astype(np.uint8)),  # soft masks in all files
+    lambda m, k: smoothed(np.where(m > 0, 255, 0).astype(np.uint8)) / 255,  # stored as probabilities
+    lambda m, k: np.random.default_rng(k).integers(0, 256, m.shape).astype(np.uint8),  # pictures
+])
+def test_what_is_so_on_purpose(how: Callable[[Any, int], Any], tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(2)
+    for k in range(4):
+        table(tmp_path / f"part_{k}", "npz", {"mask": np.stack([how(mask(rng), k) for _ in range(20)])})
+    assert not seen_by(d148_between_classes, tmp_path)
+
+
+def test_damaged_pictures_are_read(tmp_path: Path) -> None:
+    whole = png(mask(np.random.default_rng(3)))
+    for k in range(12):
+        (tmp_path / f"{k}.png").write_bytes(whole[: 60 + k] + b"IEND" + whole[-4:] if k % 2 else whole)
+    np.savez(tmp_path / "a.npz", mask=np.full((10, 9, 9), np.nan), other=np.zeros((10, 0, 9)))
+    assert not examine([tmp_path]).notes
