@@ -232,6 +232,16 @@ def test_a_shard_with_fewer_rows_than_the_manifest_says(tmp_path: Path) -> None:
     assert "part_002.npz holds 200 rows" in found.statement
 
 
+@pytest.mark.parametrize(("counted", "told"), [((50,) * 6, 0), ((50, 50, 40, 50, 50, 50), 6)])
+def test_a_manifest_that_counts_blocks_of_rows_is_no_fault_unless_one_file_is_otherwise(
+        tmp_path: Path, counted: tuple[int, ...], told: int) -> None:
+    series(tmp_path, "npz")
+    said = {"shards": [{"file": f"part_{i:03d}.npz", "blocks": n} for i, n in enumerate(counted)]}
+    (tmp_path / "index.json").write_text(json.dumps(said).replace("blocks", "rows"))
+    found = [f for f in examine([tmp_path]).findings if f.rule == "D107"]
+    assert len(found) == told
+
+
 def test_a_shard_in_the_middle_that_is_short(tmp_path: Path) -> None:
     series(tmp_path, "npz", lambda i, rows, rng: {k: v[:120] for k, v in rows.items()} if i == 2 else rows)
     assert only(tmp_path, "D107").measured["kind"] == "short"
