@@ -131,3 +131,12 @@ def test_texts_of_half_a_character_are_read(tmp_path: Path) -> None:
     assert all(np.isfinite(v).all() and len(v) == 15 for v in told.values())
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in ("\ud800 x" * 9, "") * 40))
     assert not examine([tmp_path]).notes
+
+
+def test_names_of_one_form_are_equal_in_every_row() -> None:
+    """Their digits differ and no pair of letters does: what a running sum rounds is no difference."""
+    from traindx_tools.on_data.text_statistics import text_statistics
+
+    names = [f"pictures/fastener_f{i:04d}.png" for i in range(400)]
+    told = dict(text_statistics(names))
+    assert len(np.unique(told["how usual its letter pairs are"])) == 1
