@@ -18,6 +18,7 @@ A held-out accuracy of 90 % or more says that the evaluated model is sound, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -85,6 +86,11 @@ RULE = Rule(
     },
 )
 
+_WORD = re.compile(r"[a-z0-9]+")
+_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "held", "out"))
+_ERRORS = frozenset(("mae", "rmse", "mape", "smape", "rmsle", "mse", "wer", "cer", "ppl", "perplexity", "bpb", "bpc", "psnr"))
+"""Names of measures that have units or a form of their own."""
+
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding: the first kind that fits."""
@@ -101,10 +107,20 @@ def check(run: Run) -> Iterator[Finding]:
     t = _above_zero(t)
     if len(t) < 2 or len(h) < 3 or t.values.min() <= 0.0 or h.values.min() <= 0.0:
         return
+    if not _one_measure(train.original, held_out.original):
+        return
     beside = aligned(t, h)
     kind = _kind(beside, h.values, t.values, train.name == held_out.name)
     if kind is not None:
         yield _finding(run, kind, beside, h)
+
+
+def _one_measure(train: str, held_out: str) -> bool:
+    """Whether two columns may hold the same quantity: an error in units beside a loss, or a bare "val" that stands
+    beside what the log calls its loss, has another scale."""
+    words, others = ({w for w in _WORD.findall(name.lower()) if w not in _SPLITS} for name in (train, held_out))
+    units = _ERRORS & (words ^ others)
+    return not units and bool(others or not words)
 
 
 def _above_zero(t: Curve) -> Curve:
