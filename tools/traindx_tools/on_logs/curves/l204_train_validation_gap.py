@@ -87,8 +87,10 @@ RULE = Rule(
 )
 
 _WORD = re.compile(r"[a-z0-9]+")
-_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "held", "out"))
-_ERRORS = frozenset(("mae", "rmse", "mape", "smape", "rmsle", "mse", "wer", "cer", "ppl", "perplexity", "bpb", "bpc", "psnr"))
+_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev",
+                     "held", "out"))
+_ERRORS = frozenset(("mae", "rmse", "mape", "smape", "rmsle", "mse", "wer", "cer", "ppl", "perplexity", "bpb", "bpc",
+                     "psnr"))
 """Names of measures that have units or a form of their own."""
 
 
