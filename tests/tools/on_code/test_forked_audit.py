@@ -15,7 +15,7 @@ import pytest
 
 from traindx_tools.on_code import parallel
 from traindx_tools.on_code.entry import ROOMS, audit_sources
-from traindx_tools.on_code.parallel import followed_and_judged
+from traindx_tools.on_code.entry import followed_and_judged
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 from traindx_tools.rules import rules_in
@@ -133,8 +133,8 @@ def open_files() -> list[str]:
 
 
 def test_defects_of_rules_are_told_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = "traindx_tools.on_code.entry.checked"
-    whole = __import__("traindx_tools.on_code.entry", fromlist=["checked"]).checked
+    checked = "traindx_tools.on_code.parallel.checked"
+    whole = __import__("traindx_tools.on_code.parallel", fromlist=["checked"]).checked
 
     def defective(module: Any, project: Any) -> Any:
         if module.rule.id in ("C101", "C152", "C199", "C501"):

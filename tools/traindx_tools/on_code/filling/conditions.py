@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -56,7 +57,7 @@ def _compared(value: Operation) -> Condition:
             return found if value.detail == "==" else Condition("not", parts=(found,))
     at = number(other)
     if _is_index(one) and at is not None and value.detail in (">", ">="):
-        return Condition("after", rest=int(at) + (value.detail == ">") if at < 2 else 1)
+        return Condition("after", rest=_whole(at) + (value.detail == ">") if at < 2 else 1)
     plain = Condition("unknown", ("compared", "!=" if value.detail == "==" else value.detail, value.operands))
     return plain if value.detail not in ("==", "!=") else question
 
@@ -66,7 +67,7 @@ def _equal(one: Value, other: Value) -> Condition | None:
         return _remainder(one, number(other), other)
     if _is_index(one):
         at = number(other)
-        return Condition("once", rest=int(at) if at < 2 else 1) if at is not None else Condition("last")
+        return Condition("once", rest=_whole(at) if at < 2 else 1) if at is not None else Condition("last")
     return None
 
 
@@ -84,9 +85,15 @@ def _remainder(value: Operation, rest: float | None, other: Value | None = None)
     last = isinstance(other, Operation) and other.op == "-" and other.operands[0] == divisor  # `== k - 1`
     if last or (rest is not None and by is not None and by > 2 and rest == by - 1):
         shift, rest = shift + 1, 0.0  # the last turn of a window, however long it is
-    length: Hashable = int(by) if by is not None and by == int(by) else divisor if divisor != UNKNOWN else id(value)
-    at = int(rest or 0)
+    length: Hashable = (int(by) if by is not None and math.isfinite(by) and by == int(by) else
+                        divisor if divisor != UNKNOWN else id(value))
+    at = _whole(rest or 0.0)
     return Condition("every", key=("window", length), shift=shift, rest=at if by is not None else min(at, 1))
+
+
+def _whole(at: float) -> int:
+    """A turn as a whole number; what is not finite, or beyond any run, is the farthest that is told apart."""
+    return int(min(max(at, -1e9), 1e9)) if not math.isnan(at) else 0
 
 
 def _shift(base: Value) -> int:
