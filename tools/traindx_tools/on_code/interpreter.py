@@ -43,6 +43,7 @@ class Interpreter(Protocol):
     """Follows a program; `call.Caller` and what derives from it."""
 
     loops: tuple[Block, ...]
+    blocks: list[Block]
     created: int
     differentiated: bool
     frozen: list[Thing | Instance]

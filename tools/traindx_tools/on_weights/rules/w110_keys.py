@@ -91,7 +91,7 @@ def _shapes(seen: Seen, other: Seen, found: Matched) -> Finding:
 def _new_output(found: Matched) -> bool:
     """Whether all that differs is how many values the last layer gives: a head made anew for other classes."""
     layers = {n.rpartition(".")[0] for n in found.shapes}
-    last = next(reversed(found.first)).rpartition(".")[0]
+    last = list(found.first)[-1].rpartition(".")[0]
     pairs = [(found.first[n].shape, found.second[n].shape) for n in found.shapes]
     outputs = {(a[:1], b[:1]) for a, b in pairs}
     return layers == {last} and len(outputs) == 1 and all(a[1:] == b[1:] for a, b in pairs)
