@@ -145,3 +145,10 @@ def test_a_process_tells_it_at_its_end(tmp_path: Path):
     (found,) = read_folder(tmp_path / "live").seen_from(tmp_path)
     assert (found.rule, found.where.file) == ("S102", "config.yaml")
     assert found.patch[0].file == "config.yaml"
+
+
+def test_a_file_of_many_keys_that_nobody_asks_for_is_data():
+    words = "".join(f"word{i}: {i}\n" for i in range(300))
+    assert not never(CODE + 'x = cfg.get("word-7", 1)\n', vocabulary__yaml=words)
+    (found,) = never(CODE + 'x = cfg.get("word-7", 1)\n', few__yaml="word_7: 2\n")
+    assert found.measured["kind"] == "spelling"

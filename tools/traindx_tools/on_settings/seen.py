@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import cached_property
 
 from traindx_tools.on_settings.named import Named
 from traindx_tools.on_settings.written import Setting, SettingsFile
@@ -23,6 +24,24 @@ class SettingsSeen:
 
     files: Sequence[SettingsFile]
     named: Named = field(default_factory=Named)
+
+    @cached_property
+    def spelt(self) -> Mapping[str, tuple[str, ...]]:
+        """Every name that the code can ask by, under what is left of it without its spelling."""
+        found: dict[str, list[str]] = {}
+        for name in self.named.texts | self.named.attributes:
+            found.setdefault(plain(name), []).append(name)
+        return {spelling: tuple(names) for spelling, names in found.items()}
+
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """Every key of every file."""
+        return frozenset(k for f in self.files for keys in f.maps.values() for k in keys)
+
+    @cached_property
+    def defaulted(self) -> Sequence[str]:
+        """The names that are asked for with a default, and that no file gives."""
+        return sorted(self.named.defaulted - self.given)
 
     def others(self, file: SettingsFile) -> Iterator[SettingsFile]:
         """The other files that were read."""
@@ -50,7 +69,9 @@ def shares_word(a: str, b: str) -> bool:
 def slip_of(a: str, b: str) -> bool:
     """Whether two names differ by a slip of the pen."""
     x, y = plain(a), plain(b)
-    return min(len(x), len(y)) > SHORTEST and x != y and SequenceMatcher(None, x, y).ratio() >= ALIKE
+    short, both = min(len(x), len(y)), len(x) + len(y)
+    may = short > SHORTEST and x != y and 2 * short >= ALIKE * both  # the most that the ratio can be
+    return may and SequenceMatcher(None, x, y).ratio() >= ALIKE
 
 
 def children(setting: Setting) -> frozenset[str]:

@@ -38,10 +38,15 @@ RULE = Rule(
     thresholds={"alike": Threshold(ALIKE, "ratio of difflib", "one letter in seven")},
 )
 
+MOST_UNASKED = 200
+"""Keys of one file that no code asks for, above which it is data (a vocabulary, annotations) and no configuration."""
+
 
 def check(seen: SettingsSeen) -> Iterator[Finding]:
     """A finding for each such key."""
     for file in seen.files:
+        if sum(not seen.named.asks(s.key) for s in file.settings()) > MOST_UNASKED:
+            continue
         for setting in file.settings():
             found = _asked_instead(seen, file, setting) if setting.path and _is_key(file, setting) else None
             if found is None:
@@ -74,12 +79,10 @@ def _asked_instead(seen: SettingsSeen, file: SettingsFile, setting: Setting) -> 
         return "section", section, "(as another configuration file has it)"
     if key in seen.named.attributes:
         return None
-    names = seen.named.texts | seen.named.attributes
-    spelt = [n for n in names if plain(n) == plain(key) and n not in siblings]
-    if spelt and not _converted(names, key, siblings):
+    spelt = [n for n in seen.spelt.get(plain(key), ()) if n not in siblings]
+    if spelt and not _converted(seen, key, siblings):
         return "spelling", min(spelt), "in another spelling"
-    given = {k for f in seen.files for keys in f.maps.values() for k in keys}
-    near = [n for n in sorted(seen.named.defaulted - given) if slip_of(n, key) or shares_word(n, key)]
+    near = [n for n in seen.defaulted if slip_of(n, key) or shares_word(n, key)]
     return ("default", near[0], "with a default") if len(near) == 1 else None
 
 
@@ -99,10 +102,10 @@ def _section(seen: SettingsSeen, file: SettingsFile, setting: Setting, siblings:
     return ""
 
 
-def _converted(names: frozenset[str], key: str, siblings: frozenset[str]) -> bool:
+def _converted(seen: SettingsSeen, key: str, siblings: frozenset[str]) -> bool:
     """Whether keys beside it are spelt otherwise than the code does too: the program converts them all."""
-    spelt = {plain(n) for n in names}
-    return any(k != key and k not in names and plain(k) in spelt for k in siblings)
+    spelt = ((k, seen.spelt.get(plain(k), ())) for k in siblings if k != key)
+    return any(names and k not in names for k, names in spelt)
 
 
 def _shown(setting: Setting) -> str:
