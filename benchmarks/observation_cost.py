@@ -83,7 +83,8 @@ def transformer() -> Work:
     model = nn.Sequential(nn.Embedding(12_500, 512), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
                           nn.Linear(512, 12_500))
     ids = torch.randint(0, 12_500, (2, 32))
-    return Work("transformer", model, lambda: nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten()))
+    return Work("transformer", model, lambda: nn.functional.cross_entropy(
+        model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten()))
 
 
 MODELS = {"mlp": mlp, "cnn": cnn, "transformer": transformer}

@@ -30,6 +30,7 @@ SMALL = {
     "observation_cost.py": (["--pairs", "2", "--only", "mlp"], "default probes", (0, 1)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
+    "readers.py": (["--megabytes", "1", "--only", "logged,events"], "of its rival's speed", (0,)),
     "session_prompts.py": ([], "whole session (limit 12,000)", (0,)),
     "skill_cost.py": ([], "tokens in", (0, 1)),
     "startup.py": (["1"], "traindx --help", (0,)),
