@@ -189,7 +189,15 @@ def _symptomless(result: Result) -> bool:
 
 
 def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
-    """What follows from this run's own findings: a patch applied, a file or rows left out."""
+    """What follows from this run's own findings, each change once: a patch applied, a file or rows left out."""
+    made: dict[str, Decision] = {}
+    for decision in _own_decisions(report, folder):
+        first = made.setdefault(str(decision.change), decision)
+        made[str(decision.change)] = replace(first, removes=first.removes | decision.removes)
+    yield from made.values()
+
+
+def _own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
     for h in report.seen.verdict.hypotheses:
         if not h.speaks_for:
             continue

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from traindx_tools.on_code import parallel
-from traindx_tools.on_code.entry import ROOMS, audit_sources
-from traindx_tools.on_code.entry import followed_and_judged
+from traindx_tools.on_code.entry import ROOMS, audit_sources, followed_and_judged
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 from traindx_tools.rules import rules_in
