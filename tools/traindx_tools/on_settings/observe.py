@@ -13,12 +13,15 @@ from traindx_tools.rules import rules_in
 
 ROOM = "traindx_tools.on_settings.rules"
 MOST_FILES = 50
+OF_TOOLS = frozenset({"pyproject.toml", "package.json", "package-lock.json", "tsconfig.json", "mkdocs.yml"})
+"""Files that tools ask, whatever the training asks for."""
 
 
 def observed(paths: Sequence[str], root: str) -> Iterable[Finding]:
     """Judges the configuration files that were opened, by the names in all code of this process below a folder."""
     below = os.path.join(os.path.realpath(root), "")
-    own = [p for p in paths if os.path.realpath(p).startswith(below)][:MOST_FILES]
+    own = [p for p in paths if os.path.realpath(p).startswith(below) and os.path.basename(p) not in OF_TOOLS]
+    own = own[:MOST_FILES]
     files = [f for f in map(read, own) if f is not None]
     names: Named = named(codes_of(own_sources(root))) if files else Named()
     seen = SettingsSeen(files, names)
