@@ -152,3 +152,14 @@ def test_a_file_of_many_keys_that_nobody_asks_for_is_data():
     assert not never(CODE + 'x = cfg.get("word-7", 1)\n', vocabulary__yaml=words)
     (found,) = never(CODE + 'x = cfg.get("word-7", 1)\n', few__yaml="word_7: 2\n")
     assert found.measured["kind"] == "spelling"
+
+
+def test_files_of_tools_are_no_settings_of_a_run(tmp_path, monkeypatch):
+    from traindx_tools.on_settings import observe
+
+    code = compile(PARSER, "train.py", "exec")
+    monkeypatch.setattr(observe, "codes_of", lambda sources: [code])
+    for name, told in (("pyproject.json", 1), ("package.json", 0)):
+        path = tmp_path / name
+        path.write_text('{"learningRate": 0.1}\n')
+        assert len(list(observe.observed([str(path)], str(tmp_path)))) == told

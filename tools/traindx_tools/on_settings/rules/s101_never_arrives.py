@@ -58,11 +58,18 @@ def check(seen: SettingsSeen) -> Iterator[Finding]:
                 f"no code of the run reads the key {setting.key}, it reads {other} {how}; what the file "
                 f"writes under it ({_shown(setting)}) is silently ignored",
                 Location(file=file.path, line=setting.line or None), SOURCE,
-                severity=Severity.MEDIUM if kind == "default" else RULE.severity,
+                severity=_severity(kind, setting.key, other),
                 bearing=Bearing.SIGN if kind == "default" else Bearing.CAUSE,
                 measured={"kind": kind, "key": ".".join(setting.path), "name": setting.key, "asked": other,
                           "value": _shown(setting), "file": file.path},
                 patch=file.replaced(setting.line, setting.key, other, f"the key is called {other}"))
+
+
+def _severity(kind: str, key: str, other: str) -> Severity:
+    """A shared word alone (version, api_version) is a guess."""
+    if kind != "default":
+        return RULE.severity
+    return Severity.MEDIUM if slip_of(key, other) else Severity.LOW
 
 
 def _is_key(file: SettingsFile, setting: Setting) -> bool:
