@@ -18,6 +18,7 @@ from traindx_tools.examine import examine
 from traindx_tools.live.files_read import FileRead, FilesRead, read_from, watch_files
 from traindx_tools.live.reading import LiveFile, LiveRun
 from traindx_tools.live.settings import Settings, environment_for
+from traindx_tools.on_settings.written import read as read_settings
 
 CODE = """import numpy as np, torch, pathlib
 here = pathlib.Path("data")
@@ -94,3 +95,16 @@ def test_findings_of_files_say_who_read_them_and_which_were_not_read(tmp_path: P
     assert (left.measured["files"], left.severity.value) == (kept, "info")
     records = [json.loads(line) for p in folder.rglob("rank*.jsonl") for line in p.read_text().splitlines()]
     assert len(next(r for r in records if r["kind"] == "files")["read"]) == 5
+
+
+def test_configuration_of_an_earlier_session_or_read_by_these_instruments_is_none_of_the_program(tmp_path):
+    seen, (own, ours) = watch_files(), (tmp_path / "own.json", tmp_path / "ours.json")
+    for path in (own, ours):
+        (tmp_path / "new").write_text("{}")
+        (tmp_path / "new").rename(path)  # a file that this process writes is none of its settings
+    seen.settings_anew()
+    assert own.read_text() == "{}"
+    assert read_settings(str(ours)) is not None
+    assert seen.settings == [str(own)]
+    seen.settings_anew()
+    assert seen.settings == []

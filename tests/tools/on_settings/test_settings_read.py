@@ -163,3 +163,10 @@ def test_files_of_tools_are_no_settings_of_a_run(tmp_path, monkeypatch):
         path = tmp_path / name
         path.write_text('{"learningRate": 0.1}\n')
         assert len(list(observe.observed([str(path)], str(tmp_path)))) == told
+
+
+def test_a_class_of_a_module_is_no_key_in_another_spelling():
+    code = 'import torch\ndef main(cfg):\n    return torch.optim.Adam(net, lr=cfg["lr"]), cfg.LR\n'
+    assert not never(code, config__yaml="lr: 0.1\nadam:\n  note: was better\n")
+    (found,) = never("def main(cfg):\n    return cfg.WARM_UP\n", config__yaml="warmup: 10\n")
+    assert found.measured["asked"] == "WARM_UP"

@@ -52,8 +52,12 @@ class FilesRead:
 
     @property
     def settings(self) -> list[str]:
-        """The configuration files that were read and not written by the same process."""
+        """The configuration files that the program's own code read, and that this process did not write."""
         return [p for p in self._settings if p not in self._written]
+
+    def settings_anew(self) -> None:
+        """Forgets the configuration files: those of a session before say nothing of the one that begins."""
+        self._settings.clear()
 
     def told(self) -> list[dict[str, Any]]:
         """Path, file and line of each file that was read and not written by the same process."""
@@ -80,7 +84,7 @@ class FilesRead:
         if _writes(mode, flags):
             if path not in self._settings:
                 self._written.add(path)
-        elif not any(part in path for part in _INSTALLED):
+        elif not any(part in path for part in _INSTALLED) and _line(asked=True)[0]:
             self._settings[path] = None
 
     def _note(self, path: str, mode: object, flags: object) -> None:
@@ -96,11 +100,13 @@ def _writes(mode: object, flags: object) -> bool:
         isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) != 0)
 
 
-def _line() -> tuple[str, int]:
-    """The innermost line that belongs to no library."""
+def _line(asked: bool = False) -> tuple[str, int]:
+    """The innermost line that belongs to no library; `asked`: none where these instruments read it."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
+        if asked and name.startswith(OURS) and name != __file__:
+            return "", 0
         if not name.startswith("<") and not any(part in name for part in _INSTALLED):
             return os.path.abspath(name), frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]

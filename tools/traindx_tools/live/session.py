@@ -124,6 +124,7 @@ def open_session(settings: Settings) -> Session:
         return _current[0]
     recorder = FileRecorder(Path(settings.folder), bound=settings.bound, mode=settings.mode)
     session = Session(settings, recorder)
+    session.files.settings_anew()
     _current.append(session)
     _listen(session)
     return session

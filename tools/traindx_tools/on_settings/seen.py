@@ -16,6 +16,7 @@ ALIKE = 0.85
 """Ratio of `difflib` from which two names are one with a slip: one letter in seven."""
 SHORTEST = 4
 """Letters of a name below which others are like it by chance."""
+_CLASS = re.compile(r"_*[A-Z]+[a-z]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +28,12 @@ class SettingsSeen:
 
     @cached_property
     def spelt(self) -> Mapping[str, tuple[str, ...]]:
-        """Every name that the code can ask by, under what is left of it without its spelling."""
+        """Every name that the code can ask by, under what is left of it without its spelling.
+
+        An attribute in CapWords is a class of a module (`optim.Adam`), and no key.
+        """
         found: dict[str, list[str]] = {}
-        for name in self.named.texts | self.named.attributes:
+        for name in self.named.texts | {a for a in self.named.attributes if not _CLASS.match(a)}:
             found.setdefault(plain(name), []).append(name)
         return {spelling: tuple(names) for spelling, names in found.items()}
 
