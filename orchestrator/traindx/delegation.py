@@ -94,7 +94,7 @@ RULE_ROUTES = (
 OTHERWISE = (
     RuleRoute("failure-mode-researcher", ("L1", "L5", "L6"), 1, "a failure that others may have met"),
     RuleRoute("silent-bug-detector", ("L2", "L3", "L4", "W", "S"), 1, "a number that is not as it should be"),
-    RuleRoute("data-flow-tracer", ("D", "R", "L7", "L8"), 1, "what flows differs from what is expected"),
+    RuleRoute("data-flow-tracer", ("D", "R", "V", "L7", "L8"), 1, "what flows differs from what is expected"),
     RuleRoute("torch-logic-auditor", ("T",), 2, "seen in the live torch process"),
     RuleRoute("jax-logic-auditor", ("J", "C"), 2, "seen in the JAX program"),
 )

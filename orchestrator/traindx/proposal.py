@@ -98,16 +98,18 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 def _proves_a_line(weighed: triage.Weighed) -> bool:
     """Whether it was found in the code, or seen directly at that line of the running program."""
     return weighed.finding.rule[0] == "C" or (
-        weighed.finding.rule[0] in "TJRS" and weighed.bearing is Bearing.CAUSE)
+        weighed.finding.rule[0] in "TJRSV" and weighed.bearing is Bearing.CAUSE)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
-    """`file.py:LINE` of a hypothesis, or None where no code line is known."""
+    """`file.py:LINE` of a hypothesis, the file alone where no line of it is known, None where no code file is."""
     place = code_place(found, places)
     if place is not None:
         return f"{place[0]}:{place[1]}"
     frame = found.location
-    return f"{places.name(frame.file)}:{frame.line}" if frame and frame.file and _is_code(frame.file) else None
+    if not frame or not frame.file or not _is_code(frame.file):
+        return None
+    return places.name(frame.file) + (f":{frame.line}" if frame.line else "")
 
 
 def _is_code(file: str) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
            "render_strike_report", "render_terminal"]
 
-_CITED = re.compile(r"\[([LCDWTJRSX]\d{3}-\d+)\]")
+_CITED = re.compile(r"\[([LCDWTJRSVX]\d{3}-\d+)\]")
 _CODE = re.compile(r"`([^`\n]+)`")
 
 

@@ -92,7 +92,7 @@ def test_every_route_names_a_specialist_and_rules_that_exist() -> None:
 
 def test_every_rule_calls_for_somebody_also_one_that_the_table_does_not_name() -> None:
     assert all(routes_of(rule) for rule in all_rules())
-    assert all(routes_of(f"{letter}999") for letter in "LCDWTJRS" if letter != "L")
+    assert all(routes_of(f"{letter}999") for letter in "LCDWTJRSV" if letter != "L")
     assert all(routes_of(f"L{family}99") for family in range(1, 9))
     assert sent("D999") == ["data-flow-tracer"]
     assert sent("T999") == ["torch-logic-auditor"]

@@ -127,7 +127,7 @@ class Patch:
     summary: str
 
 
-_RULE = re.compile(r"[LCDWTJRSX]\d{3}")
+_RULE = re.compile(r"[LCDWTJRSVX]\d{3}")
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Finding:
     """One thing that an instrument saw.
 
     `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks, S settings,
-    X experiments) and three digits. `statement` is one sentence with the measured values in it. `source` names the
-    artifact that was read.
+    V variables, X experiments) and three digits. `statement` is one sentence with the measured values in it. `source`
+    names the artifact that was read.
     """
 
     rule: str
@@ -154,7 +154,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if not _RULE.fullmatch(self.rule):
-            raise ValueError(f"rule is a letter of LCDWTJRSX and three digits, got {self.rule!r}")
+            raise ValueError(f"rule is a letter of LCDWTJRSVX and three digits, got {self.rule!r}")
         if not self.statement.strip():
             raise ValueError(f"{self.rule}: a finding needs a statement")
 

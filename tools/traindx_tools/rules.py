@@ -93,6 +93,7 @@ ROOMS = (
     "traindx_tools.on_weights.rules",
     "traindx_tools.on_ranks.rules",
     "traindx_tools.on_settings.rules",
+    "traindx_tools.on_variables.rules",
 )
 """Packages that hold one rule a module."""
 

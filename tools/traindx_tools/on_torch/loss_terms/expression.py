@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from traindx_tools.on_torch.loss_terms.names import name_at
-from traindx_tools.on_torch.memory.roots import is_users
+from traindx_tools.on_variables.roots import is_users
 
 MOST_RECORDS = 20_000
 MOST_TERMS = 64

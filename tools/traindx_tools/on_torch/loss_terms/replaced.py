@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from traindx_tools.on_torch.memory.roots import is_users
+from traindx_tools.on_variables.roots import is_users
 
 _HOMES: tuple[tuple[str, Any], ...] = (
     ("torch.nn.functional", torch.nn.functional), ("torch.functional", torch.functional),

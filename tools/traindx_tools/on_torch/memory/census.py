@@ -8,34 +8,22 @@ The walk is bounded; it never copies a tensor, never synchronises and never hold
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from types import (
-    BuiltinFunctionType,
-    FrameType,
-    FunctionType,
-    GeneratorType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
 from typing import Any
 
 import numpy as np
 import torch
 
-from traindx_tools.on_torch.memory.roots import is_users, roots
+from traindx_tools.on_variables.roots import is_users, roots
+from traindx_tools.on_variables.walk import PLAIN, children
 
 MOST_OBJECTS = 200_000
 """Objects visited at most in one census."""
 MOST_DEPTH = 8
-MOST_ITEMS = 512
-"""Items of one container that are looked at: its first and its last; the rest is counted by its length."""
 MOST_NODES = 20_000
 """Autograd nodes that are walked at most from one holding."""
 
@@ -112,84 +100,15 @@ def take_census(seconds: float = 0.25) -> Census:
         elif depth < MOST_DEPTH:
             inside = home.inside(value)
             queue.extend(((*place[:2], place[2] + step), child, depth + 1, share * scale, inside)
-                         for step, child, scale in _children(value))
+                         for step, child, scale in children(value))
     return Census(walk.holdings, not queue)
 
 
-_PLAIN = (int, float, str, bytes, bool, type(None), type, ModuleType, BuiltinFunctionType, torch.dtype, torch.device,
-          FrameType, GeneratorType, np.dtype, np.generic)
+_PLAIN = (*PLAIN, torch.dtype, torch.device)
 
 
 def _ours(value: Any) -> bool:
     return str(type(value).__module__).startswith("traindx_tools.")
-
-
-def _children(value: Any) -> Iterator[tuple[str, Any, float]]:
-    """(path step, child, how many items one looked-at item stands for). Runs no code of the value's own class."""
-    kind = type(value)
-    if issubclass(kind, dict):
-        yield from (("[*]", v, scale) for (_, v), scale in _some(list(dict.items(value))))
-        if kind not in (dict, OrderedDict, defaultdict):
-            yield from _attributes(value)
-    elif base := next((b for b in (list, tuple, deque, set, frozenset) if issubclass(kind, b)), None):
-        yield from (("[*]", v, scale) for v, scale in _some(list(base.__iter__(value))))
-    elif issubclass(kind, FunctionType):
-        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        yield from ((f".{name}", cell.cell_contents, 1.0) for name, cell in cells if _filled(cell))
-        yield from (("(default)", v, 1.0) for v in value.__defaults__ or ())
-    elif issubclass(kind, MethodType):
-        yield ("", value.__self__, 1.0)
-    elif issubclass(kind, _CACHE):
-        yield from (("(cache)", child, 1.0) for child in gc.get_referents(value))
-    else:
-        yield from _attributes(value)
-
-
-_CACHE = type(cache(lambda: None))
-"""What `functools.cache` and `lru_cache` make: it keeps the results it returned."""
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - an empty cell raises
-    except ValueError:
-        return False
-    return True
-
-
-def _some(items: Sequence[Any]) -> Iterator[tuple[Any, float]]:
-    """The first and the last items of a container; each stands for its share of the whole."""
-    if len(items) <= MOST_ITEMS:
-        yield from ((item, 1.0) for item in items)
-        return
-    looked = (*items[: MOST_ITEMS // 2], *items[-MOST_ITEMS // 2 :])
-    yield from ((item, len(items) / len(looked)) for item in looked)
-
-
-def _attributes(value: Any) -> Iterator[tuple[str, Any, float]]:
-    for name, child in _own(value).items():
-        if name in ("_parameters", "_buffers", "_modules") and issubclass(type(child), dict):
-            yield from ((f".{n}", c, 1.0) for n, c in list(child.items()) if c is not None)
-        else:
-            yield (f".{name}", child, 1.0)
-
-
-def _own(value: Any) -> dict[str, Any]:
-    """What stands in the object itself, read without its `__getattr__`."""
-    try:
-        own = dict(object.__getattribute__(value, "__dict__"))
-    except (AttributeError, TypeError, ValueError):
-        own = {}
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            member = kind.__dict__.get(name)
-            if isinstance(member, MemberDescriptorType):
-                try:
-                    own[name] = member.__get__(value, kind)
-                except AttributeError:  # never set
-                    continue
-    return own
 
 
 def _count(walk: _Walk, place: tuple[str, str, str], value: torch.Tensor | np.ndarray, share: float,

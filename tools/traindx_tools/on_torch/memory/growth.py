@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Location
 from traindx_tools.on_torch.memory.census import Census, Holding
-from traindx_tools.on_torch.memory.filling import line_that_fills
+from traindx_tools.on_variables.filling import line_that_fills
 
 MORE = 2
 """Tensors that a holding must gain between two looks."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from traindx_tools.on_torch.memory.roots import is_users
+from traindx_tools.on_variables.roots import is_users
 
 _READS = {"aten::_local_scalar_dense": "a number", "aten::nonzero": "nonzero", "aten::equal": "equal",
           "aten::is_nonzero": "a condition", "aten::item": "item"}

@@ -20,7 +20,7 @@ def line_that_fills(file: str, function: str, variable: str, owner: str = "") ->
     tree = _tree(file)
     if tree is None:
         return None
-    leaf = variable.replace("[*]", "").split("(")[0].rstrip(".").split(".")[-1]
+    leaf = _leaf(variable)
     own = [n for n in ast.walk(tree) if (isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == function)
            or (isinstance(n, ast.ClassDef) and n.name == owner)]
     for scope in (*own, tree):
@@ -28,6 +28,25 @@ def line_that_fills(file: str, function: str, variable: str, owner: str = "") ->
         if found:
             return found[0][1]
     return None
+
+
+def line_that_makes(file: str, function: str, variable: str) -> int | None:
+    """1-based line of the first assignment to a variable or an attribute, in its own function where it is there."""
+    tree = _tree(file)
+    if tree is None:
+        return None
+    leaf = _leaf(variable)
+    own = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == function]
+    for scope in (*own, tree):
+        lines = [n.lineno for n in ast.walk(scope) if isinstance(n, (ast.Assign, ast.AnnAssign))
+                 and any(leaf in _names(t) for t in (_targets(n) if isinstance(n, ast.Assign) else (n.target,)))]
+        if lines:
+            return min(lines)
+    return None
+
+
+def _leaf(variable: str) -> str:
+    return variable.replace("[*]", "").split("(")[0].rstrip(".").split(".")[-1]
 
 
 @cache

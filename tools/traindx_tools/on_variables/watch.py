@@ -1,0 +1,48 @@
+"""When the variables of a running program are looked at: at steps 4, 8, 16, ... for a bounded share of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_variables.digits import Digits, lost_digits
+from traindx_tools.on_variables.look import Place, take_look
+from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
+from traindx_tools.on_variables.stored import Stored, StoredItems
+from traindx_tools.rows.spent import Spent
+
+FIRST_LOOK = 4
+AT_ONCE, SHARE = 0.5, 0.01
+"""Seconds that looking may take at once, and the share of a longer run."""
+
+
+class VariablesWatch:
+    """Looks, and keeps what was seen."""
+
+    def __init__(self) -> None:
+        self.next = FIRST_LOOK
+        """The step of the next look."""
+        self._spent = Spent(AT_ONCE, SHARE)
+        self._items = StoredItems()
+        self._stored: dict[tuple[Place, str], Stored] = {}
+        self._digits: dict[tuple[Place, str], Digits] = {}
+
+    def stepped(self, step: int) -> None:
+        """A step of the training is complete."""
+        if step < self.next:
+            return
+        self.next = max(2 * self.next, step + 1)
+        if not self._spent.open:
+            return
+        with self._spent.counted():
+            look = take_look()
+            for place, array in look.arrays:
+                for found in lost_digits(array):
+                    self._digits.setdefault((place, found.column), found)
+            for stored in self._items.look(step, look.histories):
+                self._stored[stored.place, stored.part] = stored
+
+    def findings(self, rank: int = 0) -> Iterator[Finding]:
+        """What is wrong with what was seen."""
+        yield from v101_stored_items_change.check(tuple(self._stored.values()), rank)
+        yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)
