@@ -15,6 +15,7 @@ import pytest
 from traindx_tools.live.reading import read_folder
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_variables.digits import judged, lost_digits
+from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import History, parts_of
 from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
 from traindx_tools.on_variables.stored import StoredItems
@@ -227,3 +228,30 @@ def test_a_deque_that_turns_over_is_a_history_too():
             yield list(kept)
 
     assert [f.rule for f in found(looks())] == ["V101"]
+
+
+def pairs_of(*looks):
+    """What is told of arrays of one object, look by look: name and array."""
+    seen, told = EqualArrays(), []
+    for step, arrays in enumerate(looks):
+        told += seen.look(step, [(("train.py", "", name), array.copy()) for name, array in arrays.items()])
+    return [(e.one[2], e.other[2]) for e in told]
+
+
+def test_two_arrays_that_are_filled_with_the_same_rows():
+    rng = np.random.default_rng(0)
+    one, two = np.zeros((64, 2)), np.zeros((64, 2))
+    one[:32] = rng.random((32, 2))
+    two[:64] = rng.random((64, 2))
+    assert pairs_of({"m.s": one, "m.s2": one}, {"m.s": two, "m.s2": two}) == [("m.s", "m.s2")]
+    (finding,) = v101_stored_items_change.check((), [Equal(("t.py", "", "m.s"), ("t.py", "", "m.s2"), 64, 64, 0, 1)])
+    assert finding.measured["kind"] == "equal-arrays"
+
+
+def test_arrays_that_are_never_written_to_or_of_two_objects_or_constant_say_nothing():
+    rows, later = np.random.default_rng(0).random((2, 64, 2))
+    assert not pairs_of({"d.x": rows, "d.y": rows}, {"d.x": rows, "d.y": rows})
+    assert not pairs_of({"a.x": rows, "b.x": rows}, {"a.x": later, "b.x": later})
+    assert not pairs_of({"m.s": rows, "m.s2": rows[::-1]}, {"m.s": later, "m.s2": later[::-1]})
+    assert not pairs_of(*({"m.s": np.full((64, 2), i), "m.s2": np.full((64, 2), i)} for i in (1.0, 2.0)))
+    assert not pairs_of({"m.s": rows, "m.s2": np.array(["a"] * 64)}, {})

@@ -56,6 +56,8 @@ class Look:
 
     histories: dict[Place, History] = field(default_factory=dict)
     arrays: list[tuple[Place, Any]] = field(default_factory=list)
+    owners: dict[Place, tuple[str, str]] = field(default_factory=dict)
+    """File and name of the class whose attribute a single array is."""
 
 
 def take_look(seconds: float = 0.2) -> Look:
@@ -74,6 +76,8 @@ def take_look(seconds: float = 0.2) -> Look:
         if is_array(value) or _is_table(value):
             if len(look.arrays) < MOST_ARRAYS:
                 look.arrays.append((place, value))
+                if owner is not None:
+                    look.owners[place] = owner
         elif entries := _entries(value):
             history = look.histories.setdefault(place, History(place, owner))
             history.total += len(entries)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_variables.digits import Digits, lost_digits
+from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
 from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
 from traindx_tools.on_variables.stored import Stored, StoredItems
@@ -24,6 +25,8 @@ class VariablesWatch:
         """The step of the next look."""
         self._spent = Spent(AT_ONCE, SHARE)
         self._items = StoredItems()
+        self._arrays = EqualArrays()
+        self._equal: dict[tuple[Place, Place], Equal] = {}
         self._stored: dict[tuple[Place, str], Stored] = {}
         self._digits: dict[tuple[Place, str], Digits] = {}
 
@@ -41,8 +44,10 @@ class VariablesWatch:
                     self._digits.setdefault((place, found.column), found)
             for stored in self._items.look(step, look.histories):
                 self._stored[stored.place, stored.part] = stored
+            equal = self._arrays.look(step, look.arrays, look.owners)
+            self._equal = {(e.one, e.other): e for e in equal} or self._equal
 
     def findings(self, rank: int = 0) -> Iterator[Finding]:
         """What is wrong with what was seen."""
-        yield from v101_stored_items_change.check(tuple(self._stored.values()), rank)
+        yield from v101_stored_items_change.check(tuple(self._stored.values()), tuple(self._equal.values()), rank)
         yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)
