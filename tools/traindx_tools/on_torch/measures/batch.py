@@ -13,6 +13,8 @@ import torch
 MOST_TENSORS, MOST_VALUES, ROW_COLUMNS = 12, 2**20, 64
 NUMBERS = ("low", "high", "mean", "std", "nan", "inf", "minus_inf", "same_rows")
 """What `numbers_of` measures, in this order."""
+SIDE = ("mask", "position", "timestep", "token_type", "cache", "bias")
+"""Parts of the names of arguments that are no content."""
 
 
 def named_tensors(value: Any, name: str = "batch", depth: int = 4) -> Iterator[tuple[str, torch.Tensor]]:

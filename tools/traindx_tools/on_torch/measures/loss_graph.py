@@ -45,7 +45,8 @@ def targets(loss: torch.Tensor) -> list[Target]:
             continue
         try:
             if kind.startswith(_CLASSES):
-                found.append(Target(node._saved_target.detach(), node._saved_self.shape[1], node._saved_ignore_index))
+                found.append(Target(node._saved_target.detach(), node._saved_self.shape[1],
+                                    _signed(node._saved_ignore_index)))
             else:
                 found.append(Target(node._saved_target.detach(), None, None))
         except (RuntimeError, AttributeError, IndexError):  # freed, or another version of torch
@@ -53,6 +54,11 @@ def targets(loss: torch.Tensor) -> list[Target]:
         if len(found) == 8:
             break
     return found
+
+
+def _signed(index: int) -> int:
+    """Torch hands an index of 64 bits out as if it had no sign."""
+    return index - 2**64 if index >= 2**63 else index
 
 
 def broadcast_of(loss: torch.Tensor, rows: int) -> tuple[str, tuple[int, ...], tuple[int, ...]] | None:

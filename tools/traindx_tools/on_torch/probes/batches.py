@@ -15,6 +15,7 @@ from traindx_tools.live.batch_file import write_batch
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.measures.batch import (
     NUMBERS,
+    SIDE,
     arguments,
     main_tensor,
     mask_numbers,
@@ -49,7 +50,6 @@ KEPT, LABELS = 200, 2048
 MOST_KEYS = 2_000
 JUDGED_AT = 100
 _INDEX_ERROR = re.compile(r"index out of range|out of bounds|device-side assert|out of range in self|srcIndex", re.I)
-_SIDE = ("mask", "position", "timestep", "token_type", "cache", "bias")
 _NORMS = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.LayerNorm, torch.nn.GroupNorm)
 _FIRST = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
@@ -181,7 +181,7 @@ class BatchProbe(TorchProbe):
         batch = next((t.shape[0] for t in named.values() if t.ndim), 0)
         self._rows_of_input = batch
         main = [n for n, t in named.items() if t.ndim >= 2 and t.shape[0] >= 4 and t.shape[0] == batch
-                and not any(word in n.lower() for word in _SIDE)]
+                and not any(word in n.lower() for word in SIDE)]
         for name, tensor in named.items():
             if not tensor.numel() or tensor.is_complex():
                 continue

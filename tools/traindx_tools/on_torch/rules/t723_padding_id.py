@@ -1,0 +1,82 @@
+"""The id that stands for padding also stands for something real, and the loss ignores it there too.
+
+`kind`: "between": the ignored id stands between other ids of a row, in the inputs and in the targets, where padding
+never is: an item, a word or a class has got its number. "no-end": rows end in many different ids, the id that fills
+them up is ignored from the first place on, so no place ever asks for an end: the end token serves as padding, or texts
+have none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.rules import Rule, Threshold
+
+SOURCE = "ids and targets of the running program"
+BETWEEN, SAMPLES = 0.005, 3
+ROWS, ENDS, TOP, ALWAYS = 32, 8, 0.3, 0.95
+
+RULE = Rule(
+    id="T723",
+    name="padding-id-is-real",
+    title="The padding id stands for something real",
+    severity=Severity.HIGH,
+    sees="ids that go into the model and targets of the cross entropy at the same places, in measured steps",
+    matters="what has that id is never learned, never predicted, and its row of the embedding may stay zero",
+    alike=("padding before or behind a row: on purpose", "masked language models: ignored where inputs are real",
+           "a grid of times in which 0 is no event and is ignored on purpose"),
+    confirm=("count the id in rows before they are padded: it must not occur",
+             "print(tokenizer.pad_token_id, tokenizer.eos_token_id)"),
+    thresholds={
+        "between": Threshold(BETWEEN, "of the real ids, in inputs and targets", "one in 200: no slip of a batch"),
+        "ends": Threshold(ENDS, "different last ids, none in three of ten rows", "an end token would be the last"),
+    },
+)
+
+
+@dataclass
+class PaddingSeen:
+    """Sums over the measured steps."""
+
+    ignored: int | None = None
+    """The index that the loss ignores, of the last step in which there was one."""
+    step: int = 0
+    samples: int = 0
+    """Measured steps in which it stood between other ids."""
+    between: int = 0
+    real: int = 0
+    targets_between: int = 0
+    targets: int = 0
+    rows: int = 0
+    """Rows that are filled up behind their last id, in steps whose targets are ids of their inputs."""
+    filled: Counter[int] = field(default_factory=Counter)
+    """What they are filled up with."""
+    last: Counter[int] = field(default_factory=Counter)
+    unasked: int = 0
+    """Such rows whose first place behind the last id is ignored."""
+
+
+def check(seen: Sequence[PaddingSeen], rank: int = 0) -> Iterator[Finding]:
+    """At most one finding of each kind."""
+    for s in seen:
+        where = Location(step=s.step, rank=rank)
+        if (s.samples >= SAMPLES and s.between >= BETWEEN * max(1, s.real)
+                and s.targets_between >= BETWEEN * max(1, s.targets)):
+            yield RULE.finding(
+                f"id {s.ignored}, which the loss ignores, stands between other ids in {s.between:,} of {s.real:,} "
+                f"places of the inputs and {s.targets_between:,} of {s.targets:,} of the targets that were looked at: "
+                f"it stands for something real, and is never learned",
+                where, SOURCE, bearing=Bearing.CAUSE,
+                measured={"kind": "between", "id": s.ignored or 0, "share": s.between / max(1, s.real)})
+        elif s.rows >= ROWS and s.filled and s.unasked >= ALWAYS * s.rows:
+            (filler, count), = s.filled.most_common(1)
+            top = s.last.most_common(1)[0][1]
+            if count >= ALWAYS * s.rows and len(s.last) >= ENDS and top < TOP * s.rows:
+                yield RULE.finding(
+                    f"{s.rows:,} rows that were looked at end in {len(s.last)} different ids and are filled up with id "
+                    f"{filler}, which the loss ignores from its first place on: no place asks for an end",
+                    where, SOURCE, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
+                    measured={"kind": "no-end", "id": filler, "rows": s.rows, "last": len(s.last)})
