@@ -48,7 +48,8 @@ def trained(make, target, steps=8):
 
 
 def following(ignored):
-    return lambda out, ids: F.cross_entropy(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=ignored)
+    loss = nn.CrossEntropyLoss(ignore_index=ignored)
+    return lambda out, ids: loss(out[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 def masked(pad):

@@ -46,7 +46,7 @@ def targets(loss: torch.Tensor) -> list[Target]:
         try:
             if kind.startswith(_CLASSES):
                 found.append(Target(node._saved_target.detach(), node._saved_self.shape[1],
-                                    _signed(node._saved_ignore_index)))
+                                    signed(node._saved_ignore_index)))
             else:
                 found.append(Target(node._saved_target.detach(), None, None))
         except (RuntimeError, AttributeError, IndexError):  # freed, or another version of torch
@@ -56,7 +56,7 @@ def targets(loss: torch.Tensor) -> list[Target]:
     return found
 
 
-def _signed(index: int) -> int:
+def signed(index: int) -> int:
     """Torch hands an index of 64 bits out as if it had no sign."""
     return index - 2**64 if index >= 2**63 else index
 

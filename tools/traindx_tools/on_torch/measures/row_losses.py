@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from traindx_tools.on_torch.measures.loss_graph import nodes
+from traindx_tools.on_torch.measures.loss_graph import nodes, signed
 
 _CLASSES = ("NllLossBackward", "NllLoss2DBackward", "NllLossNdBackward")
 _NUMBERS = ("MseLossBackward", "L1LossBackward", "SmoothL1LossBackward", "HuberLossBackward")
@@ -56,7 +56,7 @@ def _of_classes(node: Any, rows: int) -> RowLosses | None:
         return None
     if log_p.ndim == 1:
         log_p, target = log_p[None], target.reshape(1)
-    ignored = int(node._saved_ignore_index)
+    ignored = signed(node._saved_ignore_index)
     counted = target != ignored
     there = torch.where(counted, target, 0)
     each = -log_p.gather(1, there.unsqueeze(1)).squeeze(1).to(torch.float32)

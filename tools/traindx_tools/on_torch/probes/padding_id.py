@@ -45,7 +45,8 @@ class PaddingIdProbe(TorchProbe):
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keeps the ids of a training call until its backward pass."""
         if torch.is_grad_enabled() and self.scene.due(self._cadence, self._backwards):
-            self._ids = next((t.detach() for n, t in arguments(model, args, kwargs).items() if _is_ids(n, t)), None)
+            found = next((t.detach() for n, t in arguments(model, args, kwargs).items() if _is_ids(n, t)), None)
+            self._ids = found if found is not None else self._ids  # a loss that is a module is called too
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Sends the ids and the targets of the first term that stand at the same places."""
