@@ -320,3 +320,14 @@ def test_an_answer_survives_json() -> None:
 def test_any_series_is_looked_at(words: str, values: list[float]) -> None:
     run = Run(series=(series("loss", values), series("loss", values, group="validation"), series("memory", values)))
     assert answers_to(words, run)[0].answer in ("seen", "not_seen")
+
+
+def test_a_value_that_another_series_ends_at_is_seen_there_and_a_foreign_one_refutes_nothing():
+    rising = 0.67 + 0.23 * np.arange(40) / 39
+    valid = series("auc", rising, group="validation", original="valid_auc")
+    held = series("auc", [0.6025], group="test", original="holdout_auc")
+    words = "Validation AUC is 0.90 but on the applications of 2023 it falls to 0.60."
+    answers = answers_to(words, Run(series=(valid, held)))
+    assert any(a.answer == "seen" and a.metric == "test holdout_auc" for a in answers)
+    assert not any(a.refuted for a in answers_to(words, Run(series=(valid,))))
+    assert any(a.refuted for a in answers_to("validation auc falls to 0.80", Run(series=(valid,))))

@@ -17,6 +17,9 @@ from traindx_tools.symptom.resolve import HELD_OUT, series_of
 from traindx_tools.symptom.stated import StatedSymptom, Subject
 from traindx_tools.symptom.window import Window, resumed_at, window_of
 
+ROUNDED = 0.02
+"""Share by which a value that somebody names may differ from the recorded one: two digits."""
+_WORDS = re.compile(r"[a-z]{2,}")
 FEWEST = 5
 """Records below which a recording refutes nothing."""
 
@@ -39,7 +42,28 @@ def on_series(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
         missed.append(told)
     if not missed:
         return None
+    if symptom.value is not None and all(m.refuted for m in missed):
+        return _by_its_value(symptom, run, missed[0])
     return replace(missed[0], refuted=all(m.refuted for m in missed))
+
+
+def _by_its_value(symptom: StatedSymptom, run: Run, missed: SymptomAnswer) -> SymptomAnswer:
+    """The answer where the series that was looked at does something else and a value was named.
+
+    A series that ends there and shares a word with it was meant ("AUC falls to 0.60 on new data": holdout_auc); a value
+    that the series never took was read off something that is not recorded, and the series refutes nothing.
+    """
+    value = symptom.value or 0.0
+    looked = next(s for s in series_of(symptom.subject, run) if len(s))
+    words = set(_WORDS.findall(looked.original.lower()))
+    for s in run.series:
+        last = float(s.values[-1]) if len(s) else np.nan
+        shared = words & set(_WORDS.findall(s.original.lower()))
+        if s is not looked and shared and abs(last - value) <= ROUNDED * abs(value):
+            return SymptomAnswer(symptom, SEEN, f"{_name(s)} is {number(last)} at its end.", _name(s),
+                                 str(s.at(len(s) - 1, len(s) - 1)), {"value": value, "last": last})
+    near = np.abs(looked.values[looked.finite] - value) <= ROUNDED * abs(value)
+    return replace(missed, refuted=bool(near.any()))
 
 
 def _answer(symptom: StatedSymptom, series: Series, window: Window, found: Measured) -> SymptomAnswer:
