@@ -42,9 +42,8 @@ def on_series(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
         missed.append(told)
     if not missed:
         return None
-    if symptom.value is not None and all(m.refuted for m in missed):
-        return _by_its_value(symptom, run, missed[0])
-    return replace(missed[0], refuted=all(m.refuted for m in missed))
+    answer = replace(missed[0], refuted=all(m.refuted for m in missed))
+    return _by_its_value(symptom, run, answer) if symptom.value is not None else answer
 
 
 def _by_its_value(symptom: StatedSymptom, run: Run, missed: SymptomAnswer) -> SymptomAnswer:
@@ -63,7 +62,7 @@ def _by_its_value(symptom: StatedSymptom, run: Run, missed: SymptomAnswer) -> Sy
             return SymptomAnswer(symptom, SEEN, f"{_name(s)} is {number(last)} at its end.", _name(s),
                                  str(s.at(len(s) - 1, len(s) - 1)), {"value": value, "last": last})
     near = np.abs(looked.values[looked.finite] - value) <= ROUNDED * abs(value)
-    return replace(missed, refuted=bool(near.any()))
+    return replace(missed, refuted=missed.refuted and bool(near.any()))
 
 
 def _answer(symptom: StatedSymptom, series: Series, window: Window, found: Measured) -> SymptomAnswer:
