@@ -141,8 +141,11 @@ class ProtectedPlace:
 
 
 def threads_for(environment: Mapping[str, str], at_once: int = 1) -> dict[str, str]:
-    """The numbers of threads that an environment leaves open, each this process's share of the cores."""
-    return {name: str(_share_of_cores(at_once)) for name in THREADS if name not in environment}
+    """The numbers of threads that an environment leaves open: what it says for OpenMP, which the libraries take for
+    theirs where nothing else is said, else this process's share of the cores."""
+    said = environment.get(THREADS[0], "")
+    share = said if said.isdecimal() and int(said) else str(_share_of_cores(at_once))
+    return {name: share for name in THREADS if name not in environment}
 
 
 def _share_of_cores(at_once: int) -> int:

@@ -60,3 +60,13 @@ def test_what_cannot_be_read_again_counts_as_not_there(case: Case) -> None:
     kept.write_text("{half")
     report = diagnose([case.workspace], root=case.workspace)
     assert with_observed_run(report, case, may_run=False) is report
+
+
+def test_the_threads_that_the_person_set_are_those_of_the_copy():
+    from traindx.experiment_place import THREADS, threads_for
+
+    assert threads_for({"OMP_NUM_THREADS": "1"}) == dict.fromkeys(THREADS[1:], "1")
+    assert threads_for({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "3"})["OPENBLAS_NUM_THREADS"] == "1"
+    for odd in ({}, {"OMP_NUM_THREADS": "2,3"}, {"OMP_NUM_THREADS": ""}):
+        given = threads_for(odd, at_once=10_000)
+        assert {given[n] for n in THREADS[1:]} == {"1"}
