@@ -56,6 +56,14 @@ def _as_a_new_program() -> None:
         dynamo.clear_compilation_metrics()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _a_list_of_sessions_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The person's own list of folders with sessions is neither read nor written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINDX_SESSIONS", str(tmp_path_factory.mktemp("state") / "sessions.jsonl"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
     """What a test switched on in torch is off again after it: another test of this process would be watched by it."""
