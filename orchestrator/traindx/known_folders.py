@@ -1,8 +1,8 @@
 """The folders of this user that sessions were begun in, so that a session is found by its id from anywhere.
 
 A list of paths in the user's state folder and nothing else: what a session is stands in its own folder, and a folder
-that is named here must bear a session's mark like any other. Where the list cannot be written or read, sessions are found
-from their own folder as ever.
+that is named here must bear a session's mark like any other. Where the list cannot be written or read, sessions are
+found from their own folder as ever.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
     tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
-    found = [*report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without), *_instruments(report),
-             *_code(report)]
+    found = [*report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
+             *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
