@@ -65,7 +65,7 @@ def test_a_session_is_found_and_listed_from_any_folder(
 def test_a_session_of_the_night_is_decided_in_the_morning_by_its_id_alone(
         listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Path(shutil.copytree(EXAMPLE, tmp_path / "job"))
-    night = run_debug_session_sync("loss is NaN", work, verify=f"{sys.executable} train.py --steps 1300",
+    night = run_debug_session_sync("loss is NaN", work, verify=f"{sys.executable} train.py",
                                    allow_run=True)
     assert night.status == "awaiting_approval"
     monkeypatch.chdir(tmp_path)
