@@ -14,7 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("unhurried")
 
 USUAL = 0.045
 """CPU seconds of `_reference` on a machine at rest; how much longer it takes is how slow this one is now."""
