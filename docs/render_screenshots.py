@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "orchestrator" / "support"))
 EXAMPLE = "examples/numpy-lr"
+FILES = {"report": "scratch/debug/diagnose-TIME/report.html"}
+"""As the command names them, without the time of the day on which the pictures were drawn."""
 COLOURS = {"1": "font-weight:700", "2": "color:#8b949e", "31": "color:#ff7b72", "32": "color:#7ee787",
            "33": "color:#e3b341", "34": "color:#79c0ff", "36": "color:#76e3ea", "90": "color:#8b949e",
            "1;31": "color:#ff7b72;font-weight:700", "1;32": "color:#7ee787;font-weight:700"}
@@ -71,7 +73,7 @@ def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
             for columns in (80, 120):
                 shown = scratch / f"{columns}.html"
                 command = f"$ traindx diagnose {EXAMPLE}\n"
-                shown.write_text(terminal(command + report.terminal({}, colour=True, width=columns), columns))
+                shown.write_text(terminal(command + report.terminal(FILES, colour=True, width=columns), columns))
                 page.open(shown.as_uri())
                 made.append(picture(page, folder / f"terminal-{columns}.png", "pre"))
             page.open(Path(written["report"]).as_uri())
@@ -83,6 +85,8 @@ def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
         with tab(scratch / "phone", width=390, height=844) as page:
             page.open(server.address)
             made.append(picture(page, folder / "review-phone.png", "#decide"))
+            page.dark()
+            made.append(picture(page, folder / "review-phone-dark.png", "html", 844))
     for path in made:
         say(f"{path} ({path.stat().st_size / 1024:.0f} KB)")
     return made

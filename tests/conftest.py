@@ -14,7 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("unhurried")
 
 USUAL = 0.045
 """CPU seconds of `_reference` on a machine at rest; how much longer it takes is how slow this one is now."""
@@ -54,6 +58,14 @@ def _as_a_new_program() -> None:
     if dynamo is not None:
         dynamo.counters.clear()
         dynamo.clear_compilation_metrics()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_list_of_sessions_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The person's own list of folders with sessions is neither read nor written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINDX_SESSIONS", str(tmp_path_factory.mktemp("state") / "sessions.jsonl"))
+        yield
 
 
 @pytest.fixture(autouse=True)

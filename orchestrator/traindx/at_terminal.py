@@ -34,6 +34,9 @@ from traindx.terminal import render_gate
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, at a prompt too: 128 + SIGINT."""
+
 COMMANDS = {
     "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
                           "revise {s} --comment '...'", "review {s}"),
@@ -108,12 +111,25 @@ def _ctrl_c_ends_a_prompt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+class _CtrlC:
+    """Whether the last prompt was ended by Ctrl-C: where the session stands is told, and the exit code tells it too."""
+
+    pressed = False
+
+    @classmethod
+    def code(cls, otherwise: int) -> int:
+        """130 once after Ctrl-C."""
+        pressed, cls.pressed = cls.pressed, False
+        return INTERRUPTED if pressed else otherwise
+
+
 def prompted(text: str, default: str = "") -> str | None:
     """What a person types; None where they press Ctrl-C, or where the input ends: that decides nothing."""
     try:
         with _ctrl_c_ends_a_prompt():
             return str(click.prompt(text, err=True, default=default, show_default=bool(default and len(default) > 1)))
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as ended:  # click makes the one of the other, and of the input's end
+        _CtrlC.pressed = isinstance(ended, KeyboardInterrupt) or isinstance(ended.__context__, KeyboardInterrupt)
         say()
         return None
 
@@ -304,4 +320,4 @@ def exit_code(result: SessionResult) -> int:
 def finish(result: SessionResult, *, approve: bool) -> int:
     """Settles what can be settled here and returns the exit code."""
     terminal = Terminal(lambda r: resumed(r.folder, ask=approve))
-    return exit_code(terminal.settle(result))
+    return _CtrlC.code(exit_code(terminal.settle(result)))

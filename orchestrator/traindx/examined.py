@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,9 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.examine import Examination
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope import NOTHING_ASKED, Asked
+
+_RERUN = re.compile(r"traindx diagnose .* --run (?:'[^']*'|\S+)")
+"""What was done where a report comes of a new run: it is not told to be done again."""
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
@@ -126,4 +130,6 @@ class Examined:
     def command(self, command: str, measured: Mapping[str, Any]) -> str:
         """A command of the catalog with everything of the user's in it, "" where something of it is not known here."""
         made = self.ground.fill(command, measured)
-        return "" if made == f"traindx diagnose {self.subject}" else made  # that is what was typed
+        if made == f"traindx diagnose {self.subject}":
+            return ""  # that is what was typed
+        return "" if self.made is not None and _RERUN.fullmatch(made) else made

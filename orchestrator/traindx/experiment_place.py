@@ -8,7 +8,6 @@ get the same number of threads, the machine's own divided by what runs at once: 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import shutil
@@ -25,7 +24,7 @@ from traindx.model import Verify
 from traindx.protected_copy import copy_into, in_copy, workspace_files
 from traindx.sandbox import Sandbox, find_sandbox
 from traindx.supervise import MEMORY_FILE
-from traindx.verify import Outcome, clean_environment, read_outcome, specification, supervised
+from traindx.verify import Outcome, clean_environment, ended, specification, supervised
 from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import AppliedIn, Watch
@@ -123,9 +122,7 @@ class ProtectedPlace:
                 decided = True
                 running.cancel()
                 break
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
-        outcome = read_outcome(folder)
+        outcome = await ended(running, folder)
         stopped = "time" if outcome.timed_out else "memory" if outcome.out_of_memory else (
             "decided" if decided and outcome.cancelled else "killed" if outcome.cancelled else "")
         return outcome, stopped, time.monotonic() - start

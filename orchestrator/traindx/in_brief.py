@@ -25,6 +25,7 @@ _RELATIVE_WORTH = (("traindx experiment ", 0), ("traindx debug ", 0), (" --run "
 _WHAT_IT_DOES = (
     ("traindx debug ", "shows the fix with its side effects, asks you, applies and verifies it"),
     ("traindx experiment ", "decides it: one change against a control, in protected copies"),
+    ("traindx replay ", "runs what it failed on once more, with one change at a time"),
     (" --run ", "runs it again with instruments, in a protected copy"),
     ("traindx run ", "runs it again with instruments attached"),
     ("traindx diagnose ", "reads more of it"),

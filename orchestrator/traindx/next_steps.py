@@ -51,8 +51,8 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
     tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
-    found = [*report.extra_checks, *first, *_ranks(report), *tried, *_checks(report, without), *_instruments(report),
-             *_code(report)]
+    found = [*report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
+             *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
@@ -127,6 +127,25 @@ def _training(report: Examined) -> str | None:
 
     agreed = report.trial_run.how.command if report.trial_run is not None else None
     return shown(agreed) if agreed else report.places.training_command
+
+
+def _kept(report: Examined) -> Iterator[str]:
+    """The step or batch that a run kept when it went wrong, run once more."""
+    from traindx.kept import kept_in
+    from traindx_tools.live.step_file import ENDING
+
+    if report.status == "healthy":
+        return
+    kept, training = kept_in(report.places.root, report.seen.paths), _training(report)
+    if kept is None:
+        return
+    command = f"traindx replay {typed([seen_from_here(kept)])}"
+    if not kept.name.endswith(ENDING):
+        yield command
+    elif training:
+        here = Path.cwd() == report.places.root
+        where = "" if here else f" --workspace {typed([seen_from_here(report.places.root)])}"
+        yield f"{command} --run {typed([training])}{where}"
 
 
 def _instruments(report: Examined) -> Iterator[str]:

@@ -288,6 +288,8 @@ def symptom_text(seen: Examination) -> str:
     if told and first and told[-1] not in ".!?":
         told += "."
     answers = " ".join(_answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
+    if first and answers:
+        first = f"{first.rstrip('.')}."
     return " ".join(x for x in (told, first, answers) if x) or seen.verdict.reason
 
 

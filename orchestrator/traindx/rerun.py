@@ -9,7 +9,6 @@ one that is always there, and a run without a log gets one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,7 @@ from traindx.model import Verify
 from traindx.proving import Say, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.trial_run import TrialRun
-from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
+from traindx.verify import Outcome, clean_environment, ended, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import Watch
@@ -154,9 +153,7 @@ async def _attached(command: str, copy: Path, run: Path, timeout: float, setting
         if enough():
             running.cancel()
             break
-    with contextlib.suppress(asyncio.CancelledError):
-        return await running
-    return Outcome(run, None, False, False, True, 0.0)
+    return await ended(running, run)
 
 
 def diagnose_rerun(rerun: Rerun, old: Report) -> Report:

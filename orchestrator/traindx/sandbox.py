@@ -47,6 +47,12 @@ class Sandbox:
                 str(workspace.resolve()), "--", *command]
 
     @property
+    def warning(self) -> str:
+        """For a person, before a command runs that nothing holds back; "" where a sandbox does."""
+        return "" if self.program is not None else (
+            f"there is no sandbox ({self.why}): the command runs in a copy, and can write wherever you can")
+
+    @property
     def said(self) -> str:
         """For a person: what the command could do."""
         if self.program is None:

@@ -25,7 +25,8 @@ from traindx.journal import Journal
 from traindx.knowledge import add_knowledge, read_knowledge
 from traindx.machine import Session, advance
 from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
-from traindx.notices import Hear, Notice, nobody
+from traindx.notebook_progress import listening
+from traindx.notices import Hear, Notice
 from traindx.session_folder import (
     Opening,
     SessionFolder,
@@ -78,7 +79,7 @@ async def run_debug_session(
     everything: bool = False,
     clock: Callable[[], float] = time.monotonic,
     report: bool = True,
-    hear: Hear = nobody,
+    hear: Hear | None = None,
 ) -> SessionResult:
     """Find the root cause of a failed training run, and fix it if a person approves.
 
@@ -105,7 +106,8 @@ async def run_debug_session(
         everything: judge all code of the workspace, also what the run does not use.
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
-        hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`.
+        hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`. By
+            default the cell of a notebook shows the phases, and a script nothing.
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
     CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
@@ -116,6 +118,7 @@ async def run_debug_session(
     check = verify_from(verify)
     from traindx.investigators import choose
 
+    hear = hear or listening()
     taken = await choose.named(investigator, root, hear)
     folder = new_folder(root, {
         "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
@@ -144,7 +147,7 @@ async def resume_session(
     examine: Examine = examine_with_instruments,
     clock: Callable[[], float] = time.monotonic,
     report: bool = True,
-    hear: Hear = nobody,
+    hear: Hear | None = None,
 ) -> SessionResult:
     """Go on with a session after a crash, a cancel, a decision from elsewhere or a halt.
 
@@ -155,6 +158,7 @@ async def resume_session(
     folder = find_session(session, Path(workspace) if workspace is not None else None)
     from traindx.investigators import choose
 
+    hear = hear or listening()
     taken = await choose.named(investigator, folder.workspace, hear)
     hear(Notice("opened", text=str(folder.path)))
     with folder.locked() as lock:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from traindx.durable import StateNotWritable, write_state
 from traindx.events import EVENTS, Event
 from traindx.journal import Journal, JournalDamaged, Record, read_journal
+from traindx.known_folders import known_folders, remember
 from traindx.machine import Session, advance
 from traindx.model import Artifacts, Budget, Model, Quoted, Symptom, Verify, now
 from traindx.patching import Store
@@ -149,6 +150,7 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
     first = Opening.model_validate({**opening, "id": name, "workspace": str(workspace)})
     with Journal(folder.journal) as journal:
         journal.append("opened", first.to_json())
+    remember(workspace)
     return folder
 
 
@@ -190,18 +192,28 @@ def _event(record: Record) -> Event:
 
 
 def find_session(session: str | Path, workspace: Path | None = None) -> SessionFolder:
-    """A session by its folder, its id, or the unambiguous beginning of its id. Raises NoSuchSession."""
+    """A session by its folder, its id, or the unambiguous beginning of its id. Raises NoSuchSession.
+
+    Without a workspace the current folder is looked in first, then every folder that this user began sessions in.
+    """
     path = Path(session)
     if (path / JOURNAL).is_file():
         return SessionFolder(path.absolute())
     scratch = (workspace or Path.cwd()).absolute() / SCRATCH
     name = str(session)
-    names = [f.name for f in folders(scratch) if f.name.startswith(name)] if name and os.sep not in name else []
-    if len(names) == 1:
-        return SessionFolder(scratch / names[0])
-    found = f"{len(names)} sessions begin with it" if names else "there is none"
-    raise NoSuchSession(f"no session {name!r} in {scratch}: {found}. `traindx sessions` lists those of this folder; "
-                        "for another one give --workspace FOLDER.")
+    found = _beginning(name, scratch)
+    if not found and workspace is None:
+        found = [f for known in known_folders() for f in _beginning(name, known / SCRATCH)]
+    if len(found) == 1:
+        return SessionFolder(found[0])
+    told = f"{len(found)} sessions begin with it" if found else "there is none"
+    raise NoSuchSession(f"no session {name!r} in {scratch}: {told}. `traindx sessions` lists those of this folder, and "
+                        "with --all those of the others; for another one give --workspace FOLDER.")
+
+
+def _beginning(name: str, scratch: Path) -> list[Path]:
+    """Session folders whose name begins so."""
+    return [f for f in folders(scratch) if f.name.startswith(name)] if name and os.sep not in name else []
 
 
 def folders(scratch: Path) -> list[Path]:

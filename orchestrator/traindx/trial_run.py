@@ -8,7 +8,6 @@ it pass: whether the change helps is for the verification.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import os
@@ -26,7 +25,7 @@ from traindx.model import Verify
 from traindx.protected_copy import CopyRefused, copy_into, in_copy
 from traindx.results import signature
 from traindx.sandbox import find_sandbox
-from traindx.verify import Outcome, clean_environment, read_outcome, specification, supervised
+from traindx.verify import Outcome, clean_environment, ended, specification, supervised
 
 TRIAL_SECONDS = 40.0
 """For one run of a trial, start of the program included."""
@@ -112,9 +111,7 @@ async def _long_enough(running: Coroutine[Any, Any, Outcome], folder: Path, note
         if seen is not None and now - seen > SECONDS_AFTER and _lines(folder / "output.log") >= printed + LINES_AFTER:
             task.cancel()
             break
-    with contextlib.suppress(asyncio.CancelledError):
-        return await task
-    return read_outcome(folder)
+    return await ended(task, folder)
 
 
 def _lines(output: Path) -> int:

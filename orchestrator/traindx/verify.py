@@ -177,6 +177,12 @@ async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping
     return read_outcome(folder)
 
 
+async def ended(running: asyncio.Future[Outcome], folder: Path) -> Outcome:
+    """How a run ended that may have been cancelled here; a cancellation of the caller, Ctrl-C, is not swallowed."""
+    await asyncio.wait([running])
+    return read_outcome(folder) if running.cancelled() else running.result()
+
+
 def read_outcome(folder: Path) -> Outcome:
     """The result that a supervisor left; one that left none counts as cancelled."""
     try:

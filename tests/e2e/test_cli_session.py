@@ -143,7 +143,7 @@ def test_ctrl_c_once_at_the_gate_leaves_the_session_waiting_and_says_how_to_go_o
     code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", VERIFY], work,
                                [("Your decision", CTRL_C)])
     session = next(p.name for p in (work / "scratch" / "debug").iterdir() if (p / "journal.jsonl").is_file())
-    assert code == 1, said
+    assert code == 130, said
     assert f"Session {session} waits. From another shell: traindx approve {session} --option A" in said
     after = said[said.index("Your decision"):]
     assert f"traindx approve {session} --option A" in after

@@ -445,7 +445,7 @@ def test_the_backend_is_chosen_and_said(work: Path, monkeypatch: pytest.MonkeyPa
     assert choose.choose(work, Settings()).investigator.name == "offline"
     auto = choose.choose(work, Settings(backend="auto"))
     assert auto.investigator.name == "offline"
-    assert "pip install 'traindx[agent]'" in auto.said
+    assert " 'claude-agent-sdk>=" in auto.said
     with pytest.raises(MissingExtra):
         choose.choose(work, Settings(backend="claude"))
 

@@ -10,12 +10,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import traindx
 import traindx_tools
 from traindx.diagnose import diagnose
+from traindx.notebook_progress import MOST_LASTING, Progress
+from traindx.notices import Notice
 from traindx.session import resume_session, resume_session_sync, run_debug_session, run_debug_session_sync
 from traindx_tools.errors import BadUsage
 
@@ -93,3 +96,48 @@ def test_what_the_pages_import_is_there() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("traindx"):
                 names = ", ".join(a.name for a in node.names)
                 exec(f"from {node.module} import {names}", {})
+
+
+def test_a_cell_shows_the_phases_and_a_script_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[tuple[str, dict[str, str]]] = []
+
+    class Handle:
+        def update(self, content: dict[str, str], **_: object) -> None:
+            shown.append(("update", content))
+
+    def display(content: dict[str, str], **_: object) -> Handle:
+        shown.append(("display", content))
+        return Handle()
+
+    python, shows = ModuleType("IPython"), ModuleType("IPython.display")
+    monkeypatch.setattr(shows, "display", display, raising=False)
+    work = Path(shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "numpy-lr"))
+    for kernel in (object(), None):  # a notebook, then IPython in a terminal
+        monkeypatch.setattr(python, "get_ipython", lambda k=kernel: SimpleNamespace(kernel=k), raising=False)
+        monkeypatch.setitem(sys.modules, "IPython", python)
+        monkeypatch.setitem(sys.modules, "IPython.display", shows)
+        before = len(shown)
+        run_debug_session_sync("loss is NaN", work, report=False)
+        if kernel is None:
+            assert len(shown) == before
+    assert [how for how, _ in shown[:2]] == ["display", "update"]
+    last = shown[-1][1]
+    assert last["text/plain"].splitlines()[-2:] == ["     ...  a diagnosis is ready for your decision",
+                                                    "          6 pieces of evidence"]
+    assert "<pre" in last["text/html"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_keeps_what_is_read_again_within_bounds_and_escapes_it() -> None:
+    told: list[str] = []
+    seconds = iter(range(100))
+    progress = Progress(told.append, lambda: float(next(seconds)))
+    for notice in (Notice("opened", text="/w/scratch/debug/1"), Notice("phase", text="diagnosing"),
+                   *(Notice("answered", "critic", f"n\x1b[31m{i}") for i in range(30)),
+                   Notice("working", "critic", "Read"), Notice("phase", text="done")):
+        progress.hear(notice)
+    rows = told[-1].splitlines()
+    assert rows[:3] == ["session in /w/scratch/debug/1", "   1.0 s  diagnosing", "     ...  done"]
+    assert len(rows) == 3 + MOST_LASTING
+    assert "\x1b" not in told[-1]

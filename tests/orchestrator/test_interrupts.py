@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,6 +57,21 @@ import atexit, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from traindx.cli import main
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+main()
+"""
+
+
+DURING_A_RUN = """\
+import asyncio, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from traindx import experiment_place, rerun
+from traindx.cli import main
+
+async def pressed(*given, **named):
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.Event().wait()  # a training that does not end by itself
+
+rerun.supervised = experiment_place.supervised = pressed
 main()
 """
 
@@ -123,3 +139,16 @@ def test_a_stream_that_was_closed_before_the_start(stream: str, arguments: Seque
     done = started(CLOSED, stream, "traindx", *arguments)
     assert done.returncode == code, done.stderr
     assert "defect" not in done.stderr
+
+
+@pytest.mark.parametrize(("command", "told"), [
+    ("diagnose . --run", "nothing was changed, what ran in the copy is gone; the same command starts it again"),
+    ("experiment . --change learning-rate:times=0.1 --run", "the same command with --resume goes on"),
+])
+def test_pressed_while_a_training_runs_in_its_copy(command: str, told: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "numpy-lr", tmp_path / "run")
+    done = subprocess.run([sys.executable, "-c", DURING_A_RUN, *command.split(), "python train.py"], timeout=100,
+                          capture_output=True, text=True, check=False, cwd=tmp_path / "run")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.splitlines()[-1].startswith("traindx: interrupted; ")
+    assert told in done.stderr

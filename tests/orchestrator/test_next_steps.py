@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -152,6 +153,54 @@ WARNED = FLAT + """{script}:7: RuntimeWarning: divide by zero encountered in log
 step 60 loss nan acc 0.1
 step 61 loss nan acc 0.1
 """
+
+
+DIVERGED = "".join(f"step {i} loss {x}\n" for i, x in enumerate([0.9, 0.5, 0.3, 0.2, "nan", "nan", "nan"]))
+
+
+def kept(run: Path, name: str) -> Path:
+    """A file that a run kept; what is in it plays no part in whether it is named."""
+    file = run / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    return file
+
+
+def test_the_step_that_the_newest_run_kept_is_offered_for_a_replay(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(here / "traindx-run" / "20260101-000000", "steps/rank00000-step00000002-loss.step.npz")
+    newest = kept(here / "traindx-run" / "20260102-000000", "steps/rank00000-step00000004-loss.step.npz")
+    report = of(here, DIVERGED, TRAIN)
+    named = newest.relative_to(here)
+    assert f"traindx replay {named} --run 'python train.py'" in commands(report)
+    monkeypatch.chdir(here.parent)
+    (command,) = (c for c in commands(diagnose([f"{here.name}/log.txt"])) if "replay" in c)
+    assert command == f"traindx replay {here.name}/{named} --run 'python train.py' --workspace {here.name}"
+    assert known(command)
+
+
+def test_a_kept_batch_needs_no_command_and_a_step_without_one_is_not_offered(here: Path) -> None:
+    kept(here / "traindx-run" / "1", "steps/rank00000-step00000004-loss.step.npz")
+    assert not [c for c in commands(of(here, DIVERGED)) if "replay" in c]
+    batch = kept(here / "traindx-run" / "2", "rank00000.batch.npz")
+    assert f"traindx replay {batch.relative_to(here)}" in commands(of(here, DIVERGED))
+
+
+def test_without_a_kept_failure_or_a_failure_there_is_nothing_to_replay(here: Path) -> None:
+    (here / "traindx-run").write_text("a file, no folder")
+    assert not [c for c in commands(of(here, DIVERGED, TRAIN)) if "replay" in c]
+    (here / "traindx-run").unlink()
+    (here / "train.py").unlink()
+    kept(here / "traindx-run" / "1", "rank00000.batch.npz")
+    fine = "".join(f"step {i} loss {2.0 / (1 + i / 9):.4f}\n" for i in range(60))
+    assert not [c for c in commands(of(here, fine)) if "replay" in c]
+
+
+def test_a_run_that_was_just_made_is_not_offered_again(here: Path) -> None:
+    report = of(here, DIVERGED, TRAIN)
+    again = "traindx diagnose log.txt --run 'python train.py'"
+    assert again in commands(report)
+    made = replace(report, made=here / "made")
+    assert again not in commands(made)
 
 
 def test_a_script_that_the_log_names_and_that_is_here_is_offered(

@@ -12,11 +12,13 @@ import pytest
 from bubblewrap_here import needs_bubblewrap
 from scripted import Scripted, approve, diagnosis, examined
 
+from traindx import cli
 from traindx import sandbox as module
 from traindx.model import Verify
 from traindx.runner import bubblewrap, landlock
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.session import run_debug_session_sync
+from traindx_tools.errors import BadUsage
 
 REAL = find_sandbox()
 needs_one = pytest.mark.skipif(REAL.program is None, reason=REAL.why)
@@ -71,6 +73,7 @@ def test_without_either_the_command_stays_as_it_is_and_that_is_said(monkeypatch:
     assert found.around(["true"], tmp_path) == ["true"]
     assert "no Landlock, and bubblewrap is not installed" in found.said
     assert "as you wished" in find_sandbox(wanted=False).said
+    assert find_sandbox(wanted=False).warning.endswith("the command runs in a copy, and can write wherever you can")
 
 
 def test_a_bubblewrap_that_is_not_permitted_is_left_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,3 +141,20 @@ def test_what_the_sandbox_refused_is_told_apart_from_the_fault(tmp_path: Path, w
 
 def test_the_runner_stands_where_the_sandbox_looks_for_it() -> None:
     assert module.START.is_file()
+
+
+def test_a_run_without_a_sandbox_is_told_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    heard: list[str] = []
+
+    def started(*_: object, **__: object) -> None:
+        heard.append(capsys.readouterr().err)
+        raise BadUsage("it would start now")
+
+    monkeypatch.setattr("traindx.rerun.with_rerun", started)
+    (tmp_path / "log.txt").write_text("step 1 loss 2.0\nstep 2 loss nan\n")
+    for found in (Sandbox(None, "this kernel has no Landlock"), Sandbox("Landlock")):
+        monkeypatch.setattr("traindx.sandbox.find_sandbox", lambda wanted=True, found=found: found)
+        assert cli.run(["diagnose", str(tmp_path / "log.txt"), "--run", "python train.py"]) == 2
+    assert "there is no sandbox (this kernel has no Landlock)" in heard[0]
+    assert "sandbox" not in heard[1]

@@ -68,7 +68,7 @@ def test_auto_that_reaches_nobody_is_degraded(work: Path) -> None:
     assert [d.partition(": ")[0] for d in result.degraded] == ["lead", "unchallenged"]
     assert "claude: not-installed" in result.degraded[0]
     assert "api: not-installed" in result.degraded[0]
-    assert "pip install 'traindx[agent]'" in result.degraded[0]
+    assert " 'claude-agent-sdk>=" in result.degraded[0]
     assert result.diagnosis is not None
     assert result.diagnosis.confidence == UNCHALLENGED
     for shown in (Path(result.documents["diagnosis.md"]).read_text(), render_gate(result.diagnosis)):

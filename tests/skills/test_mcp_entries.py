@@ -68,7 +68,7 @@ def test_without_it_the_host_is_told_what_to_install(text: str | None, why: str,
     odd = {"jsonrpc": "2.0", "id": 5, "method": "resources/list"}
     answers, said = talk(path, *ASKED, call, odd, cwd=tmp_path)
     for text_of in (said, answers[1]["result"]["instructions"], answers[4]["result"]["content"][0]["text"]):
-        assert "pip install 'traindx[mcp]'" in text_of
+        assert f"pip install '{ROOT}[mcp]'" in text_of
         assert why in text_of
         assert "traindx_run.py diagnose PATH" in text_of
     assert [t["name"] for t in answers[2]["result"]["tools"]] == ["how_to_install"]

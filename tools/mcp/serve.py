@@ -19,7 +19,11 @@ from typing import Any, BinaryIO
 SOON = 20.0
 """Seconds; a server that ends with an error within them never served anybody."""
 
-INSTALL = "pip install 'traindx[mcp]'"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE = ROOT if os.path.isfile(os.path.join(ROOT, "pyproject.toml")) else "traindx"
+"""What is installed: this checkout, whose name is on no index for certain, or what the pack was installed from."""
+
+INSTALL = f"pip install '{SOURCE}[mcp]'"
 TOOL = {
     "name": "how_to_install",
     "description": "The instruments of traindx are not available here: says what to install and what works now.",
@@ -30,11 +34,10 @@ TOOL = {
 
 def advice(why: str) -> str:
     """What is missing, what to install, and what works without it."""
-    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "skills",
-                          "ml-debug", "scripts", "traindx_run.py")
-    return (f"The MCP server of traindx could not start: {why}. Install it: {INSTALL} (or, in a checkout, pip install "
-            f"'.[mcp]'), then start the host again. Meanwhile the same instruments run by script, with Python 3.10 or "
-            f"newer and numpy: python3 {script} diagnose PATH")
+    script = os.path.join(ROOT, "skills", "ml-debug", "scripts", "traindx_run.py")
+    return (f"The MCP server of traindx could not start: {why}. Install it: {INSTALL}, then start the host again. "
+            f"Meanwhile the same instruments run by script, with Python 3.10 or newer and numpy: python3 {script} "
+            f"diagnose PATH")
 
 
 def installed(root: str) -> str:

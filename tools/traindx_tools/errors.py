@@ -6,6 +6,7 @@ with `exit_code`, so that no traceback reaches a user.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
@@ -33,4 +34,20 @@ class MissingExtra(TraindxError):
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs the package '{package}', which is not installed. "
-                         f"Install it with: pip install 'traindx[{extra}]'")
+                         f"Install it with: {install_line(extra, package)}")
+
+
+def install_line(extra: str, package: str = "") -> str:
+    """The command that installs what an extra holds, by the packages themselves.
+
+    The name of this project is not on every index, and installing it by that name could fetch somebody else's.
+    """
+    from importlib import metadata
+
+    try:
+        needed = metadata.requires("traindx") or []
+    except metadata.PackageNotFoundError:  # from the archive of the instruments
+        needed = []
+    of_extra = [n.partition(";")[0].strip() for n in needed if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", n)]
+    own = [n for n in of_extra if not n.startswith("traindx") and (extra != "all" or n.startswith(package))]
+    return f"pip install {' '.join(repr(n) for n in own or [package or extra])}"

@@ -221,8 +221,12 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             if run_command is not None:
                 from traindx.project_file import read_project_file
                 from traindx.rerun import with_rerun
+                from traindx.sandbox import find_sandbox
 
-                at(f"running it in a protected copy: {run_command}")
+                unprotected = find_sandbox().warning
+                if unprotected:
+                    _say(unprotected)
+                at(f"running it in a {'' if unprotected else 'protected '}copy: {run_command}")
                 report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout,
                                     budget if budget is not None else read_project_file(report.places.root).budget,
                                     _say if sys.stderr.isatty() else lambda _: None)

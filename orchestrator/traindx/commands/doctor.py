@@ -31,6 +31,7 @@ def report() -> list[str]:
     """One line for each thing that matters: what is there, in which version, and what it serves."""
     from traindx.pack import pack_root
     from traindx_tools.catalog.catalog import load_catalog
+    from traindx_tools.errors import install_line
     from traindx_tools.rules import all_rules
 
     lines = [
@@ -41,7 +42,7 @@ def report() -> list[str]:
     for module, extra, use in EXTRAS:
         found = importlib.util.find_spec(module)
         there = found is not None and found.origin is not None  # a mere folder of that name is no library
-        state = _version(module) if there else f"not installed (pip install 'traindx[{extra}]')"
+        state = _version(module) if there else f"not installed ({install_line(extra, module)})"
         lines.append(f"{module.replace('_', '-')}: {state}: {use}")
     for program, use in PROGRAMS:
         lines.append(f"{program}: {shutil.which(program) or 'not found'}: {use}")

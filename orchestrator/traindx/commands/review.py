@@ -51,12 +51,14 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
 def _standing(folder: str, session: str) -> str:
     """Where the session stands when the review is closed: it may have been decided here or elsewhere."""
     from traindx.session import read_result
+    from traindx.session_result import workspace_option
     from traindx_tools.errors import TraindxError
 
     try:
         now = read_result(folder)
     except (TraindxError, OSError) as error:
         return f"the session cannot be read any more: {error}"
+    where = workspace_option(now.workspace)
     if now.status == "awaiting_approval":
-        return f"nothing was decided, the session still waits: traindx review {session}"
-    return f"the session was decided meanwhile ({now.status.replace('_', ' ')}): traindx show {session}"
+        return f"nothing was decided, the session still waits: traindx review {session}{where}"
+    return f"the session was decided meanwhile ({now.status.replace('_', ' ')}): traindx show {session}{where}"

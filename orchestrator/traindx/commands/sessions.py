@@ -1,40 +1,62 @@
-"""`traindx sessions`: the sessions of a workspace."""
+"""`traindx sessions`: the sessions of a workspace, and of every folder that sessions were begun in."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from traindx_tools.errors import BadUsage
 
+if TYPE_CHECKING:
+    from traindx.session_result import SessionResult
+
 
 @click.command("sessions")
 @click.argument("workspace", default=".")
 @click.option("--workspace", "elsewhere", type=str, help="The same as WORKSPACE, as the other commands name it.")
+@click.option("--all", "everywhere", is_flag=True, help="Those of all folders that you began sessions in.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
-def command(workspace: str, elsewhere: str | None, as_json: bool) -> None:
-    """List the debug sessions of WORKSPACE, the oldest first."""
-    from traindx.at_terminal import status_words
-    from traindx.safe_text import block, line
+def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bool) -> None:
+    """List the debug sessions of WORKSPACE, the oldest first; where it has none, those that there are elsewhere."""
+    from traindx.safe_text import line
     from traindx.session import list_sessions
-    from traindx.session_folder import below
 
     workspace = workspace if elsewhere is None else elsewhere
     if not Path(workspace).is_dir():
         raise BadUsage(f"there is no folder {workspace}: give the folder of the training code")
-    found = list_sessions(workspace)
+    found = _everywhere(Path(workspace), known=True) if everywhere else list_sessions(workspace)
     if as_json:
         rows = [{"session": r.session, "status": r.status, "reason": r.reason, "folder": r.folder} for r in found]
         click.echo(json.dumps(rows, indent=1))
         return
-    for r in found:
-        click.echo(f"{r.session}  {status_words(r.status):21}  {line(r.reason)}")
-    if not found:
-        near = below(Path(workspace))
-        click.echo(f"no sessions in {line(workspace)}, but below it: " if near else
+    if not found and not everywhere:
+        found = _everywhere(Path(workspace), known=workspace == ".")
+        click.echo(f"no sessions in {line(workspace)}, but elsewhere:" if found else
                    f"no sessions in {line(workspace)}: `traindx debug {line(workspace)}` starts one", err=True)
-        for folder in near:
-            click.echo(f"  traindx sessions {block(shlex.quote(str(folder)))}", err=True)
+    for r in found:
+        click.echo(_row(r, Path(workspace)))
+
+
+def _row(r: SessionResult, here: Path) -> str:
+    """One session, with its folder where that is another one."""
+    from traindx.at_terminal import status_words
+    from traindx.safe_text import block, line
+    from traindx.session_result import from_here
+
+    own = Path(r.workspace).resolve() == here.resolve()
+    where = "" if own else f"  {block(from_here(r.workspace))}"
+    return f"{r.session}  {status_words(r.status):21}  {line(r.reason)}{where}"
+
+
+def _everywhere(workspace: Path, *, known: bool) -> tuple[SessionResult, ...]:
+    """The sessions of the folders below this one, and of all that are `known`, each once, the oldest first."""
+    from traindx.known_folders import known_folders
+    from traindx.session import list_sessions
+    from traindx.session_folder import below
+
+    places = {p.resolve(): p for p in (workspace, *below(workspace), *(known_folders() if known else ()))}
+    found = [r for place in places.values() for r in list_sessions(place)]
+    return tuple(sorted(found, key=lambda r: r.session))

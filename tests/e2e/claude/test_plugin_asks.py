@@ -102,7 +102,7 @@ async def test_our_own_server_is_known_by_what_the_host_says_of_it(project: Path
         brought = await talk.types("the loss is NaN")
     server = next(e["mcp_server"] for e in events if e["tool_name"].startswith("mcp__"))
     assert server["source"] == "plugin", server
-    assert "pip install 'traindx[mcp]'" in brought[-1][0]
+    assert "[mcp]', then start the host again" in brought[-1][0]
     assert not any("traindx gate" in why for why in said), said
 
 

@@ -52,7 +52,7 @@ async def test_skills_agents_and_the_server_are_listed(installed: bool, project:
     assert {f"traindx:{p.parent.name}" for p in (ROOT / "skills").glob("*/SKILL.md")} <= set(talk.init["skills"])
     assert {f"traindx:{p.stem}" for p in (ROOT / "agents").glob("*.md")} <= set(talk.init["agents"])
     assert not talk.init.get("plugin_errors")
-    assert ("How to confirm" if installed else "pip install 'traindx[mcp]'") in brought[-1][0].replace('\\"', "")
+    assert ("How to confirm" if installed else "[mcp]', then start the host again") in brought[-1][0].replace('\\"', "")
     assert "a debug session is open" not in talk.heard, "the gate is silent"
 
 

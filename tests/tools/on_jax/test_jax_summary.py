@@ -74,6 +74,19 @@ def test_a_guarded_function_has_nothing_to_look_at():
     assert seen.equations > 3
 
 
+def test_the_logarithm_of_a_sum_of_exponentials_is_guarded_and_its_unused_sign_cuts_nothing():
+    def fine(x):
+        return jax.nn.logsumexp(x, axis=-1).mean()
+
+    def magnitude(x):
+        return jnp.log(jnp.abs(x)).mean() + jnp.sign(x).sum()
+
+    assert summarise(fine, arguments("f32[8,3]")).look == ()
+    log, sign = summarise(magnitude, arguments("f32[8]")).look
+    assert " log: a value that is 0 gives -inf" in log
+    assert sign.endswith("sign has no gradient")
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (["model.py:loss"], "executes it: say so with --run"),
     (["model.py:nothing", "--run"], "has no nothing; it defines loss"),

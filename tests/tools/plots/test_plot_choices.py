@@ -175,6 +175,26 @@ def test_a_series_with_both_units_converts_the_others():
     assert axis_of(run).place(run.series[1]).tolist() == [200.0]
 
 
+def of_epochs(val_lines, val_epochs, *, source="log.txt"):
+    """Two epochs of four rows each, and a validation that is numbered in epochs alone."""
+    return Run(series=(series("loss", np.ones(8), step=np.arange(0, 80, 10), epoch=[0] * 4 + [1] * 4,
+                              line=[1, 2, 3, 4, 6, 7, 8, 9]),
+                       series("loss", np.ones(len(val_epochs)), epoch=val_epochs, line=val_lines, group="validation",
+                              source=source)))
+
+
+@pytest.mark.parametrize(("lines", "epochs", "source", "expected"), [
+    ([5, 10], [0, 1], "log.txt", [30, 70]),  # printed after the epoch
+    ([0, 5], [0, 1], "log.txt", [0, 40]),  # before it
+    ([5, 10], [1, 2], "log.txt", [40, 70]),  # counted from 1
+    ([11, 12], [0, 1], "log.txt", [30, 70]),  # a table at the end of the log
+    ([1, 2], [0, 1], "other.csv", [30, 70]),  # no lines tell: an epoch's end
+])
+def test_what_is_numbered_in_epochs_lies_where_it_was_measured(lines, epochs, source, expected):
+    run = of_epochs(lines, epochs, source=source)
+    assert axis_of(run).place(run.series[1]).tolist() == expected
+
+
 def test_without_any_link_epochs_are_spread_over_the_steps_and_it_is_said():
     run = Run(series=(series("loss", [4, 3, 2, 1], step=[100, 200, 300, 400], source="metrics.csv"),
                       series("accuracy", [0.5, 0.6], epoch=[1, 2])))

@@ -7,10 +7,11 @@ are rendered from the same files, so prose and engine never disagree.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from traindx_tools.catalog.condition import Condition
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 MODES = shipped("modes")
+PACKED = shipped("modes.json")
+"""The same in one file, in a wheel (hatch_build.py); only one of the two is there."""
 
 FAMILIES = frozenset({
     "nan_inf", "divergence", "not_learning", "wrong_target", "lr_schedule", "grad_accumulation", "amp_order",
@@ -297,10 +300,23 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
 
 def load_modes(folder: Traversable) -> dict[str, FailureMode]:
     """Every failure mode below a folder by id. Raises CatalogError that names the file and what is wrong in it."""
+    return _parsed((str(path), partial(table, path)) for path in toml_below(folder))
+
+
+def packed_modes(file: Traversable) -> dict[str, FailureMode]:
+    """Every failure mode of the one file of a wheel. Raises CatalogError where it is damaged."""
+    try:
+        tables = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise CatalogError(f"{file.name} of the catalog cannot be read ({error}): install traindx anew") from error
+    return _parsed((path, partial(dict, mode)) for path, mode in tables.items())
+
+
+def _parsed(tables: Iterable[tuple[str, Callable[[], dict[str, Any]]]]) -> dict[str, FailureMode]:
     modes: dict[str, FailureMode] = {}
-    for path in toml_below(folder):
+    for path, read in tables:
         try:
-            mode = parse_mode(table(path))
+            mode = parse_mode(read())
         except (CatalogError, ValueError, KeyError, TypeError) as error:
             raise CatalogError(f"{path}: {error}. See the schema in catalog.py and any file beside it.") from error
         if mode.id in modes:
@@ -320,4 +336,5 @@ def with_effects(modes: Mapping[str, FailureMode], effects: Mapping[str, Sequenc
 @lru_cache(maxsize=1)
 def load_catalog() -> Mapping[str, FailureMode]:
     """The failure modes that come with traindx, by id."""
-    return with_effects(load_modes(MODES), table(EFFECTS))
+    modes = load_modes(MODES) if MODES.is_dir() else packed_modes(PACKED)
+    return with_effects(modes, table(EFFECTS))

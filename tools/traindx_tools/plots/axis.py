@@ -23,8 +23,8 @@ class Axis:
     unit: str
     by_line: dict[str, tuple[Floats, Floats]] = field(default_factory=dict)
     """Per source: lines in rising order and the position at each."""
-    by_other: tuple[Floats, Floats] | None = None
-    """The other of step and epoch in rising order, and the position at each."""
+    by_other: tuple[Floats, Floats, Floats] | None = None
+    """The other of step and epoch in rising order, and the first and the last position at each."""
     spread: bool = False
     """No series holds both: epochs are spread evenly over the steps (or the reverse), the last on the last."""
 
@@ -53,12 +53,19 @@ class Axis:
         return None if found is None else (float(found[0]), float(found[1]))
 
     def _convert(self, other: Floats, source: str, lines: Floats) -> Floats | None:
-        """By the other unit where a series holds both, else by the line in the same file, else spread."""
-        told = self.by_other is not None and bool(np.isfinite(other).all())
+        """By the other unit where a series holds both, else by the line in the same file, else spread.
+
+        An epoch is many steps: what is numbered by it lies where its line stands among theirs, and without such lines
+        at the epoch's end, where a validation is run.
+        """
         by_line = self._from_lines(source, lines)
-        if told and self.by_other is not None and (by_line is None or not self.spread):
-            return np.asarray(np.interp(other, *self.by_other), dtype=np.float64)
-        return by_line
+        if self.by_other is None or not np.isfinite(other).all() or (by_line is not None and self.spread):
+            return by_line
+        keys, first, last = self.by_other
+        end = np.interp(other, keys, last)
+        if by_line is None:
+            return np.asarray(end, dtype=np.float64)
+        return np.asarray(np.clip(by_line, np.interp(other, keys, first), end), dtype=np.float64)
 
     def _from_lines(self, source: str, lines: Floats) -> Floats | None:
         if source not in self.by_line or not np.isfinite(lines).all():
@@ -73,7 +80,7 @@ def axis_of(run: Run) -> Axis:
     numbered = [s for s in run.series if len(s) and s.unit == unit]
     if unit == "line":
         return Axis(unit, {s.source: (_rising(s.line), _rising(s.line)) for s in numbered})
-    by_line = {source: _table((s.line, s.position) for s in numbered if s.source == source)
+    by_line = {source: _table((s.line, s.position) for s in numbered if s.source == source)[:2]
                for source in {s.source for s in numbered}}
     both = [s for s in numbered if np.isfinite(s.step).all() and np.isfinite(s.epoch).all()]
     pairs = [(s.epoch, s.step) if unit == "step" else (s.step, s.epoch) for s in both]
@@ -83,17 +90,20 @@ def axis_of(run: Run) -> Axis:
     if not others:
         return Axis(unit, by_line)
     ends = np.array([0.0, max(others)]), np.array([0.0, max(s.position.max() for s in numbered)])
-    return Axis(unit, by_line, ends, spread=True)
+    return Axis(unit, by_line, (*ends, ends[1]), spread=True)
 
 
 def _rising(line: np.ndarray) -> Floats:
     return np.unique(line.astype(np.float64))
 
 
-def _table(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
-    """Keys in rising order without repeats, and the value that goes with each."""
+def _table(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats, Floats]:
+    """Keys in rising order without repeats, and the smallest and largest value that goes with each."""
     listed = list(pairs)
     keys = np.concatenate([k.astype(np.float64) for k, _ in listed])
-    values = np.concatenate([v for _, v in listed])
-    unique, first = np.unique(keys, return_index=True)
-    return unique, values[first]
+    values = np.concatenate([v.astype(np.float64) for _, v in listed])
+    unique, at = np.unique(keys, return_inverse=True)
+    first, last = np.full(len(unique), np.inf), np.full(len(unique), -np.inf)
+    np.minimum.at(first, at, values)
+    np.maximum.at(last, at, values)
+    return unique, first, last

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from traindx_tools.errors import install_line
+
 AGAIN = frozenset({"no-answer", "cli-broke-off"})
 """States after which the question is put once more; all others would end the same way."""
 
@@ -17,7 +19,7 @@ HOPELESS = frozenset({"not-installed", "cli-missing", "cli-too-old", "unauthoriz
 """States that every further question would share: the others are not put any more."""
 
 ADVICE = {
-    "not-installed": "install the extra with: pip install 'traindx[agent]'",
+    "not-installed": f"install it with: {install_line('agent')}",
     "cli-missing": "install the extra again, or name the Claude CLI with TRAINDX_CLI_PATH",
     "cli-too-old": "update with: pip install -U claude-agent-sdk",
     "unauthorized": "check the API key or log the Claude CLI in",

@@ -80,16 +80,17 @@ def _attached(event: Event, value: Tensor) -> bool:
 def _finding(event: Event, value: Tensor, clamps: _Clamps, guards: tuple[Patch, ...]) -> Finding:
     attached, known = _attached(event, value), value.kind in _KNOWN
     patch = _patch(value, clamps, event.name.startswith("numpy.")) or guards
-    source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
+    source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(
+        value, f"{event.file.path}:{event.line}")
     severity = Severity.HIGH if attached else Severity.MEDIUM if known and value.grad is None else Severity.LOW
     if "spread" in value.tags and attached:
         severity = Severity.MEDIUM
     high = None if value.high is None else value.high
     bound: Plain = "unbounded" if high is None else high
     return RULE.finding(
-        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}, "
-        "which reaches "
-        f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else "") + _why(value, clamps),
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}"
+        f"{' that' if source == 'a value' else ', which'} reaches exactly {value.low:g}"
+        + ("; its gradient is infinite there" if attached else "") + _why(value, clamps),
         location(event),
         event.file.path,
         bearing=Bearing.CAUSE if known or attached or patch else Bearing.SIGN,
@@ -141,6 +142,6 @@ def _patch(value: Tensor, clamps: _Clamps, numpy: bool) -> tuple[Patch, ...]:
     return epsilon.raised(clamp.file, clamp.node, value.dtype or "float32")
 
 
-def _described(value: Value) -> str:
+def _described(value: Value, here: str) -> str:
     site = value.site if isinstance(value, Tensor) else None
-    return f"a value from {site}" if site else "a value"
+    return f"a value from {site}" if site and str(site) != here else "a value"  # of this line: its text says it

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from traindx_tools.errors import install_line
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.thumbnails import thumbnail
 from traindx_tools.on_data.table import Array, Contents
@@ -52,7 +53,7 @@ class Looks:
             return _spectrum(data) if self.sounds else thumbnail(data)
         except ImportError:
             self.spent = SECONDS
-            self.note = "pictures were not decoded: pip install 'traindx[data]'"
+            self.note = f"pictures were not decoded: {install_line('data')}"
             return None
         except Exception:  # noqa: BLE001 - a decoder meets a broken file; damage is told by its header
             return None

@@ -12,7 +12,7 @@ GUARDS = frozenset({"max", "clamp", "exp", "exp2", "add", "add_any", "custom_jvp
                     "select_n", "integer_pow", "erf_inv", "reduce_max"})
 """What usually keeps an operand away from 0: a lower bound, an exponential, something added, a choice, a square."""
 PASSES = frozenset({"broadcast_in_dim", "convert_element_type", "reshape", "squeeze", "expand_dims", "transpose",
-                    "slice", "reduce_sum", "copy", "stop_gradient", "mul", "pjit", "jit"})
+                    "slice", "reduce_sum", "copy", "stop_gradient", "mul", "pjit", "jit", "abs", "neg"})
 """What hands the question on to its first operand."""
 RISKY = {"log": "a value that is 0 gives -inf", "rsqrt": "a value that is 0 gives inf",
          "sqrt": "its gradient at 0 is infinite", "div": "a divisor that is 0 gives inf or nan"}
@@ -23,7 +23,10 @@ CUTS = {"stop_gradient": "cuts the gradient", "round": "has no gradient", "floor
 def risks(jaxpr: Any, around: Place | None = None) -> Iterator[tuple[Place | None, str]]:
     """(place, what to look at), in the order of execution, within calls and loops too."""
     made = {id(out): eqn for eqn in jaxpr.jaxpr.eqns for out in eqn.outvars}
+    used = {id(atom) for eqn in jaxpr.jaxpr.eqns for atom in eqn.invars} | {id(v) for v in jaxpr.jaxpr.outvars}
     for eqn in jaxpr.jaxpr.eqns:
+        if not any(id(out) in used for out in eqn.outvars):
+            continue  # written down and asked for by nothing, as the sign of a sum of exponentials is
         place = place_of(eqn, around)
         name = eqn.primitive.name
         if name in RISKY and not _guarded(eqn.invars[-1 if name == "div" else 0], made, 0):

@@ -211,13 +211,15 @@ def _with(incident: Incident, companions: Sequence[ErrorEvent]) -> Incident:
 
 
 def _parts(rule: str, group: list[Incident]) -> Iterator[list[Incident]]:
-    """Incidents of one rule that are one and the same: of one place, or all of them where the rule says so."""
+    """Incidents of one rule that are one and the same: of one place and sort, or all of them where the rule says so."""
     module = next(m for _, r, m in _claimants() if r == rule)
     together = getattr(module, "TOGETHER", False)
+    sort_of = getattr(module, "sort_of", lambda _: "")
     parts: dict[object, list[Incident]] = {}
     for incident in group:
         frame = incident.frame
-        place = (incident.error.type, frame.file, frame.line) if frame else (incident.error.type, "")
+        sort = (incident.error.type, sort_of(incident.error))
+        place = (*sort, frame.file, frame.line) if frame else (*sort, "")
         parts.setdefault("all" if together else place, []).append(incident)
     yield from parts.values()
 

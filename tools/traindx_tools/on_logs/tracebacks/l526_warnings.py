@@ -18,6 +18,7 @@ from traindx_tools.on_logs.curves.outcomes import improved, main_loss
 from traindx_tools.on_logs.curves.shapes import track
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
+from traindx_tools.on_logs.tracebacks.numpy_order import KIND, MET, met, no_origins
 from traindx_tools.on_logs.tracebacks.report import report, short
 from traindx_tools.rules import Rule
 
@@ -67,7 +68,7 @@ _MEANINGS = {
     "loss-type-unrecognised": _Meaning("the configuration's loss type is not known; a default is used"),
     "find-unused-without-need": _Meaning("find_unused_parameters=True costs time and found nothing unused"),
     "mean-of-empty": _Meaning("the mean of nothing was taken, which is nan"),
-    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})", bearing=Bearing.CAUSE),
+    KIND: _Meaning("NumPy met a non-finite value ({what})", bearing=Bearing.CAUSE),
     "gradient-overflow": _Meaning("steps were skipped because scaled gradients overflowed"),
     "nonfinite-gradients-skipped": _Meaning("steps were skipped because gradients were not finite"),
     "dataloader-workers-excess": _Meaning("the loader has more workers than the host has cores"),
@@ -82,7 +83,7 @@ _NUMBERS = (
     re.compile(r"\((?P<length>\d+) > (?P<limit>\d+)\)"),
     re.compile(r"target size \((?P<target>torch\.Size\([^)]*\))\).{0,60}input size "
                r"\((?P<input>torch\.Size\([^)]*\))\)"),
-    re.compile(r"(?P<what>(?:invalid value|overflow|divide by zero) encountered in [\w ]+)"),
+    MET,
 )
 
 
@@ -91,23 +92,34 @@ def claims(event: ErrorEvent) -> bool:
     return event.kind == "warning"
 
 
+def sort_of(event: ErrorEvent) -> str:
+    """What keeps two of NumPy's warnings at one line apart."""
+    return met(event)
+
+
 def check(run: Run) -> Iterator[Finding]:
     """One finding a kind and place, in the order of the log."""
-    for incident in incidents(run, RULE.id):
-        yield _judged(run, incident)
+    found = incidents(run, RULE.id)
+    others = no_origins(run, [i for i in found if i.error.type == KIND])
+    for incident in found:
+        yield _judged(run, incident, others.get(incident.printed.line, "") if incident.error.type == KIND else "")
 
 
-def _judged(run: Run, incident: Incident) -> Finding:
+def _judged(run: Run, incident: Incident, no_origin: str) -> Finding:
     kind = incident.error.type
     meaning = _MEANINGS.get(kind, _Meaning(short(incident.text)))
+    bearing = Bearing.COMPANION if no_origin else meaning.bearing
     matches = [m for m in (p.search(incident.text) for p in _NUMBERS) if m is not None]
     numbers: dict[str, Value] = {k: v for m in matches for k, v in m.groupdict().items()}
     try:
         words = meaning.words.format(**numbers)
     except KeyError:
         words = f"{kind.replace('-', ' ')}: {short(incident.text)}"
-    found = report(RULE, incident, words, bearing=meaning.bearing, measured={"kind": kind, **numbers})
-    return RULE.finding(found.statement, found.where, found.source, bearing=meaning.bearing,
+    if kind == KIND:
+        numbers["origin"] = not no_origin
+    found = report(RULE, incident, words, bearing=bearing, measured={"kind": kind, **numbers})
+    statement = f"{found.statement}; {no_origin}" if no_origin else found.statement
+    return RULE.finding(statement, found.where, found.source, bearing=bearing,
                         severity=_severity(run, kind, meaning), measured=found.measured)
 
 
@@ -117,7 +129,7 @@ def _severity(run: Run, kind: str, meaning: _Meaning) -> Severity:
         return Severity.INFO
     if kind in _TOLD_BY_THE_LOSS and _learns(run):
         return _TOLD_BY_THE_LOSS[kind]
-    if kind in ("numpy-nonfinite", "mean-of-empty") and _nonfinite(run):
+    if kind in (KIND, "mean-of-empty") and _nonfinite(run):
         return Severity.MEDIUM
     return meaning.severity
 
