@@ -66,6 +66,12 @@ def growing() -> Mapping[str, str]:
 
 
 @cache
+def reaching_inside() -> frozenset[str]:
+    """Methods of a module that give parts of it."""
+    return frozenset(table("calls.toml")["inside"]["methods"])
+
+
+@cache
 def harmless() -> tuple[tuple[str, ...], frozenset[str]]:
     """Beginnings of the names of functions, and names of methods, that change no gradients whatever they are given."""
     rows = table("calls.toml")["harmless"]

@@ -38,6 +38,8 @@ class Program:
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
     """Optimizers that are made in no run: by a constructor that the text does not call."""
+    aside: list[Act] = field(default_factory=list)
+    """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

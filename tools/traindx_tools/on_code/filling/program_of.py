@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
@@ -12,7 +13,7 @@ from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
-from traindx_tools.program.moments import Section
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -33,6 +34,7 @@ def program_of(project: Project) -> Program:
     optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
                   and e.name == e.result.type and is_optimizer(e.result)]
     entities.ownership.expect(project, optimizers)
+    sections.keeping.expect(project)
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -43,6 +45,7 @@ def program_of(project: Project) -> Program:
     in_runs = {id(o) for run in made.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers}
     acts = [a for event in optimizers for a in sections.made(event)]
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
+    made.aside += _aside(project, made, sections)
     made.drops += dropped(project)
     made.collections += collected(project)
     made.output_layers += output_layers(project, optimizers)
@@ -51,6 +54,23 @@ def program_of(project: Project) -> Program:
     made.unknown = list(dict.fromkeys(made.unknown))
     project.__dict__["_program"] = made
     return made
+
+
+def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
+    """Where something is emptied, or a hook removed, in parts of the text that no run is known to come to."""
+    if not any({Moment.KEPT, Moment.HOOKED} & r.has for r in program.runs):
+        return []
+    in_runs = {id(a.origin) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
+    found: list[Act] = []
+    for event in project.events:
+        moments = {e.moment for e in effects().get(event.method, ())} if event.kind == "call" else {Moment.EMPTIED}
+        if id(event) in in_runs:
+            continue
+        if Moment.EMPTIED in moments and (kept := sections.keeping.emptied(event)) is not None:
+            found.append(sections.keeps(event, Moment.EMPTIED, kept))
+        elif Moment.UNHOOKED in moments and not event.args and not event.kwargs:
+            found.append(sections.keeps(event, Moment.UNHOOKED, None))
+    return found
 
 
 def _framework(project: Project) -> str:
