@@ -54,6 +54,12 @@ class Model:
     layers_known: bool = False
     """Whether all layers inside are known."""
     frozen: bool = False
+    learning: frozenset[int] = frozenset()
+    """Identities of the layers inside that have weights and that nothing freezes, where a reader of text knows them."""
+    set_aside: str = ""
+    """Why it may be there to be read and not trained: frozen, pretrained, loaded from a file, called a teacher."""
+    born_in: frozenset[str] = frozenset()
+    """The loops, as `file.py:12`, in each turn of which it is made anew."""
     born: Any = None
     """Its place (`moments.Spot`) where it is made by the program, or copied."""
     known: Known = Known.RAN

@@ -95,7 +95,7 @@ class Keeping:
         name = event.kind != "call" and not isinstance(event.args[0], Bag) and _target(event) is not None
         given = value.items if isinstance(value, Bag) and value.kind == "tuple" else []
         return Kept(
-            known, event.file.segment(event.node), _born(holder),
+            known, event.file.segment(event.node), born_in(holder),
             event.crossing if name and not isinstance(holder, (Bag, Table, Instance, Thing)) else None,
             _bound(holder), carried, own(value) | _made_of(value),
             own(event.result) if event.kind != "call" and not isinstance(event.result, Bag) else frozenset(),
@@ -167,7 +167,8 @@ def _holder(event: Event) -> Value | None:
     return old if isinstance(old, Bag) else event.receiver
 
 
-def _born(holder: Value | None) -> frozenset[str]:
+def born_in(holder: Value | None) -> frozenset[str]:
+    """The loops in each turn of which an object is made anew."""
     loops: Iterable[object] = getattr(holder, "born_in", ())
     return frozenset(f"{b.file.path}:{b.line}" for b in loops if isinstance(b, Block))
 
@@ -247,7 +248,7 @@ def _lives(value: Value | None) -> frozenset[str] | None:
         found = [_lives(m) for m in held.modules]
         return None if None in found else frozenset(b for f in found if f for b in f)
     if isinstance(value, (Thing, Instance)):
-        return _born(unwrap(value))
+        return born_in(unwrap(value))
     if not isinstance(value, Symbol) or value == UNKNOWN:
         return None
     chain = [p for p in parts(value) if not isinstance(p, Operation)]

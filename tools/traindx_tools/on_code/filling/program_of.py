@@ -9,10 +9,11 @@ from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, unwrap
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -34,6 +35,8 @@ def program_of(project: Project) -> Program:
     optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
                   and e.name == e.result.type and is_optimizer(e.result)]
     entities.ownership.expect(project, optimizers)
+    entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
+                        for p in submodules(unwrap(e.receiver))}
     sections.keeping.expect(project)
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:

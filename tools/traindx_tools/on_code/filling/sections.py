@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from traindx_tools.knowledge.calls import Effect, effects, harmless
+from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a_reference
 from traindx_tools.on_code.arrays import LOSSES
 from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
@@ -304,10 +304,10 @@ class Sections:
         self._last = event.node, model
         act = self._act(event, Moment.FORWARD)
         act.models, act.traces, act.text = (model,), own(event.result), text_of(event, "callee")
+        model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides
-        act.unused = isinstance(syntax(event.file).parent(event.node), ast.Expr)
-        act.again = self._is_repeated(event)
+        act.unused, act.again = isinstance(syntax(event.file).parent(event.node), ast.Expr), self._is_repeated(event)
         return [act]
 
     def _is_repeated(self, event: Event) -> bool:
