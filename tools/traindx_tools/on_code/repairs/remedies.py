@@ -198,6 +198,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "train in the loop": _train_again, "train before the loop": _train_again, "evaluate in eval mode": _evaluate,
     "ask the mode": _ask_the_mode, "built later": ownership.later, "over the new": ownership.over_the_new,
     "over all": ownership.over_all, "wrapped again": ownership.wrapped_again, "copy": ownership.copied,
-    "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed, "hold too": ownership.held_too,
+    "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
+    "hold too": ownership.held_too,
     "cut what is kept": _cut, "without gradients": _without_gradients,
 }
