@@ -82,7 +82,8 @@ def _together(loop: Section, made: Sequence[Act], found: Sequence[tuple[Act, Mod
         return None
     there = next(iter(places.values()))
     near = all(a.at.file == there.at.file and a.at.function == there.at.function for a, _ in found)
-    before = all(m.born is not None and m.born.file == there.at.file and m.born.line < there.at.line for _, m in found)
+    before = all(m.place is not None and m.place < (there.at.file, there.at.line) and m.place[0] == there.at.file
+                 for _, m in found)
     return there if near and before else None
 
 

@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import forms, graph, losses, order, ownership
+from traindx_tools.on_code.repairs import forms, graph, losses, order, ownership, scores
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -200,5 +200,6 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "over all": ownership.over_all, "wrapped again": ownership.wrapped_again, "copy": ownership.copied,
     "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
     "hold too": ownership.held_too,
+    "raw scores": scores.raw_scores, "log target": scores.log_target,
     "cut what is kept": _cut, "without gradients": _without_gradients,
 }
