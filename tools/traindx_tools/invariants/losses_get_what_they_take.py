@@ -26,7 +26,7 @@ from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("losses", ("C102", "C180", "C242"))
+RULES = pages("losses", ("C102", "C180", "C236", "C242"))
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -34,7 +34,10 @@ def check(program: Program) -> Iterator[Breach]:
     told: set[tuple[str, str]] = set()
     for call in program.loss_calls:
         contract = contract_of(call.function)
-        if contract is None or (contract.directed and _is_exchanged(call, contract)):
+        if contract is None:
+            continue
+        if contract.directed and _is_exchanged(call, contract):
+            yield _exchanged(call, contract)
             continue
         for wanted in contract.arguments:
             given = call.arguments.get(wanted.name)
@@ -54,7 +57,17 @@ def check(program: Program) -> Iterator[Breach]:
 def _is_exchanged(call: LossCall, contract: Contract) -> bool:
     """Whether the model's output stands in the target's place, alone: what is wrong then is the order."""
     given, target = (call.arguments.get(a.name) for a in contract.arguments[:2])
-    return target is not None and target.of_a_model and target.gradient is True and not (given and given.of_a_model)
+    return bool(given and given.of_data and target and target.of_a_model and target.gradient)
+
+
+def _exchanged(call: LossCall, contract: Contract) -> Breach:
+    names = [a.name for a in contract.arguments[:2]]
+    first, second = (call.arguments[n].text for n in names)
+    return Breach(
+        "C236", f"{call.name} at {call.at} is called with the target {first} first and the model's output {second} "
+        "second: it takes (output, target)", call.at, call.known,
+        {"kind": "swapped", "loss": call.name, "given_as_input": first, "given_as_target": second},
+        remedy=Remedy("exchange", Act(Moment.LOSS, call.at, origin=call.origin), text=" ".join(names)))
 
 
 def _breach(call: LossCall, wanted: Wanted, given: Argument, clash: Clash) -> Breach:
@@ -76,7 +89,8 @@ def _breach(call: LossCall, wanted: Wanted, given: Argument, clash: Clash) -> Br
 
 
 def _reversed(call: LossCall, given: Argument | None, target: Argument | None) -> Iterator[Breach]:
-    if given is not None and target is not None and given.gradient is False and target.gradient and target.of_a_model:
+    if given is not None and target is not None and (
+            given.gradient is False or given.of_data) and target.gradient and target.of_a_model:
         yield Breach(
             "C180", f"{call.name} at {call.at} has the trained model as its target and a fixed distribution as its "
             "input: it is KL(model || fixed), not KL(fixed || model)",

@@ -38,6 +38,12 @@ def clashes() -> Mapping[tuple[str, str], Clash]:
             for wanted, rows in table("domains.toml")["clash"].items() for given, row in rows.items()}
 
 
+@cache
+def passing() -> frozenset[str]:
+    """Methods whose result is the same thing in another form."""
+    return frozenset(table("domains.toml")["passes"]["methods"])
+
+
 def contract_of(loss: str) -> Contract | None:
     """The contract of a loss of torch or optax, by the name of its function."""
     return torch_losses().get(loss) or optax_losses().get(loss)

@@ -251,6 +251,10 @@ class Argument:
     """Where (`moments.Spot`)."""
     gradient: bool | None = None
     of_a_model: bool = False
+    of_data: bool = False
+    """A batch held it, or it was made, and no model had a part in it."""
+    text: str = ""
+    """As it is written."""
     origin: Any = field(default=None, repr=False, compare=False)
 
 
@@ -270,6 +274,6 @@ class LossCall:
     open: frozenset[str] = frozenset()
     """Switches that are given and whose value is not known."""
     trains: bool = True
-    """Autograd records, and no framework validates there."""
+    """Autograd records."""
     known: Known = Known.DERIVED
     origin: Any = field(default=None, repr=False, compare=False)

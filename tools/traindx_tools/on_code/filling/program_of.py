@@ -52,7 +52,7 @@ def program_of(project: Project) -> Program:
     made.aside += _aside(project, made, sections)
     made.drops += dropped(project)
     made.collections += collected(project)
-    made.loss_calls += loss_calls(project)
+    made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

@@ -200,6 +200,6 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "over all": ownership.over_all, "wrapped again": ownership.wrapped_again, "copy": ownership.copied,
     "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
     "hold too": ownership.held_too,
-    "raw scores": scores.raw_scores, "log target": scores.log_target,
+    "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
 }

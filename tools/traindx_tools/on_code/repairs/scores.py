@@ -1,4 +1,4 @@
-"""What a loss is given instead of squashed values (C102, C180, C242): raw scores, or their log-softmax."""
+"""What a loss is given instead of squashed values (C102, C180, C236, C242): raw scores, or their log-softmax."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs import forms, losses
 from traindx_tools.on_code.repairs.written import operand
-from traindx_tools.on_code.syntax import last_name, syntax
+from traindx_tools.on_code.syntax import argument, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Thing
 
@@ -82,3 +82,17 @@ def log_target(remedy: Remedy) -> tuple[Patch, ...]:
         return ()
     node = layer.node if layer is not None else event.node
     return forms.keyword_given(event.file, node, "log_target", "True", "the target is in logarithms")
+
+
+def exchanged(remedy: Remedy) -> tuple[Patch, ...]:
+    """The two arguments of a loss, each in the other's place."""
+    event = remedy.act.origin
+    if not isinstance(event, Event) or not isinstance(event.node, ast.Call):
+        return ()
+    both = [argument(event.node, at, name) for at, name in enumerate(remedy.text.split())]
+    first, second = both if len(both) == 2 else (None, None)
+    if first is None or second is None:
+        return ()
+    change = Change(event.file, "the model's output first, the target second")
+    change.replace(first, source_of(event.file, second)).replace(second, source_of(event.file, first))
+    return change.patches()
