@@ -44,8 +44,8 @@ def _is_wanted(scope: Section, act: Act) -> bool:
     """Whether gradients are taken in the function, of the pass or of what is not known."""
     if Moment.GRADIENT in scope.has or Moment.HANDED in scope.has:
         return True
-    sent = [a.traces for a, _ in scope.acts(Moment.BACKWARD)]
-    return any(not t or not act.traces or t & act.traces for t in sent)
+    sent = [a for a, _ in scope.acts(Moment.BACKWARD)]
+    return any(not a.reached or not act.traces or a.traces & act.traces for a in sent)
 
 
 def _breach(act: Act, scope: Section) -> Breach:

@@ -46,11 +46,11 @@ def check(program: Program) -> Iterator[Breach]:
 
 
 def _loops(run: Section, holders: dict[int, Optimizer]) -> Iterator[Section]:
-    """The loops that step an optimizer of which it is known what it holds."""
+    """The loops that step an optimizer of which it is known what it holds, and nothing else that may be one."""
     seen: set[int] = set()
     for act, path in run.acts(Moment.STEP):
         loop = step_loop(path)
-        if loop is not None and id(loop) not in seen and any(id(o) in holders for o in act.optimizers):
+        if loop is not None and Moment.HANDED not in loop.has and id(loop) not in seen and any(id(o) in holders for o in act.optimizers):
             seen.add(id(loop))
             yield loop
 

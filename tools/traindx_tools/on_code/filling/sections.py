@@ -247,7 +247,8 @@ class Sections:
 
     def _gathered(self, event: Event, effect: Effect) -> Act | None:
         kept = self.keeping.given(event) if effect.moment is Moment.KEPT else self.keeping.emptied(event)
-        return self.keeps(event, effect.moment, kept) if kept is not None else None
+        networks = any(isinstance(a, Symbol) and self.entities.is_called_module(a) for a in event.args)
+        return self.keeps(event, effect.moment, kept) if kept is not None and not networks else None
 
     def _hook(self, event: Event, effect: Effect) -> Act:
         return self.keeps(event, effect.moment, hooked(event))
@@ -262,11 +263,10 @@ class Sections:
 
     def _held_on(self, event: Event) -> list[Act]:
         """What a sum is given, what begins anew, what is made one."""
-        if event.kind in ("augmented", "blended"):
-            kept = self.keeping.added(event)
-            return [self.keeps(event, Moment.KEPT, kept)] if kept is not None else []
-        kept = self.keeping.joined(event) if event.kind == "call" else self.keeping.emptied(event)
-        return [self.keeps(event, Moment.EMPTIED, kept)] if kept is not None else []
+        sums = event.kind in ("augmented", "blended")
+        kept = self.keeping.added(event) if sums else (
+            self.keeping.joined(event) if event.kind == "call" else self.keeping.emptied(event))
+        return [self.keeps(event, Moment.KEPT if sums else Moment.EMPTIED, kept)] if kept is not None else []
 
     def _cleared_by_hand(self, event: Event) -> list[Act]:
         gradient = (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (

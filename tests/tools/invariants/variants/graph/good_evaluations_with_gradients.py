@@ -46,3 +46,19 @@ def perceptual(loader):
         loss.backward()
         opt.step()
     return Judge().score(loader)
+
+
+def rollouts_in_eval_mode(env, policy):
+    opt = torch.optim.Adam(policy.parameters())
+    for _ in range(100):
+        policy.eval()
+        log_probs, state = [], env.reset()
+        for _ in range(200):
+            choice = torch.distributions.Categorical(logits=policy(state))
+            action = choice.sample()
+            log_probs.append(choice.log_prob(action))
+            state = env.step(action)
+        loss = -torch.stack(log_probs).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()

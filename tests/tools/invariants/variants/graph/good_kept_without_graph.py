@@ -100,3 +100,18 @@ def unrolled(cell, loss_fn, sequences, opt):
         opt.zero_grad()
         (loss + torch.stack(outputs).pow(2).mean()).backward()
         opt.step()
+
+
+def folds(build, parts):
+    """One network a fold, kept for an ensemble."""
+    nets = []
+    for part in parts:
+        net = build()
+        opt = torch.optim.Adam(net.parameters())
+        for x, y in part:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        nets.append(net)
+    return nets

@@ -52,3 +52,15 @@ def grown(loader):
     opt.add_param_group({"params": head.parameters(), "lr": 1.0})
     for x, y in loader:
         step(F.cross_entropy(head(body(x)), y), opt)
+
+
+def by_a_library(loader, make_optimizer):
+    body, head = nn.Linear(8, 8), nn.Linear(8, 2)
+    opt, other = torch.optim.SGD(head.parameters(), lr=0.1), make_optimizer(body)
+    for x, y in loader:
+        loss = F.cross_entropy(head(body(x)), y)
+        opt.zero_grad()
+        other.zero_grad()
+        loss.backward()
+        opt.step()
+        other.step()
