@@ -41,10 +41,11 @@ def check(program: Program) -> Iterator[Breach]:
 
 
 def _is_wanted(scope: Section, act: Act) -> bool:
-    """Whether gradients are taken in the function, of the pass or of what is not known."""
+    """Whether gradients are taken in the function behind the pass, of it or of what is not known."""
     if Moment.GRADIENT in scope.has or Moment.HANDED in scope.has:
         return True
-    sent = [a for a, _ in scope.acts(Moment.BACKWARD)]
+    both = [a for a, _ in scope.acts(Moment.BACKWARD, Moment.FORWARD)]
+    sent = [a for a in both[both.index(act):] if a.moment is Moment.BACKWARD]
     return any(not a.reached or not act.traces or a.traces & act.traces for a in sent)
 
 

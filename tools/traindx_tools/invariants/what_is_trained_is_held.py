@@ -50,7 +50,9 @@ def _loops(run: Section, holders: dict[int, Optimizer]) -> Iterator[Section]:
     seen: set[int] = set()
     for act, path in run.acts(Moment.STEP):
         loop = step_loop(path)
-        if loop is not None and Moment.HANDED not in loop.has and id(loop) not in seen and any(id(o) in holders for o in act.optimizers):
+        if loop is None or Moment.HANDED in loop.has or id(loop) in seen:
+            continue
+        if any(id(o) in holders for o in act.optimizers):
             seen.add(id(loop))
             yield loop
 

@@ -62,3 +62,38 @@ def symmetric(loader):
         one, two = F.log_softmax(net(x), -1), F.log_softmax(other(x), -1)
         loss = F.kl_div(one, two, reduction="batchmean")  # FAULT C180
         step(loss, opt)
+
+
+def of_distributions(loader):
+    net, prior = nn.Linear(8, 4), torch.full((4,), 0.25)
+    opt = torch.optim.Adam(net.parameters())
+    for x in loader:
+        q = net(x).softmax(-1)
+        step(F.kl_div(prior.log(), q, reduction="sum"), opt)  # FAULT C180
+
+
+def in_a_module(loader):
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.divergence = nn.KLDivLoss(reduction="batchmean")
+
+        def forward(self, student, teacher):
+            one = F.log_softmax(student, dim=-1)
+            two = F.log_softmax(teacher, dim=-1)
+            return self.divergence(one, two)  # FAULT C180
+
+    net, fixed, criterion = nn.Linear(8, 4), nn.Linear(8, 4), Loss()
+    opt = torch.optim.Adam(net.parameters())
+    for x in loader:
+        with torch.no_grad():
+            wanted = fixed(x)
+        step(criterion(net(x), wanted), opt)
+
+
+def at_a_temperature(loader, teacher, temperature=4.0):
+    net = nn.Linear(8, 4)
+    opt = torch.optim.Adam(net.parameters())
+    for x, y in loader:
+        soft = F.kl_div(torch.log_softmax(net(x) / temperature, 1), torch.log_softmax(teacher(x) / temperature, 1))  # FAULT C180
+        step(F.cross_entropy(net(x), y) + soft, opt)
