@@ -65,11 +65,11 @@ def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
     """Where something is emptied, or a hook removed, in parts of the text that no run is known to come to."""
     if not any({Moment.KEPT, Moment.HOOKED} & r.has for r in program.runs):
         return []
-    in_runs = {id(a.origin) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
+    in_runs = {str(a.at) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
     found: list[Act] = []
     for event in project.events:
         moments = {e.moment for e in effects().get(event.method, ())} if event.kind == "call" else {Moment.EMPTIED}
-        if id(event) in in_runs:
+        if str(event.site) in in_runs:
             continue
         if Moment.EMPTIED in moments and (kept := sections.keeping.emptied(event)) is not None:
             found.append(sections.keeps(event, Moment.EMPTIED, kept))

@@ -95,3 +95,42 @@ def reset_once_an_epoch(model, loader, opt):
             loss.backward()
             opt.step()
             losses.insert(0, loss)  # FAULT C103
+
+
+def made_where_it_is_needed(model, loader, opt):
+    log = {}
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        log.setdefault("loss", []).append(loss)  # FAULT C103
+    return log
+
+
+class Average:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.value, self.average, self.count = 0, 0, 0
+        self.sum = 0
+
+    def update(self, value, n=1):
+        self.value = value
+        self.sum += value * n  # FAULT C103
+        self.count += n
+        self.average = self.sum / self.count
+
+
+def averaged(loader, epochs):
+    net = nn.Linear(3, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(epochs):
+        average = Average()
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            average.update(loss, len(x))

@@ -78,12 +78,18 @@ SEEN = {}
 def attach(model):
     def make(name):
         def hook(module, args, output):
-            SEEN.setdefault(name, []).append(output)
+            SEEN.setdefault(name, []).append(output)  # FAULT C225
 
         return hook
 
     for name, module in model.named_modules():
         module.register_forward_hook(make(name))
+
+
+def attached(loader):
+    model = net()
+    attach(model)
+    fit(model, torch.optim.SGD(model.parameters(), lr=0.1), loader)
 
 
 def running(loader):
