@@ -37,7 +37,7 @@ def check(program: Program) -> Iterator[Breach]:
             key = str(scope.at), act.owner or str(act.at)
             if found and all(c.modes == {False} for c in found) and key not in told:
                 told.add(key)
-                yield _breach(act, scope)
+                yield _breach(act, scope, all(c.by is not None and c.by.at.function == act.at.function for c in found))
 
 
 def _is_wanted(scope: Section, act: Act) -> bool:
@@ -49,7 +49,8 @@ def _is_wanted(scope: Section, act: Act) -> bool:
     return any(not a.reached or not act.traces or a.traces & act.traces for a in sent)
 
 
-def _breach(act: Act, scope: Section) -> Breach:
+def _breach(act: Act, scope: Section, asked_here: bool) -> Breach:
+    """`asked_here`: the function itself asks for eval mode; else it may be a look at a few rows."""
     model = act.models[0] if act.models else None
     known = Known.DERIVED if model is not None and model.made is not None else Known.GUESSED
     kept = next((a for a, path in scope.acts(Moment.KEPT) if a.kept is not None and a.kept.own & act.traces
@@ -62,5 +63,5 @@ def _breach(act: Act, scope: Section) -> Breach:
         "is around it",
         (kept or act).at, known,
         {"kind": "kept" if kept else "built", "model": act.text, "function": act.at.function},
-        Severity.HIGH if kept and certain else Severity.MEDIUM if kept or certain else Severity.LOW,
+        Severity.HIGH if kept and certain else Severity.MEDIUM if kept or (certain and asked_here) else Severity.LOW,
         Remedy("without gradients", act) if certain else None)

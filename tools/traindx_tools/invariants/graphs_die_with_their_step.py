@@ -62,7 +62,9 @@ def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple
     is_sent = bool(kept.own & sent)
     if not is_sent and not kept.carries:
         return None
-    return _breach("C103" if is_sent or kept.is_number or loop.framework else "C295", act, kept, "", passes)
+    returned = any(kept.itself & a.traces for a, _ in run.acts(Moment.FORWARD))
+    is_memory = kept.bound is not None or (returned and not is_sent and not loop.framework)
+    return _breach("C295" if is_memory else "C103", act, kept, "", passes)
 
 
 def _seldom(path: tuple[Section, ...], loop: Section, kept: Kept) -> bool:

@@ -65,13 +65,13 @@ class Kept:
     carries: bool | None = None
     """Whether the value carries the graph of a module; None where only what is sent backward can tell."""
     own: frozenset[Hashable] = frozenset()
-    """The value in terms of `Act.traces`."""
+    """The value, and what it was made of with its graph, in terms of `Act.traces`."""
     sum: frozenset[Hashable] = frozenset()
     """Of a running sum: the sum in terms of `Act.traces`."""
     is_gradient: bool = False
     """The value is a gradient: a tensor without a graph."""
-    is_number: bool = False
-    """The value is one number, such as a loss."""
+    itself: frozenset[Hashable] = frozenset()
+    """The value alone, without what it was made of: what a forward pass gives has the traces of the pass."""
     parts: tuple[int, ...] = ()
     """Of several values in one tuple: those that carry a graph."""
 

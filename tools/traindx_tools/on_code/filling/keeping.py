@@ -100,7 +100,7 @@ class Keeping:
             _bound(holder), carried, own(value) | _made_of(value),
             own(event.result) if event.kind != "call" and not isinstance(event.result, Bag) else frozenset(),
             gradient,
-            event.kind != "call" or (isinstance(value, Tensor) and bool(value.tags & {"reduced", "loss"})),
+            own(value) if event.kind == "call" else frozenset(),
             tuple(i for i, v in enumerate(given) if carries(v) is not False))
 
     def _known_by(self, event: Event) -> frozenset[Hashable]:
