@@ -331,9 +331,12 @@ class Foreign(Evaluator):
         if name in ("modules", "children", "named_modules", "named_children"):
             found = library.submodules(receiver)[1:40]
             made: list[Value] = [m for m in found if isinstance(m, (Thing, Instance))]
-            if name.startswith("named"):
-                made = [Bag("tuple", [Symbol("key", "name"), m]) for m in made]
-            return Bag("generator", made[:1] if len({_kind(m) for m in made}) == 1 else [], open=True)
+            if len({_kind(m) for m in made}) != 1:  # one of its parts, it is not known which
+                called = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
+                made = [called.child("iteration", "item")]
+            one = made[0]
+            return Bag("generator", [Bag("tuple", [Symbol("key", "name"), one]) if name.startswith("named") else one],
+                       open=True)
         if name == "apply" and call.args and receiver.klass.info.is_module:
             return self._call_instance(receiver, list(call.args[1:]), call.kwargs, call.node, call.frame)
         return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
