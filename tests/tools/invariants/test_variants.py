@@ -49,3 +49,23 @@ def test_nearly_all_are_found_under_other_names_with_intermediate_variables() ->
         found = {f.rule for f in audit_texts([Text("program.py", text, "")], rules).findings}
         lost += [path.stem] if not set(rules) <= found else []
     assert len(lost) <= 0.02 * len(faulty), lost
+
+
+@pytest.mark.parametrize("family", sorted({p.parent.name for p in VARIANTS}))
+def test_a_file_that_breaks_off_is_a_note_and_no_finding(tmp_path: Path, family: str) -> None:
+    for path in VARIANTS:
+        if path.parent.name == family and not path.name.startswith("good_"):
+            text = path.read_text()
+            (tmp_path / path.name).write_text(text[: len(text) // 2] + "\n    (")
+    result = audit([tmp_path])
+    assert len(result.notes) == len(list(tmp_path.glob("*.py")))
+    assert not result.findings
+
+
+@pytest.mark.parametrize("family", sorted({p.parent.name for p in VARIANTS}))
+def test_every_beginning_of_a_file_is_judged_without_an_error(tmp_path: Path, family: str) -> None:
+    for path in VARIANTS:
+        lines = path.read_text().splitlines() if path.parent.name == family else []
+        for count in range(5, len(lines), 40):
+            (tmp_path / f"{path.stem}_{count}.py").write_text("\n".join(lines[:count]) + "\n")
+    assert not [n for n in audit([tmp_path]).notes if (n.note or "").startswith(("stopped", "followed in part"))]

@@ -6,7 +6,9 @@ import inspect
 
 import pytest
 
-from traindx_tools.knowledge.contracts import optax_losses, parse_contracts, torch_losses
+from traindx_tools.finding import Severity
+from traindx_tools.knowledge.contracts import DOMAINS, optax_losses, parse_contracts, torch_losses
+from traindx_tools.knowledge.domains import clashes, contract_of, given_by, losses, written
 
 
 def test_every_contract_names_arguments_of_its_function() -> None:
@@ -36,3 +38,15 @@ def test_the_contracts_of_optax_name_its_arguments_in_order() -> None:
     for name, contract in optax_losses().items():
         parameters = list(inspect.signature(getattr(optax, name)).parameters)
         assert [a.name for a in contract.arguments] == parameters[:2], name
+
+
+def test_every_clash_is_of_a_domain_that_is_wanted_and_of_one_that_something_gives() -> None:
+    given = {given_by(operation) for operation in ("softmax", "sigmoid", "log_softmax", "linear", "relu", "tanh")}
+    for (wanted, got), clash in clashes().items():
+        assert wanted in DOMAINS
+        assert got in given
+        assert Severity(clash.severity)
+        assert all(name in losses() for name in clash.losses)
+    assert given_by("erf") == ""
+    assert written("softmax") == "softmax output"
+    assert contract_of("no_loss") is None

@@ -16,6 +16,7 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code import audit, cache, parallel
 from traindx_tools.on_code.cache import Cache
+from traindx_tools.on_code.entry import INVARIANTS
 from traindx_tools.on_code.files import Text, text_of
 from traindx_tools.on_code.github import workflow_command
 from traindx_tools.on_code.parallel import NotFollowed, ReadOnly, followed_and_judged
@@ -200,7 +201,7 @@ def two_programs(project: Path) -> list[Program]:
 
 
 def test_forked_processes_find_the_same(project: Path, forking: None) -> None:
-    modules = rules_in("traindx_tools.on_code.torch_rules")
+    modules = (*rules_in("traindx_tools.on_code.torch_rules"), *rules_in(INVARIANTS))
     _, alone = followed_and_judged(modules, two_programs(project))
     _, shared = followed_and_judged(modules, two_programs(project), 3)
     assert len(alone.findings) >= 3

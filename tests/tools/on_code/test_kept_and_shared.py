@@ -55,9 +55,9 @@ def test_a_hook_of_another_file(tmp_path: Path) -> None:
 )
 def test_what_a_hook_keeps(tmp_path: Path, body: str, bearing: Bearing | None, severity: Severity | None) -> None:
     text = (
-        "import torch\n\n\nclass Watch:\n    def __init__(self, layer):\n        self.kept, self.on = [], True\n"
+        "import torch\n\n\nclass Watch:\n    def __init__(self, layer, on):\n        self.kept, self.on = [], on\n"
         "        layer.register_forward_hook(self.hook)\n\n    def hook(self, module, args, output):\n        "
-        f"{body}\n\n\ndef train(net, stream):\n    watch = Watch(net.body)\n{STEP}    return watch\n"
+        f"{body}\n\n\ndef train(net, stream, on):\n    watch = Watch(net.body, on)\n{STEP}    return watch\n"
     )
     findings = found(tmp_path, "C225", train=text)
     assert [(f.bearing, f.severity) for f in findings] == ([(bearing, severity)] if bearing else [])

@@ -66,6 +66,22 @@ def growing() -> Mapping[str, str]:
 
 
 @cache
+def reaching_inside() -> frozenset[str]:
+    """Methods of a module that give parts of it."""
+    return frozenset(table("calls.toml")["inside"]["methods"])
+
+
+@cache
+def _reference() -> frozenset[str]:
+    return frozenset(table("calls.toml")["reference"]["pieces"])
+
+
+def is_called_a_reference(name: str) -> bool:
+    """Whether a module is called as one that is read and not trained: `self.target_net`, `ref_model`."""
+    return not _reference().isdisjoint(name.lower().replace(".", "_").split("_"))
+
+
+@cache
 def harmless() -> tuple[tuple[str, ...], frozenset[str]]:
     """Beginnings of the names of functions, and names of methods, that change no gradients whatever they are given."""
     rows = table("calls.toml")["harmless"]

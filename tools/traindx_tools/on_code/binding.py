@@ -167,7 +167,7 @@ class Binding(Iteration):
         """`x = a * x + b * y`: what is mixed in, a tensor where one of the names is one, else the mixture itself."""
         parts = [self.evaluate(m, frame) for m in mixed]
         part = next((p for p in parts if isinstance(p, Tensor)), value)
-        crossing = len(frame.loops) - len(frame.bound_in.get(target.id, ())) if isinstance(target, ast.Name) else 0
+        crossing = _crossed(target, frame) if isinstance(target, ast.Name) else 0
         holder = old if isinstance(target, ast.Name) else self.evaluate(target.value, frame)  # type: ignore[attr-defined]
         self.event("blended", "blended", node, frame, receiver=holder, args=(old, part), result=value,
                    crossing=crossing)
@@ -198,7 +198,7 @@ class Binding(Iteration):
         old, value = self.evaluate(target, frame), self.evaluate(addend, frame)
         crossing, holder = 0, None
         if isinstance(target, ast.Name):
-            crossing = len(frame.loops) - len(frame.bound_in.get(target.id, ()))
+            crossing = _crossed(target, frame)
         elif isinstance(target, (ast.Attribute, ast.Subscript)):
             holder = self.evaluate(target.value, frame)
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
@@ -233,8 +233,11 @@ class Binding(Iteration):
             self.assign(target, value, frame)
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """Bind a target."""
+        """Bind a target. Names that gather values are followed: where one begins anew is an event."""
         if isinstance(target, ast.Name):
+            old = frame.env.get(target.id)
+            if old is not None and target.id in frame.file.gathering:
+                self.event("store", f"name.{target.id}", target, frame, args=(value, old))
             frame.bind(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, frame)
@@ -317,6 +320,13 @@ class Binding(Iteration):
 
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
+
+
+def _crossed(target: ast.Name, frame: Frame) -> int:
+    """How many of the innermost loops lie between a name's binding and here; -1 for a name of an outer function."""
+    if target.id in frame.globals_ or target.id in frame.outer:
+        return -1
+    return len(frame.loops) - len(frame.bound_in.get(target.id, ()))
 
 
 def _adds_to_itself(node: ast.Assign) -> tuple[str, ast.expr] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers, jax_calls, library
@@ -183,7 +184,10 @@ class Caller(Foreign):
         key = self._key(function, args, kwargs)
         known = self._memory.get(key) if key is not None else None
         if known is not None:
-            self.blocks[-1].body.append(known[1])
+            block = known[1]
+            if block.node is info.node:  # followed before as an entry of its own
+                block = replace(block, node=node, file=frame.file)
+            self.blocks[-1].body.append(block)
             return known[0]
         if self._tired(info):
             return Symbol("call", info.name)

@@ -163,6 +163,8 @@ class Bag(Nested):
     """How many items it holds, where a loop's count says so."""
     ordered_by: str | None = None
     """The loop variable of its outer loop that also stands in its items: rows made class by class."""
+    bound: Value | None = None
+    """Most items that a deque keeps; None where it is not bounded."""
     suspends_grad: bool = False
     """A generator that yields under `no_grad`: a context manager of the project's own."""
 
@@ -296,6 +298,14 @@ class ClassInfo:
         return frozenset(n.target.attr for body in bodies for n in ast.walk(body) if isinstance(n, ast.AugAssign)
                          and isinstance(n.target, ast.Attribute) and isinstance(n.op, ast.Add)
                          and isinstance(n.value, ast.Constant) and n.value.value == 1)
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The attributes that a method other than the constructor sets to True or False."""
+        bodies = [f.info.node for name, f in self.methods.items() if name != "__init__"]
+        return frozenset(t.attr for body in bodies for n in ast.walk(body) if isinstance(n, ast.Assign)
+                         and isinstance(n.value, ast.Constant) and isinstance(n.value.value, bool)
+                         for t in n.targets if isinstance(t, ast.Attribute))
 
     def lineage(self) -> tuple[ClassInfo, ...]:
         """This class and its project bases, nearest first; no more than `MOST_BASES`."""

@@ -464,6 +464,8 @@ class Evaluator:
         info: ClassInfo = base.klass.info
         if name in base.attrs:
             held = base.attrs[name]
+            if isinstance(held, Const) and type(held.value) is bool and held.fixed and name in info.flags:
+                return Const(held.value, fixed=False)
             counts = isinstance(held, Const) and type(held.value) is int and name in info.counters
             return Symbol("index", name) if counts else held
         method = info.method(name)

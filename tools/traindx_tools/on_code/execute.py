@@ -125,13 +125,14 @@ class Interpreter(Statements):
         body = root
         if framework in ("training_step", "compute_loss"):
             body = Block("loop", info.node, info.file, info, framework=framework)
-            root.body.append(body)
-        self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [body], (), grad, None, [], 0
-        self.loops = (body,) if body is not root else ()
+        self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [root], (), grad, None, [], 0
         given = max(MIN_FUEL, FUEL_PER_LINE * len(info.statements) * 10)
         left = self._left.setdefault(info.file.path, max(10 * MIN_FUEL, 5 * FUEL_PER_LINE * len(info.file.lines)))
         self.fuel = given = min(given, left)
         owner = self._owner(function)
+        if body is not root:
+            root.body.append(body)
+            self.blocks, self.loops = [body], (body,)
         bound = Function(info, function.closure, function.closures, owner, ())
         spec = info.node.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0 :]

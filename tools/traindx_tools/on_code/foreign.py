@@ -8,12 +8,14 @@ from typing import Any
 
 from traindx_tools.on_code import (
     arrays,
+    collection_calls,
     containers,
     creation,
     gradient_tests,
     jax_calls,
     layers,
     library,
+    module_hooks,
     python_calls,
     torch_calls,
 )
@@ -35,13 +37,14 @@ from traindx_tools.on_code.values import (
     Parameters,
     Site,
     Symbol,
+    Table,
     Tensor,
     Thing,
     Value,
     unwrap,
 )
 
-_ENTRIES = (python_calls, torch_calls, jax_calls)
+_ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls, module_hooks)
 """Importing them fills the registry in `library`."""
 _ANSWERS = frozenset({gradient_tests.FINITE, gradient_tests.NONFINITE})
 
@@ -109,6 +112,9 @@ class Foreign(Evaluator):
             return self.call(callee.args[0], [*callee.args[1:], *args], {**callee.kwargs, **kwargs}, node, frame)
         if callee.type in CONTEXTS and args and isinstance(args[0], Function):
             return args[0]
+        if callee.type == "collections.namedtuple":
+            row = dict(zip(callee.state["fields"], args, strict=False))
+            return Bag("tuple", args, open=True) if "*" in kwargs else Table({**row, **kwargs}, born_in=self.loops)
         event = self.event(
             "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
         )
@@ -325,9 +331,12 @@ class Foreign(Evaluator):
         if name in ("modules", "children", "named_modules", "named_children"):
             found = library.submodules(receiver)[1:40]
             made: list[Value] = [m for m in found if isinstance(m, (Thing, Instance))]
-            if name.startswith("named"):
-                made = [Bag("tuple", [Symbol("key", "name"), m]) for m in made]
-            return Bag("generator", made[:1] if len({_kind(m) for m in made}) == 1 else [], open=True)
+            if len({_kind(m) for m in made}) != 1:  # one of its parts, it is not known which
+                called = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
+                made = [called.child("iteration", "item")]
+            one = made[0]
+            return Bag("generator", [Bag("tuple", [Symbol("key", "name"), one]) if name.startswith("named") else one],
+                       open=True)
         if name == "apply" and call.args and receiver.klass.info.is_module:
             return self._call_instance(receiver, list(call.args[1:]), call.kwargs, call.node, call.frame)
         return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)

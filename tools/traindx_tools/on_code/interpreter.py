@@ -42,6 +42,7 @@ class Call:
 class Interpreter(Protocol):
     """Follows a program; `call.Caller` and what derives from it."""
 
+    grad: bool | None
     loops: tuple[Block, ...]
     blocks: list[Block]
     created: int

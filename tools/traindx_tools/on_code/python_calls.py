@@ -38,8 +38,8 @@ from traindx_tools.on_code.values import (
 @function("builtins.len")
 def _len(caller: Interpreter, call: Call) -> Value:
     value = call.first
-    if isinstance(value, Bag) and not value.open:
-        return Const(len(value.items))
+    if isinstance(value, Bag) and not value.open and (value.items or value.born_in == caller.loops):
+        return Const(len(value.items))  # an empty list from before the loop is asked because it grows
     if isinstance(value, Const) and isinstance(value.value, str):
         return Const(len(value.value))
     prepared = isinstance(value, Thing) and bool(value.state.get("prepared"))

@@ -32,6 +32,10 @@ _APART = "".join(c if c.isalnum() or c == "_" else " " for c in map(chr, range(1
 """Every ASCII character that is not of a word turned into a space."""
 
 
+_ADDS = frozenset({"append", "extend", "appendleft", "insert", "add"})
+"""Methods by which a list, a deque or a set grows."""
+
+
 @dataclass(frozen=True, eq=False)
 class SourceFile:
     """One parsed source. `path` is as the user named it; `lines` are without line ends, index 0 is line 1."""
@@ -58,6 +62,22 @@ class SourceFile:
     def words(self) -> str:
         """Every word of the text once, comments and strings included, each on a line of its own."""
         return "\n".join(set(self.text.translate(_APART).split()))
+
+    @cached_property
+    def gathering(self) -> frozenset[str]:
+        """The names to which something is added somewhere: `x += y`, `x = x + y`, `x.append(y)`."""
+        found: set[str] = set()
+        for node in below(self.tree):
+            target: ast.AST | None = None
+            if isinstance(node, ast.AugAssign):
+                target = node.target
+            elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.IfExp)):
+                target = node.targets[0]
+            elif isinstance(node, ast.Attribute) and node.attr in _ADDS:
+                target = node.value
+            if isinstance(target, ast.Name):
+                found.add(target.id)
+        return frozenset(found)
 
     @cached_property
     def _lower(self) -> tuple[str, str]:

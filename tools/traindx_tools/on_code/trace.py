@@ -47,7 +47,8 @@ class Event:
     differentiated: bool = False
     """Whether it runs inside jax.grad or a relative."""
     crossing: int = 0
-    """For "augmented" names: how many of the innermost loops of this function lie between the binding and here."""
+    """For "augmented" names: how many of the innermost loops of this function lie between the binding and here; -1
+    where the name is an outer function's."""
     framework: str = ""
     """The framework hook whose body this is: "training_step", "validation_step" ..., else ""."""
 

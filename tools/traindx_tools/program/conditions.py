@@ -58,6 +58,10 @@ class Condition:
         for part in self.parts:
             yield from part.atoms()
 
+    def asks_length_of(self, containers: frozenset[Hashable]) -> bool:
+        """Whether it compares the length of one of these with something."""
+        return isinstance(self.key, tuple) and self.key[:1] == ("length",) and self.key[1] in containers
+
     def has(self, kind: str) -> bool:
         """Whether one of its tests is of this kind."""
         return any(a.kind == kind for a in self.atoms())

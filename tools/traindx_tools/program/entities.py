@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -54,10 +55,22 @@ class Model:
     layers_known: bool = False
     """Whether all layers inside are known."""
     frozen: bool = False
+    learning: frozenset[int] = frozenset()
+    """Identities of the layers inside that have weights and that nothing freezes, where a reader of text knows them."""
+    set_aside: str = ""
+    """Why it may be there to be read and not trained: frozen, pretrained, loaded from a file, called a teacher."""
+    born_in: frozenset[str] = frozenset()
+    """The loops, as `file.py:12`, in each turn of which it is made anew."""
     born: Any = None
     """Its place (`moments.Spot`) where it is made by the program, or copied."""
     known: Known = Known.RAN
     origin: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """File and line of where it is made."""
+        file, _, line = (self.made or "").rpartition(":")
+        return (file, int(line)) if line.isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -226,3 +239,41 @@ class Loss:
     domains: tuple[str, ...] = ()
     """What its arguments hold, one word each ("logits", "probabilities", "log-probabilities", "classes", "?")."""
     known: Known = Known.RAN
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What is known of a value that a loss is given."""
+
+    made_by: str = ""
+    """The operation that gave it, in a word: "softmax", "linear"; "" where that is not known."""
+    made: Any = None
+    """Where (`moments.Spot`)."""
+    gradient: bool | None = None
+    of_a_model: bool = False
+    of_data: bool = False
+    """A batch held it, or it was made, and no model had a part in it."""
+    text: str = ""
+    """As it is written."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class LossCall:
+    """One call of a loss in the text."""
+
+    name: str
+    """As people call it: "CrossEntropyLoss"."""
+    function: str
+    """By which its contract is known: "cross_entropy"."""
+    at: Any
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    """By the names of the contract."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Switches on which the contract depends, where they are given."""
+    open: frozenset[str] = frozenset()
+    """Switches that are given and whose value is not known."""
+    trains: bool = True
+    """Autograd records."""
+    known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from traindx_tools.program.conditions import Condition, Situation
 from traindx_tools.program.entities import Model, Optimizer
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import ASIDE, Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -107,6 +107,8 @@ class Player:
         for item in section.items:
             if self.left <= 0:
                 return "raise"
+            if isinstance(item, Act) and item.moment in ASIDE:
+                continue
             left = self._act(item) if isinstance(item, Act) else self._section(item)
             if left:
                 return left
@@ -119,6 +121,8 @@ class Player:
             turn, is_last = self._turns[-1]
             now = Situation(turn, is_last, self.answers, self.periods, self.overflow)
             return (self.play(section) or section.leaves) if section.condition.holds(now) else ""
+        if section.kind == "hook":
+            return ""  # it runs elsewhere
         left = self.play(section)
         return "" if section.kind == "call" and left == "return" else left
 
@@ -264,7 +268,7 @@ def questions_of(run: Section, unasked: frozenset[Moment] = frozenset({Moment.PA
         section = stack.pop()
         if id(section) not in seen:
             seen.add(id(section))
-            if section.leaves or not section.has or not section.has <= unasked:
+            if section.leaves or not section.has or not section.has <= unasked | ASIDE:
                 atoms.update(dict.fromkeys(section.condition.atoms()))
             stack += [i for i in section.items if isinstance(i, Section)]
     open_ones = list(dict.fromkeys(a.key for a in atoms if a.kind == "unknown"))

@@ -1,8 +1,8 @@
-"""What a program will do, as a tree: moments in sections (a loop, an arm of a condition, a called function)."""
+"""What a program will do, as a tree: moments in sections (a loop, an arm of a condition, a called function, a hook)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,34 @@ class Change:
     """Of "replaced": there was another part before."""
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What keeps values (or is emptied), and what is known of a value that it keeps."""
+
+    containers: frozenset[Hashable]
+    """What it is known by: an object, a name of a function, an attribute of a class."""
+    text: str = ""
+    born: frozenset[str] = frozenset()
+    """The loops, as `file.py:12`, in each turn of which it is made anew."""
+    crossing: int | None = None
+    """Of a name: how many of the innermost loops of its function lie between its binding and here; -1 where it is bound
+    outside of it."""
+    bound: float | None = None
+    """The most that it keeps at once; None where nothing bounds it."""
+    carries: bool | None = None
+    """Whether the value carries the graph of a module; None where only what is sent backward can tell."""
+    own: frozenset[Hashable] = frozenset()
+    """The value, and what it was made of with its graph, in terms of `Act.traces`."""
+    sum: frozenset[Hashable] = frozenset()
+    """Of a running sum: the sum in terms of `Act.traces`."""
+    is_gradient: bool = False
+    """The value is a gradient: a tensor without a graph."""
+    itself: frozenset[Hashable] = frozenset()
+    """The value alone, without what it was made of: what a forward pass gives has the traces of the pass."""
+    parts: tuple[int, ...] = ()
+    """Of several values in one tuple: those that carry a graph."""
+
+
 @dataclass(eq=False)
 class Act:
     """One moment as it stands in the text. Which of the fields are filled depends on the moment.
@@ -62,6 +90,8 @@ class Act:
     """What is called, in a word: "clip_grad_norm_"."""
     owner: str = ""
     """The object on which it is called, as it is written."""
+    text: str = ""
+    """Of a forward pass: what is called, as it is written."""
     optimizers: tuple[Optimizer, ...] = ()
     models: tuple[Model, ...] | None = None
     scaler: Scaler | None = None
@@ -72,6 +102,8 @@ class Act:
     """Of clip: its bound is infinite, so it only measures."""
     training: bool | None = None
     """Of mode: train or eval."""
+    retains: bool = False
+    """Of backward: it is told to keep the graph."""
     unused: bool = False
     """Of a forward pass: nobody takes its result."""
     again: bool = False
@@ -82,6 +114,10 @@ class Act:
     """Of a change of parameters: which."""
     reached: frozenset[int] = frozenset()
     """Of backward: identities of the modules by which the loss was computed, as far as they are known."""
+    traces: frozenset[Hashable] = frozenset()
+    """Of backward: what the loss was computed from, as places and unknown things. Of a forward pass: its result."""
+    kept: Kept | None = None
+    """Of what is kept or emptied: the container and the value. Of a hook: what it is registered on."""
     loss: Loss | None = None
     schedule: Schedule | None = None
     known: Known = Known.DERIVED
@@ -91,7 +127,7 @@ class Act:
 
 @dataclass(eq=False)
 class Section:
-    """A part of the program. `kind`: "root", "loop", "arm", "call"."""
+    """A part of the program. `kind`: "root", "loop", "arm", "call", "with", "hook" (runs at each pass of a module)."""
 
     kind: str
     at: Spot
@@ -154,6 +190,10 @@ def loops(path: tuple[Section, ...]) -> tuple[Section, ...]:
 def training_loop(path: tuple[Section, ...]) -> Section | None:
     """The innermost loop around a moment that also sends a loss backward."""
     return next((s for s in reversed(path) if s.kind == "loop" and Moment.BACKWARD in s.has), None)
+
+
+ASIDE = frozenset({Moment.KEPT, Moment.EMPTIED, Moment.HOOKED, Moment.UNHOOKED, Moment.GRADIENT})
+"""Moments that change neither gradients nor modes nor parameters: who plays a program passes them over."""
 
 
 def conditions_within(path: tuple[Section, ...], section: Section) -> list[Condition]:

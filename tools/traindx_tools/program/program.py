@@ -9,6 +9,7 @@ from traindx_tools.program.entities import (
     Collection,
     Drop,
     Loss,
+    LossCall,
     Model,
     Optimizer,
     OutputLayer,
@@ -34,10 +35,13 @@ class Program:
     drops: list[Drop] = field(default_factory=list)
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
+    loss_calls: list[LossCall] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
     """Optimizers that are made in no run: by a constructor that the text does not call."""
+    aside: list[Act] = field(default_factory=list)
+    """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

@@ -37,6 +37,11 @@ class Moment(str, Enum):
     WRITTEN = "gradients written by hand"
     HANDED = "handed to unknown code"
     PARAMETERS = "parameters changed"
+    KEPT = "kept"
+    EMPTIED = "emptied"
+    HOOKED = "hook registered"
+    UNHOOKED = "hook removed"
+    GRADIENT = "gradient asked for"
 
 
 @dataclass

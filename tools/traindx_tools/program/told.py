@@ -9,6 +9,7 @@ from traindx_tools.program.conditions import Condition
 from traindx_tools.program.expected import expected_timeline
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
 
 MOST_LINES = 400
 _SIGNS = {"and": " and ", "or": " or "}
@@ -73,6 +74,9 @@ def _act(act: Act) -> str:
     facts = [", ".join(whom)] if whom else []
     facts += ["scaled"] if act.scaled else []
     facts += ["no gradients"] if act.gradients is False else []
+    if act.kept is not None and act.kept.text:
+        carries = {True: "with its graph", False: "without a graph", None: "with a graph if it is part of the loss"}
+        facts += [act.kept.text] + ([carries[act.kept.carries]] if act.moment is Moment.KEPT else [])
     facts += [{True: "train", False: "eval", None: "either"}[act.training]] if act.moment.value == "mode" else []
     facts += [act.change.text or act.change.kind] if act.change is not None else []
     return f"{act.moment.value} at line {act.at.line}{': ' + '; '.join(facts) if facts else ''} [{act.known.value}]"

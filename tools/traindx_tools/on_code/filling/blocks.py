@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.values import Bag, Const, Symbol, Thing, number, whole
+from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Thing, number, unwrap, whole
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Moment
@@ -38,6 +38,18 @@ def is_forward(block: Block) -> bool:
     info = block.function
     return block.kind == "call" and info is not None and info.owner is not None and info.name in (
         "forward", "__call__") and info.owner.is_module  # fmt: skip
+
+
+def may_suspend(event: Event) -> bool:
+    """Whether a decorator that is not known, or a framework without such a state, decides if autograd records here."""
+    if event.function is not None and event.function.unknown_decorator:
+        return True
+    owner = unwrap(event.receiver) if event.receiver is not None else None
+    if isinstance(owner, Thing):
+        return owner.type.startswith("flax.")
+    if isinstance(owner, Instance):
+        return any(b.startswith("flax.") for b in owner.klass.info.foreign_bases)
+    return "flax" in event.file.text and "torch" not in event.file.text
 
 
 def count(block: Block) -> int | None:

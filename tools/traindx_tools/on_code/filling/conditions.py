@@ -8,7 +8,19 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.values import UNKNOWN, Const, Operation, Symbol, Tensor, Value, number, parts, truth
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Operation,
+    Symbol,
+    Table,
+    Tensor,
+    Value,
+    number,
+    parts,
+    truth,
+)
 from traindx_tools.program.conditions import ALWAYS, NEVER, Condition
 
 MOST_TERMS = 12
@@ -55,6 +67,10 @@ def _compared(value: Operation) -> Condition:
         found = next((f for a, b in ((one, other), (other, one)) if (f := _equal(a, b)) is not None), None)
         if found is not None:
             return found if value.detail == "==" else Condition("not", parts=(found,))
+    asked = next((o.operands[0] for o in (one, other) if isinstance(o, Operation) and o.op == "len" and o.operands),
+                 None)
+    if isinstance(asked, (Bag, Table)):
+        return Condition("unknown", ("length", id(asked), value.detail))
     at = number(other)
     if _is_index(one) and at is not None and value.detail in (">", ">="):
         return Condition("after", rest=_whole(at) + (value.detail == ">") if at < 2 else 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from traindx_tools.on_code import names
+from traindx_tools.on_code.filling.keeping import born_in
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.held import held, modules_of
-from traindx_tools.on_code.layers import MODE_DEPENDENT
+from traindx_tools.on_code.layers import MODE_DEPENDENT, with_parameters
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler
 from traindx_tools.on_code.values import (
@@ -43,6 +44,8 @@ class Entities:
         self._scalers: dict[object, Scaler] = {}
         self._schedules: dict[object, Schedule] = {}
         self.ownership = Ownership()
+        self.loaded: set[int] = set()
+        """Identities of the modules, with all their parts, that take weights from a file."""
         self._kept: list[Value] = []
         """Values whose identities are keys."""
 
@@ -97,7 +100,8 @@ class Entities:
             name = (inner.short if isinstance(inner, Thing) else inner.klass.info.name if isinstance(inner, Instance)
                     else getattr(inner, "name", "module"))
             site = getattr(inner, "site", None)
-            made = Model(str(name), made=str(site) if site is not None else None,
+            made = Model(str(name), made=str(site) if site is not None else None, born_in=born_in(inner),
+                         learning=frozenset(id(p) for p in parts if learns(p)), set_aside=self._set_aside(parts),
                          inside=frozenset(_identity(p) for p in parts), by_mode=layers_by_mode(parts),
                          layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
             event = self.ownership.born.get(key) if isinstance(key, int) else None
@@ -106,6 +110,14 @@ class Entities:
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]
+
+    def _set_aside(self, parts: list[Value]) -> str:
+        known = [p for p in parts if isinstance(p, (Thing, Instance))]
+        if any(p.state.get("frozen", False) is not False for p in known):
+            return "frozen"
+        if any(p.state.get("pretrained") for p in known):
+            return "pretrained"
+        return "loaded" if any(id(p) in self.loaded for p in parts) else ""
 
     def models(self, value: Value | None) -> tuple[Model, ...] | None:
         """The modules that a value is, or whose parameters it is; None where that is not known."""
@@ -215,6 +227,11 @@ def _are_known(parts: list[Value]) -> bool:
 
 def _is_frozen(value: Value) -> bool:
     return isinstance(value, (Thing, Instance)) and bool(value.state.get("frozen"))
+
+
+def learns(part: Value) -> bool:
+    """Whether a part is a layer of torch with weights."""
+    return isinstance(part, Thing) and part.type.startswith("torch.nn.") and with_parameters(part.short)
 
 
 def is_module(value: Value) -> bool:

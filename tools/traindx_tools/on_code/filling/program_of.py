@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value
-from traindx_tools.program.moments import Section
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, unwrap
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -33,6 +36,9 @@ def program_of(project: Project) -> Program:
     optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
                   and e.name == e.result.type and is_optimizer(e.result)]
     entities.ownership.expect(project, optimizers)
+    entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
+                        for p in submodules(unwrap(e.receiver))}
+    sections.keeping.expect(project)
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -43,14 +49,33 @@ def program_of(project: Project) -> Program:
     in_runs = {id(o) for run in made.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers}
     acts = [a for event in optimizers for a in sections.made(event)]
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
+    made.aside += _aside(project, made, sections)
     made.drops += dropped(project)
     made.collections += collected(project)
+    made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))
     project.__dict__["_program"] = made
     return made
+
+
+def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
+    """Where something is emptied, or a hook removed, in parts of the text that no run is known to come to."""
+    if not any({Moment.KEPT, Moment.HOOKED} & r.has for r in program.runs):
+        return []
+    in_runs = {str(a.at) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
+    found: list[Act] = []
+    for event in project.events:
+        moments = {e.moment for e in effects().get(event.method, ())} if event.kind == "call" else {Moment.EMPTIED}
+        if str(event.site) in in_runs:
+            continue
+        if Moment.EMPTIED in moments and (kept := sections.keeping.emptied(event)) is not None:
+            found.append(sections.keeps(event, Moment.EMPTIED, kept))
+        elif Moment.UNHOOKED in moments and not event.args and not event.kwargs:
+            found.append(sections.keeps(event, Moment.UNHOOKED, None))
+    return found
 
 
 def _framework(project: Project) -> str:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import ast
 
-from traindx_tools.knowledge.calls import Effect, effects, harmless
+from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a_reference
 from traindx_tools.on_code.arrays import LOSSES
 from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
+from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
     Const,
     Instance,
     Symbol,
+    Table,
     Tensor,
     Thing,
     Value,
@@ -29,7 +31,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Change, Section
+from traindx_tools.program.moments import Act, Change, Kept, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -48,6 +50,7 @@ class Sections:
         """Unknown things that are taken for optimizers."""
         self._loop: list[Block] = []
         self.ownership = entities.ownership
+        self.keeping = Keeping()
         self._last: tuple[ast.AST | None, Model | None] = None, None
         self._inside = False
         """Within the forward pass of a module: the calls of its parts are no passes of their own."""
@@ -100,7 +103,8 @@ class Sections:
 
     def _acts(self, event: Event) -> list[Act]:
         change = self.ownership.note(event)
-        return [*self._moments(event), *([self._changed(event, change)] if change is not None else [])]
+        kept = self._held_on(event) if event.kind != "call" or event.method in JOINS else []
+        return [*self._moments(event), *kept, *([self._changed(event, change)] if change is not None else [])]
 
     def _changed(self, event: Event, change: Change) -> Act:
         act = self._act(event, Moment.PARAMETERS)
@@ -141,6 +145,14 @@ class Sections:
             return is_scheduler(owner)
         if on == "engine":
             return is_engine(owner)
+        if on == "gatherer":
+            return isinstance(owner, (Bag, Table))
+        if on == "handle":
+            return not event.args and not event.kwargs and not isinstance(owner, (Bag, Table))
+        if on == "function":
+            return owner is None
+        if on == "input":
+            return isinstance(owner, (Tensor, Symbol)) and not self.entities.is_called_module(owner)
         if on == "module":
             return owner is not None and is_module(owner)
         return on == "any"
@@ -148,7 +160,7 @@ class Sections:
     def _of_effect(self, event: Event, effect: Effect) -> list[Act]:
         act = _MAKERS[effect.moment](self, event, effect)
         also = [self._act(event, effect.also)] if effect.also is not None else []
-        return [*also, act]
+        return [*also, *([act] if act is not None else [])]
 
     def _act(self, event: Event, moment: Moment) -> Act:
         owner = owner_of(event) if isinstance(event.node, ast.Call) else ""
@@ -157,13 +169,14 @@ class Sections:
     def _backward(self, event: Event, effect: Effect) -> Act:
         act = self._act(event, Moment.BACKWARD)
         loss = sent_backward(event)
-        act.models = self.entities.reached(loss)
+        act.models, act.traces = self.entities.reached(loss), traces(loss)
         if isinstance(loss, Tensor):
             act.reached = loss.models
             act.scaled = "scaled" in loss.tags
         elif isinstance(loss, Symbol):
             act.scaled = True if loss.role == "call" and loss.name.startswith("scale") else None
         act.known = Known.DERIVED if isinstance(loss, Tensor) else Known.GUESSED
+        act.retains = "retain_graph" in event.kwargs
         return act
 
     def _step(self, event: Event, effect: Effect) -> Act:
@@ -232,7 +245,28 @@ class Sections:
         act.optimizers = tuple(o for i in items for o in self.entities.optimizers(i))
         return act
 
+    def _gathered(self, event: Event, effect: Effect) -> Act | None:
+        kept = self.keeping.given(event) if effect.moment is Moment.KEPT else self.keeping.emptied(event)
+        networks = any(isinstance(a, Symbol) and self.entities.is_called_module(a) for a in event.args)
+        return self.keeps(event, effect.moment, kept) if kept is not None and not networks else None
+
+    def _hook(self, event: Event, effect: Effect) -> Act:
+        return self.keeps(event, effect.moment, hooked(event))
+
+    def keeps(self, event: Event, moment: Moment, kept: Kept | None) -> Act:
+        """An act about a container, or about what a hook is registered on."""
+        act = self._act(event, moment)
+        act.kept = kept
+        return act
+
     # ---- what no row says
+
+    def _held_on(self, event: Event) -> list[Act]:
+        """What a sum is given, what begins anew, what is made one."""
+        sums = event.kind in ("augmented", "blended")
+        kept = self.keeping.added(event) if sums else (
+            self.keeping.joined(event) if event.kind == "call" else self.keeping.emptied(event))
+        return [self.keeps(event, Moment.KEPT if sums else Moment.EMPTIED, kept)] if kept is not None else []
 
     def _cleared_by_hand(self, event: Event) -> list[Act]:
         gradient = (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
@@ -269,9 +303,11 @@ class Sections:
             return []  # a part of the module that was called here
         self._last = event.node, model
         act = self._act(event, Moment.FORWARD)
-        act.models = (model,)
-        act.unused = isinstance(syntax(event.file).parent(event.node), ast.Expr)
-        act.again = self._is_repeated(event)
+        act.models, act.traces, act.text = (model,), own(event.result), text_of(event, "callee")
+        model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
+        if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
+            act.gradients = None  # no graph is built, or something unknown decides
+        act.unused, act.again = isinstance(syntax(event.file).parent(event.node), ast.Expr), self._is_repeated(event)
         return [act]
 
     def _is_repeated(self, event: Event) -> bool:
@@ -309,9 +345,8 @@ class Sections:
         if (event.method in methods and event.method != "step") or event.name.startswith(prefixes):
             return []
         given = [o for a in (*event.args, *event.kwargs.values()) for o in self.entities.optimizers(a)]
-        owner = [a for a in (*event.args, *event.kwargs.values()) if isinstance(a, Instance)
-                 and is_engine(a)]  # fmt: skip
         every = (*event.args, *event.kwargs.values())
+        owner = [a for a in every if isinstance(a, Instance) and is_engine(a)]
         scaler = next((s for a in every if (s := self.entities.scaler(a))), None)
         steps = event.method == "step" and isinstance(event.receiver, Symbol) and not event.args
         if not given and not owner and scaler is None and not steps:
@@ -348,9 +383,10 @@ _MAKERS = {
     Moment.BACKWARD: Sections._backward, Moment.STEP: Sections._step, Moment.CLEAR: Sections._clear,
     Moment.UNSCALE: Sections._unscale, Moment.CLIP: Sections._clip, Moment.UPDATE: Sections._update,
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
-    Moment.HANDED: Sections._handed_on,
+    Moment.HANDED: Sections._handed_on, Moment.KEPT: Sections._gathered, Moment.EMPTIED: Sections._gathered,
+    Moment.HOOKED: Sections._hook, Moment.UNHOOKED: Sections._hook, Moment.GRADIENT: Sections._hook,
 }
-_KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call"}
+_KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call", "hook": "hook"}
 
 
 def _is_infinite(bound: Value | None) -> bool:

@@ -1,4 +1,4 @@
-"""What stays in the autograd graph and what is cut out of it (C139, C145, C150, C169, C183, C188, C203, C516)."""
+"""What stays in the autograd graph and what is cut out of it (C103, C139, C145, C150, C169, C183, C188, C203, C516)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import ast
 from collections.abc import Sequence
 
 from traindx_tools.finding import Patch
+from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.quantizers import terms
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, last_name, parameters, syntax, written
+from traindx_tools.on_code.trace import Event
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
@@ -114,27 +116,23 @@ def state_cut(file: SourceFile, backward: ast.AST, made: ast.Assign, name: str) 
     return Change(file, "cut the state between the steps").after(statement, f"{name} = {cut_state}").patches()
 
 
-def acts_without_gradients(codes: Sequence[Syntax], code: Syntax, asked: ast.Call) -> tuple[Patch, ...]:
-    """`@torch.no_grad()` over a function in which an agent chooses, where no loss is made of what it returns.
-
-    It is called only in functions without a backward, and the network is asked again in another one that has it.
-    """
-    function = code.function(asked)
-    torch = next((k for k, v in code.aliases.items() if v == "torch"), None)
-    if function is None or torch is None:
-        return ()
-    callers = [(c, call) for c in codes for call in c.calls(function.name)]
-    scopes = [(code, function), *((c, c.scope(call)) for c, call in callers)]
-    if not callers or any(_goes_backward(c, scope) for c, scope in scopes):
-        return ()
-    again = [(c, call) for c in codes for call in c.calls(last_name(asked.func)) if c.function(call) is not function]
-    if not any(_goes_backward(c, c.scope(call)) for c, call in again):
-        return ()
-    return Change(code.file, f"{function.name} without gradients").before(function, f"@{torch}.no_grad()").patches()
-
-
-def _goes_backward(code: Syntax, scope: ast.AST) -> bool:
-    return any(code.scope(c) is scope for c in code.calls("backward", "manual_backward"))
+def kept_expression(event: Event) -> ast.expr | None:
+    """What is kept, as it is written: an argument, what is added, what is mixed in. A caller may pass in numbers."""
+    node = event.node
+    if isinstance(node, ast.Call):
+        return node.args[-1] if node.args else None
+    if isinstance(node, ast.AugAssign):
+        return node.value
+    if not isinstance(node, ast.Assign):
+        return None
+    if event.kind == "blended":
+        mixed = mixed_in(node)
+        given = parameters(event.function.node) if event.function is not None else []
+        return mixed[-1] if mixed and not (isinstance(mixed[-1], ast.Name) and mixed[-1].id in given) else None
+    if not isinstance(node.value, ast.BinOp):
+        return None
+    own = ast.unparse(node.value.left) == ast.unparse(node.targets[0])
+    return node.value.right if own else node.value.left
 
 
 def kept_beside_its_copy(file: SourceFile, output: ast.AST) -> tuple[Patch, ...]:

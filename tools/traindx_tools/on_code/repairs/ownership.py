@@ -19,6 +19,15 @@ def _event(act: Act | None) -> Event | None:
     return act.origin if act is not None and isinstance(act.origin, Event) else None
 
 
+def held_too(remedy: Remedy) -> tuple[Patch, ...]:
+    """The parameters of all that is left out in the optimizer, where everything stands in one function."""
+    made = remedy.act.origin
+    names = remedy.text.split()
+    if not isinstance(made, Event) or not all(n.replace(".", "_").isidentifier() for n in names):
+        return ()
+    return optimizers.holding_too(made.file, made.node, names)
+
+
 def later(remedy: Remedy) -> tuple[Patch, ...]:
     """The optimizer behind the change where both stand in one block, or a further group for what is new."""
     made, change = _event(remedy.act), _event(remedy.target)

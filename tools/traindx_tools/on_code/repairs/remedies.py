@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import forms, order, ownership
+from traindx_tools.on_code.repairs import forms, graph, losses, order, ownership, scores
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -168,6 +168,29 @@ def _ask_the_mode(remedy: Remedy) -> tuple[Patch, ...]:
     return forms.keyword_given(called.file, called.node, "training", "self.training", "drop units in training only")
 
 
+def _cut(remedy: Remedy) -> tuple[Patch, ...]:
+    """`.detach()` behind what is kept: the value, or those of a tuple that carry a graph."""
+    kept = _event(remedy.act)
+    expression = graph.kept_expression(kept) if kept is not None else None
+    if kept is None or expression is None:
+        return ()
+    values = [expression]
+    if isinstance(expression, ast.Tuple):
+        values = [expression.elts[int(i)] for i in remedy.text.split() if int(i) < len(expression.elts)]
+    if not values or not all(isinstance(v, (ast.Name, ast.Attribute, ast.Subscript)) for v in values):
+        return ()
+    change = Change(kept.file, "keep the value, not its graph")
+    for value in values:
+        change = change.insert(value.end_lineno or 0, value.end_col_offset or 0, ".detach()")
+    return change.patches()
+
+
+def _without_gradients(remedy: Remedy) -> tuple[Patch, ...]:
+    called = _event(remedy.act)
+    function = called.function if called is not None else None
+    return losses.without_gradients(function.file, function.node) if function is not None else ()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -176,4 +199,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "ask the mode": _ask_the_mode, "built later": ownership.later, "over the new": ownership.over_the_new,
     "over all": ownership.over_all, "wrapped again": ownership.wrapped_again, "copy": ownership.copied,
     "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
+    "hold too": ownership.held_too,
+    "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
+    "cut what is kept": _cut, "without gradients": _without_gradients,
 }

@@ -1,0 +1,101 @@
+"""The graph of a step dies with the step.
+
+A tensor that requires gradients holds the graph of its step with all saved activations. What keeps one a step (a
+running sum, a list, an average, a memory of past states, a list that a forward hook fills) keeps all of them alive:
+memory grows by a fixed amount a step until it runs out. `.item()`, `.detach()`, `float()` and values under `no_grad`
+carry no graph. A container that is made in the loop, is emptied or begins anew in it, is bounded, or whose sum is what
+is sent backward, is left alone. Without a loop that trains, only a large bounded memory is told of: a rollout that is
+learned from later needs its graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.pages import pages
+from traindx_tools.program.known import Known
+from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, step_loop, training_loops, turns_outlived
+from traindx_tools.program.moments import Act, Kept, Section, conditions_within
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("graph", ("C103", "C225", "C295"))
+MOST_BOUNDED = 1_000
+"""Entries up to which a bounded memory is a window: those for averages hold some ten to some hundred values, replay
+memories ten thousand and more (the first, of DQN, a million)."""
+_NOT_AGAIN = ("once", "never", "last")
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at everything that is kept."""
+    trains = any(r.framework or Moment.BACKWARD in r.has for r in program.runs)
+    for run in program.runs:
+        for act, path in run.acts(Moment.KEPT):
+            kept = act.kept
+            if kept is None or (kept.bound is not None and kept.bound <= MOST_BOUNDED):
+                continue
+            hook = next((s for s in reversed(path) if s.kind == "hook"), None)
+            if hook is not None:
+                found = _by_a_hook(program, act, kept, hook, path) if trains else None
+            elif kept.is_gradient:
+                continue
+            else:
+                found = _in_a_loop(program, run, act, kept, path)
+            if found is not None:
+                yield found
+
+
+def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple[Section, ...]) -> Breach | None:
+    loop = step_loop(path)
+    if loop is None:
+        large = kept.bound is not None and kept.carries is True and bool(turns_outlived(path, kept))
+        stays = large and not ends_elsewhere(program, kept, every=True)
+        return _breach("C295", act, kept, "entry of a large memory") if stays else None
+    if loop not in turns_outlived(path, kept) or _seldom(path, loop, kept) or ends_elsewhere(program, kept):
+        return None
+    passes = [a for a, _ in run.acts(Moment.BACKWARD)]
+    sent = frozenset(t for a in passes for t in a.traces)
+    if kept.sum & sent or ends_in(loop, kept, sent):
+        return None
+    is_sent = bool(kept.own & sent)
+    if not is_sent and not kept.carries:
+        return None
+    returned = any(kept.itself & a.traces for a, _ in run.acts(Moment.FORWARD))
+    is_memory = kept.bound is not None or (returned and not is_sent and not loop.framework)
+    return _breach("C295" if is_memory else "C103", act, kept, "", passes)
+
+
+def _seldom(path: tuple[Section, ...], loop: Section, kept: Kept) -> bool:
+    """Whether it is kept in one turn only, or while the container is short."""
+    conditions = conditions_within(path, loop)
+    return any(c.has(k) for c in conditions for k in _NOT_AGAIN) or any(
+        a.asks_length_of(kept.containers) for c in conditions for a in c.atoms())
+
+
+def _breach(name: str, act: Act, kept: Kept, where: str, passes: list[Act] | None = None) -> Breach:
+    retained = any(a.retains for a in passes or ())
+    what = "what a network returned, with the graph of its pass," if name == "C295" else (
+        "a tensor that still carries its autograd graph,")
+    return Breach(
+        name,
+        f"{kept.text} at {act.at} keeps {what} in every {where or 'training step'}; nothing detaches it"
+        + (" (and retain_graph keeps the buffers as well)" if retained else ""),
+        act.at, act.known,
+        {"kind": "kept" if name == "C103" else "replay", "expression": kept.text, "retain_graph": retained},
+        remedy=Remedy("cut what is kept", act, text=" ".join(map(str, kept.parts))))
+
+
+def _by_a_hook(program: Program, act: Act, kept: Kept, hook: Section, path: tuple[Section, ...]) -> Breach | None:
+    conditions = conditions_within(path, hook)
+    if not turns_outlived(path, kept) or ends_elsewhere(program, kept, every=True, hooks=True) or (
+            kept.born & training_loops(program)) or _seldom(path, hook, kept):
+        return None
+    certain = kept.carries is True and not kept.is_gradient and all(c.kind == "always" for c in conditions)
+    what = "the gradient" if kept.is_gradient else "what the layer gave, with its graph,"
+    return Breach(
+        "C225", f"{kept.text} at {act.at} keeps {what} at every pass of the hook registered at {hook.at}; nothing "
+        "empties it: memory grows with every step", act.at, act.known if certain else Known.GUESSED,
+        {"kind": "gradients" if kept.is_gradient else "activations"}, Severity.MEDIUM if kept.is_gradient else None,
+        None if kept.is_gradient else Remedy("cut what is kept", act, text=" ".join(map(str, kept.parts))))
