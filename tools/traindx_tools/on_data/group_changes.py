@@ -1,0 +1,265 @@
+"""A group of rows (a station, a device, a laboratory) whose values change at one row while those of the others do not.
+
+Each group is held against what all groups do at the same time, so that a season, a market or a campaign is no change;
+where rows have no time in common, against its own rows, which must be in no order then. A break is told where two
+models of the group, one for a stretch and one for the rest, explain far more than one does (Chow 1960), where it is
+sharp at its ends, as no drift is, and where it is the only one among the groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_data.cuts import Cut
+from traindx_tools.on_data.odd_parts import APART, SHORTEST, rows_in_no_order
+from traindx_tools.on_data.repairs import FACTORS, LEFT, WITHIN, Repair, repaired
+from traindx_tools.on_data.significance import LEVEL, chi2_tail, distance
+from traindx_tools.on_data.stretches import Stretch, heaviest
+from traindx_tools.on_data.table import Array
+
+GRID = 48
+"""Places at which a stretch may begin and end at first; its ends are then sought row by row."""
+LONGEST = 0.9
+SHARP = 0.5
+"""Of the contrast of a whole side, that the rows beside each end must have: half is what a straight drift leaves."""
+ROUNDS = 3
+BESIDE = 20
+"""Rows beside an end."""
+OTHERS = 3
+"""One of so many groups may break: where more do, groups change by nature."""
+SMALL = 1.15
+"""A factor below which a level moved, and no unit was changed: none of the ratios in use is nearer to 1."""
+MOST_UNITS = 4
+POSITIVE = 0.9
+"""Share of the values that must be above zero for a factor; a model of a few rows may say less than zero of some."""
+CLIP = 6.0
+"""Ranges of the middle half beyond which a value counts as that far out: no tail leads the fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Group `part` of a cut, whose values are otherwise in a stretch of its own rows."""
+
+    part: int
+    rows: Array
+    """int64: the rows of the stretch, as places in all rows."""
+    mine: Array
+    expected: Array
+    """What the rest of the group and the other groups make of these rows."""
+    shift: float
+    """Of the middle of the stretch, in the spread that the rest of the group has around what is expected."""
+    wander: float
+    """The same of the `BESIDE` rows outside that are furthest from what is expected: how far the group strays anyway."""
+    repair: Repair | None
+    ratio: float | None
+    """The factor that makes the stretch like what is expected, where it is one; None where none does."""
+    units: tuple[str, ...]
+    """Ratios of two units that it may be, the nearest first."""
+    log_chance: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Break:
+    stretch: Stretch
+    outside: Array
+    """What the model of the other rows says of each row."""
+    log_chance: float
+
+
+def changes(values: Array, member: Array, cut: Cut, key: Array | None, comparisons: float) -> Iterator[Change]:
+    """The groups of a cut that break. `values`, `member`: shape (rows,), `key`: what orders rows, None for no time."""
+    groups = len(cut.names)
+    shared = _shared(values, member, groups, key) if key is not None else None
+    if shared is None and not cut.by:
+        return  # of files without a time in common each is judged by itself elsewhere
+    found = []
+    for part in range(groups):
+        own = np.flatnonzero((member == part) & np.isfinite(values))
+        if len(own) < 4 * SHORTEST:
+            continue
+        if key is not None:
+            own = own[np.argsort(key[own], kind="stable")]
+        change = _of_group(part, own, values[own], shared[own] if shared is not None else None, comparisons * groups)
+        if change is not None:
+            found.append(change)
+    if len(found) <= max(1, groups // OTHERS):
+        yield from found
+
+
+def _shared(values: Array, member: Array, groups: int, key: Array) -> Array | None:
+    """float64 shape (rows,): what all groups do at the time of a row, in units of each group's own spread.
+
+    The median of the rows at one time, or of a few rows that are near: one group in three cannot move it. None where
+    groups do not lie at the same times.
+    """
+    use = np.flatnonzero((member >= 0) & np.isfinite(values))
+    if len(use) < 4 * SHORTEST:
+        return None
+    scaled = np.zeros(len(values))
+    for part in range(groups):
+        own = use[member[use] == part]
+        if len(own):
+            low, middle, high = np.quantile(values[own], (0.25, 0.5, 0.75))
+            scaled[own] = np.clip((values[own] - middle) / max(high - low, 1e-12), -CLIP, CLIP)
+    times, at = np.unique(key[use], return_inverse=True)
+    at = at.reshape(-1)
+    if len(times) > len(use) / groups * 2:  # each row has a time of its own
+        order = np.empty(len(use), np.int64)
+        order[np.argsort(key[use], kind="stable")] = np.arange(len(use))
+        at = order // (2 * groups)
+    seen = np.unique(at * groups + member[use])
+    if float(np.mean(np.bincount(seen // groups, minlength=int(at.max()) + 1) >= max(2, 0.5 * groups))) < 0.5:
+        return None
+    order = np.lexsort((scaled[use], at))
+    counts = np.bincount(at)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    ranked = scaled[use][order]
+    there = counts > 0
+    low, high = starts[there] + (counts[there] - 1) // 2, starts[there] + counts[there] // 2
+    middle = np.zeros(len(counts))
+    middle[there] = 0.5 * (ranked[low] + ranked[high])
+    out = np.zeros(len(values))
+    out[use] = middle[at]
+    return out
+
+
+def _of_group(part: int, own: Array, values: Array, shared: Array | None, comparisons: float) -> Change | None:
+    best: tuple[_Break, bool] | None = None
+    for logs in (False, True):
+        if logs and not (values.min() > 0):
+            continue
+        v = np.log(values) if logs else values
+        low, middle, high = np.quantile(v, (0.25, 0.5, 0.75))
+        if high <= low:
+            continue
+        found = _broken(np.clip(v, middle - CLIP * (high - low), middle + CLIP * (high - low)),
+                        shared if shared is not None else np.zeros(len(v)), shared is not None, comparisons)
+        if found is not None and (best is None or found.log_chance < best[0].log_chance):
+            best = found, logs
+    if best is None:
+        return None
+    found, logs = best
+    return _change(part, own, values, found, logs)
+
+
+def _change(part: int, own: Array, values: Array, found: _Break, logs: bool) -> Change | None:
+    """The break in the unit of the values, where it is wide enough."""
+    inside = found.stretch.inside(len(values))
+    v = np.log(values) if logs else values
+    left = v - found.outside
+    around = np.sort(left[~inside])
+    if distance(np.sort(left[inside]), around) < APART:
+        return None
+    draws = around[np.linspace(0, len(around) - 1, int(inside.sum())).astype(np.int64)]
+    rng = np.random.default_rng(0)
+    expected = found.outside[inside] + rng.permutation(draws)
+    if logs:
+        expected = np.exp(expected)
+    spread = 0.7413 * float(np.subtract(*np.quantile(around, (0.75, 0.25))))
+    shift = (float(np.median(left[inside])) - float(np.median(around))) / max(spread, 1e-12)
+    blocks = (left[~inside] - float(np.median(around)))[: (~inside).sum() // BESIDE * BESIDE].reshape(-1, BESIDE)
+    wander = float(np.abs(blocks.mean(axis=1)).max(initial=0.0)) / max(spread, 1e-12)
+    mine = values[inside]
+    ratio, units = _factor(mine, expected)
+    return Change(part, own[inside], mine, expected, shift, wander, repaired(mine, expected), ratio, units,
+                  found.log_chance)
+
+
+def _factor(mine: Array, expected: Array) -> tuple[float | None, tuple[str, ...]]:
+    """The factor between the middles of two samples where it alone makes them alike, and the units that have it."""
+    if float(np.mean(mine > 0)) < POSITIVE or float(np.mean(expected > 0)) < POSITIVE:
+        return None, ()
+    logs = [np.sort(np.log(v[v > 0])) for v in (mine, expected)]
+    away = float(np.median(logs[0])) - float(np.median(logs[1]))
+    few = math.sqrt(1.0 / len(mine) + 1.0 / len(expected))
+    if abs(away) < math.log(SMALL) or distance(logs[0] - away, logs[1]) > LEFT + 1.36 * few:
+        return None, ()
+    error = 2.0 * 1.25 * float(np.std(logs[1])) * few + WITHIN
+    near = sorted((abs(abs(away) - math.log(f)), f"{f:g} ({told})") for f, told in FACTORS.items())
+    return math.exp(away), tuple(told for off, told in near if off <= error)[:MOST_UNITS]
+
+
+def _broken(v: Array, shared: Array, timed: bool, comparisons: float) -> _Break | None:
+    """The stretch that two models explain best, where it is beyond chance and sharp."""
+    grid = np.unique(np.linspace(0, len(v), GRID + 1).astype(np.int64))
+    x, y = shared - shared.mean(), v - v.mean()
+    sums = np.stack([np.ones(len(v)), x, x * x, y, x * y, y * y])
+    sums = np.concatenate([np.zeros((6, 1)), np.cumsum(sums, axis=1)], axis=1)[:, grid]
+    first, last = np.triu_indices(len(grid), 1)
+    inside = sums[:, last] - sums[:, first]
+    outside = sums[:, -1:] - inside
+    fewest = max(SHORTEST, 0.5 * (1.0 - LONGEST) * len(v))
+    fits = np.flatnonzero((inside[0] >= fewest) & (outside[0] >= (1.0 - LONGEST) * len(v)) & (first > 0))
+    if not len(fits):
+        return None
+    left = _residual(inside[:, fits]) + _residual(outside[:, fits])
+    best = int(np.argmin(left))
+    whole = float(_residual(sums[:, -1:])[0])
+    floor = 1e-12 * max(1e-300, float(sums[5, -1]))
+    at = fits[best]
+    mask = Stretch(int(grid[first[at]]), int(grid[last[at]])).inside(len(v))
+    for _ in range(ROUNDS):  # the ends first lie on the grid: a few rows of the other side bend the models
+        said = [_fitted(x[m], v[m], x) for m in (mask, ~mask)]
+        contrast = (v - said[1]) ** 2 - (v - said[0]) ** 2
+        stretch = heaviest(contrast)
+        if not fewest <= stretch.rows <= len(v) - fewest:
+            return None
+        mask = stretch.inside(len(v))
+    if not _is_sharp(contrast, stretch):
+        return None
+    rest = np.where(mask, v - said[0], v - said[1])
+    if not timed and not rows_in_no_order(rest):
+        return None
+    effective = len(v) * _independent(rest)
+    gained = effective * math.log(max(whole, floor) / max(float(left[best]), floor))
+    chance = math.log(max(chi2_tail(gained, 2.0), 1e-300)) + math.log(len(fits) * comparisons)
+    return _Break(stretch, said[1], chance) if chance < math.log(LEVEL) else None
+
+
+def _residual(s: Array) -> Array:
+    """Squares that a line leaves, from sums of 1, x, xx, y, xy, yy."""
+    n = np.maximum(1.0, s[0])
+    xx, xy, yy = s[2] - s[1] ** 2 / n, s[4] - s[1] * s[3] / n, s[5] - s[3] ** 2 / n
+    return np.asarray(np.maximum(0.0, yy - np.where(xx > 1e-9, xy**2 / np.maximum(xx, 1e-9), 0.0)))
+
+
+def _fitted(x: Array, y: Array, everywhere: Array) -> Array:
+    """What the line through some points says everywhere."""
+    around = x - x.mean()
+    xx = float(around @ around)
+    slope = float(around @ y) / xx if xx > 1e-9 else 0.0
+    return np.asarray(y.mean() + slope * (everywhere - x.mean()))
+
+
+def _is_sharp(contrast: Array, stretch: Stretch) -> bool:
+    """Whether the rows beside each end tell as clearly to which side they belong as those far from it."""
+    inside = stretch.inside(len(contrast))
+    within, without = float(contrast[inside].mean()), float(-contrast[~inside].mean())
+    for end, before in ((stretch.start, without), (stretch.end, within)):
+        if end in (0, len(contrast)):
+            continue
+        sign = -1.0 if end == stretch.start else 1.0
+        sides = (sign * contrast[max(0, end - BESIDE):end], -sign * contrast[end:end + BESIDE])
+        wanted = (before, within if end == stretch.start else without)
+        if any(float(s.mean()) < SHARP * w for s, w in zip(sides, wanted, strict=True)):
+            return False
+    return True
+
+
+def _independent(rest: Array) -> float:
+    """Share of the rows that count as independent (Bartlett 1935), from the correlation of neighbours."""
+    around = rest - rest.mean()
+    size = float(around @ around)
+    if size <= 0:
+        return 1.0
+    near = min(0.99, max(0.0, float(around[1:] @ around[:-1]) / size))
+    return (1.0 - near) / (1.0 + near)
+
+
+def most_changed(found: Sequence[Change]) -> Change:
+    """Of the fields of one group the one whose change says most: with an operation that undoes it, then the surest."""
+    return min(found, key=lambda c: (c.repair is None and c.ratio is None, c.log_chance))
