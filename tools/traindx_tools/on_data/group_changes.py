@@ -28,14 +28,19 @@ SHARP = 0.5
 """Of the contrast of a whole side, that the rows beside each end must have: half is what a straight drift leaves."""
 ROUNDS = 3
 BESIDE = 20
+MOST_BESIDE = 60
 """Rows beside an end."""
 OTHERS = 3
 """One of so many groups may break: where more do, groups change by nature."""
 SMALL = 1.15
 """A factor below which a level moved, and no unit was changed: none of the ratios in use is nearer to 1."""
 MOST_UNITS = 4
+FOLLOWS = 0.2
+"""Share of a group's variance that the others tell, from which on it follows them."""
 POSITIVE = 0.9
 """Share of the values that must be above zero for a factor; a model of a few rows may say less than zero of some."""
+NEAR = 0.3
+"""Of the logarithm of the chance of the surest break: groups that break less surely by far follow their own weather."""
 CLIP = 6.0
 """Ranges of the middle half beyond which a value counts as that far out: no tail leads the fit."""
 
@@ -52,6 +57,8 @@ class Change:
     """What the rest of the group and the other groups make of these rows."""
     shift: float
     """Of the middle of the stretch, in the spread that the rest of the group has around what is expected."""
+    follows: bool
+    """Whether the group follows what all groups do: then what is left of it is in an order too."""
     wander: float
     """The same of the `BESIDE` rows outside that are furthest from what is expected: how far the group strays anyway."""
     repair: Repair | None
@@ -86,6 +93,8 @@ def changes(values: Array, member: Array, cut: Cut, key: Array | None, compariso
         change = _of_group(part, own, values[own], shared[own] if shared is not None else None, comparisons * groups)
         if change is not None:
             found.append(change)
+    surest = min((c.log_chance for c in found), default=0.0)
+    found = [c for c in found if c.log_chance <= NEAR * surest]
     if len(found) <= max(1, groups // OTHERS):
         yield from found
 
@@ -163,9 +172,10 @@ def _change(part: int, own: Array, values: Array, found: _Break, logs: bool) -> 
     shift = (float(np.median(left[inside])) - float(np.median(around))) / max(spread, 1e-12)
     blocks = (left[~inside] - float(np.median(around)))[: (~inside).sum() // BESIDE * BESIDE].reshape(-1, BESIDE)
     wander = float(np.abs(blocks.mean(axis=1)).max(initial=0.0)) / max(spread, 1e-12)
+    follows = float(np.var(found.outside[~inside])) > FOLLOWS * float(np.var(v[~inside]))
     mine = values[inside]
     ratio, units = _factor(mine, expected)
-    return Change(part, own[inside], mine, expected, shift, wander, repaired(mine, expected), ratio, units,
+    return Change(part, own[inside], mine, expected, shift, follows, wander, repaired(mine, expected), ratio, units,
                   found.log_chance)
 
 
@@ -208,7 +218,10 @@ def _broken(v: Array, shared: Array, timed: bool, comparisons: float) -> _Break 
         stretch = heaviest(contrast)
         if not fewest <= stretch.rows <= len(v) - fewest:
             return None
+        stretch = _to_the_end(stretch, len(v))
         mask = stretch.inside(len(v))
+    said = [_fitted(x[m], v[m], x) for m in (mask, ~mask)]
+    contrast = (v - said[1]) ** 2 - (v - said[0]) ** 2
     if not _is_sharp(contrast, stretch):
         return None
     rest = np.where(mask, v - said[0], v - said[1])
@@ -227,6 +240,13 @@ def _residual(s: Array) -> Array:
     return np.asarray(np.maximum(0.0, yy - np.where(xx > 1e-9, xy**2 / np.maximum(xx, 1e-9), 0.0)))
 
 
+def _to_the_end(stretch: Stretch, rows: int) -> Stretch:
+    """The stretch without a few rows at an end of the group, which chance adds; a beginning is told by what follows."""
+    if stretch.start < SHORTEST and stretch.end < rows - SHORTEST:
+        return Stretch(stretch.end, rows)
+    return Stretch(stretch.start, rows if stretch.end > rows - SHORTEST else stretch.end)
+
+
 def _fitted(x: Array, y: Array, everywhere: Array) -> Array:
     """What the line through some points says everywhere."""
     around = x - x.mean()
@@ -236,17 +256,24 @@ def _fitted(x: Array, y: Array, everywhere: Array) -> Array:
 
 
 def _is_sharp(contrast: Array, stretch: Stretch) -> bool:
-    """Whether the rows beside each end tell as clearly to which side they belong as those far from it."""
+    """Whether the rows beside each end tell as clearly to which side they belong as those far from it.
+
+    As many rows are asked as tell a half from a whole by three standard errors, from `BESIDE` on.
+    """
     inside = stretch.inside(len(contrast))
-    within, without = float(contrast[inside].mean()), float(-contrast[~inside].mean())
-    for end, before in ((stretch.start, without), (stretch.end, within)):
+    sides = np.where(inside, contrast, -contrast)
+    for end, inner in ((stretch.start, 1), (stretch.end, -1)):
         if end in (0, len(contrast)):
             continue
-        sign = -1.0 if end == stretch.start else 1.0
-        sides = (sign * contrast[max(0, end - BESIDE):end], -sign * contrast[end:end + BESIDE])
-        wanted = (before, within if end == stretch.start else without)
-        if any(float(s.mean()) < SHARP * w for s, w in zip(sides, wanted, strict=True)):
-            return False
+        for way in (1, -1):
+            side = sides[inside] if way == inner else sides[~inside]
+            usual, scatter = float(side.mean()), float(side.std())
+            rows = int(np.clip((3.0 * scatter / max(1e-12, SHARP * usual)) ** 2, BESIDE, MOST_BESIDE))
+            beside = sides[end:end + rows] if way == 1 else sides[max(0, end - rows):end]
+            same = inside[end:end + rows] if way == 1 else inside[max(0, end - rows):end]
+            own = beside[same == (way == inner)]
+            if len(own) and float(own.mean()) < SHARP * usual:
+                return False
     return True
 
 

@@ -25,6 +25,8 @@ from traindx_tools.rules import Rule, Threshold
 
 OFFSET = 1.5
 """Spreads of what is left of a value, that an offset has at least."""
+IN_ORDER = 2.5
+"""The same where groups follow a season: what is left of it is in an order, and longer than chance makes."""
 STRAYS = 2.0
 """Times as far as any twenty rows of the group stray by themselves."""
 
@@ -114,7 +116,8 @@ def _finding(group: Sequence[Shard], panel: Panel, cut: Cut, change: Change, nam
     repair = change.repair
     scaled = change.ratio is not None and (repair is None or repair.name.startswith(("divide", "offset")))
     telling = scaled or (repair is not None and repair.name.startswith(TELLING) and not repair.name.startswith("divide"))
-    offset = repair is not None and repair.name == "offset" and abs(change.shift) >= max(OFFSET, STRAYS * change.wander)
+    offset = repair is not None and repair.name == "offset" and abs(change.shift) >= max(
+        IN_ORDER if change.follows else OFFSET, STRAYS * change.wander)
     declared = _declared(group, panel, cut, change, fields)
     what = f"{name}{f' ({feature})' if feature else ''}"
     when = f", {panel.time} {_time(shard, panel, first)}" if panel.time else ""
