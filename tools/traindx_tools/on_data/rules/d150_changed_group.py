@@ -114,10 +114,11 @@ def _finding(group: Sequence[Shard], panel: Panel, cut: Cut, change: Change, nam
     ordered = np.flatnonzero(own)[np.argsort(panel.key[own], kind="stable")]
     whole = last == int(ordered[-1])
     repair = change.repair
-    scaled = change.ratio is not None and (repair is None or repair.name.startswith(("divide", "offset")))
+    clear = abs(change.shift) >= max(IN_ORDER if change.follows else OFFSET, STRAYS * change.wander)
+    scaled = change.ratio is not None and (clear or max(change.ratio, 1 / change.ratio) >= SMALL) and (
+        repair is None or repair.name.startswith(("divide", "offset")))
     telling = scaled or (repair is not None and repair.name.startswith(TELLING) and not repair.name.startswith("divide"))
-    offset = repair is not None and repair.name == "offset" and abs(change.shift) >= max(
-        IN_ORDER if change.follows else OFFSET, STRAYS * change.wander)
+    offset = repair is not None and repair.name == "offset" and clear
     declared = _declared(group, panel, cut, change, fields)
     what = f"{name}{f' ({feature})' if feature else ''}"
     when = f", {panel.time} {_time(shard, panel, first)}" if panel.time else ""
