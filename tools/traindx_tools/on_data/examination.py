@@ -122,8 +122,8 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
-EXCHANGED, RELATION = "D126", "D146"
-"""Of two exchanged columns of a file the first is enough."""
+EXCHANGED, RELATION, LABELS = "D126", "D146", "D152"
+"""Of two exchanged columns of a file, and of the labels of a group, those are enough that say what it is."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 MIX, PAIRING = "D106", "D109"
@@ -143,7 +143,7 @@ def _once(found: list[Finding]) -> list[Finding]:
 
 def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATION and any(o.rule == EXCHANGED and _same_fields(o, odd) for o in others):
+    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
         return None
