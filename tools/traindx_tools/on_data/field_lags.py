@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.table import Array, Shard
 
 LAGS = (1, -1, 2, -2, 3, -3)
 FEWEST = 40
@@ -27,6 +27,8 @@ REVERSED = 0.1
 """How far the same share within falls short of one less that outside: a shift turns all of it around."""
 MOST_PART = 0.6
 """Share of all rows."""
+SMOOTH = 0.9
+"""Correlation of neighbours from which on numbers are a series."""
 WHOLE = 0.95
 """Share of a file from which on a stretch is the file."""
 
@@ -55,6 +57,31 @@ def lagged(pairs: Sequence[Array], cuts: Sequence[Cut], comparisons: float) -> L
     found += [f for cut in cuts for lag in LAGS
               for f in _of_groups(pairs, cut, lag, comparisons * len(LAGS) * len(cuts) * len(cut.names))]
     return min(found, key=lambda f: (f.log_chance, -f.inside), default=None)
+
+
+def changes_of(group: Sequence[Shard], fields: Sequence[str]) -> tuple[Shard, ...]:
+    """The same files with the change from the row before in place of each number; () where numbers are no series."""
+    out = []
+    for shard in group:
+        columns = {}
+        for name in fields:
+            column = shard.columns[name]
+            if column.kind == "number" and column.values.dtype.kind in "iuf" and len(column.row_shape) < 2:
+                values = np.asarray(column.values, np.float64)
+                columns[name] = replace(column, values=np.diff(values, axis=0, prepend=values[:1]), missing=None)
+        smooth = [_is_smooth(np.asarray(shard.columns[n].values, np.float64)) for n in columns]
+        if sum(smooth) < 2:
+            return ()
+        out.append(replace(shard, columns=columns))
+    return tuple(out)
+
+
+def _is_smooth(values: Array) -> bool:
+    flat = values.reshape(len(values), -1)
+    around = np.nan_to_num(flat - np.nanmean(flat, axis=0))
+    size = (around**2).sum(axis=0)
+    near = (around[1:] * around[:-1]).sum(axis=0) / np.maximum(size, 1e-300)
+    return bool(np.median(near) > SMOOTH)
 
 
 def _better(pairs: Array, lag: int) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import by_field, told_by_another_field
-from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSED, Lagged, lagged
+from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSED, Lagged, changes_of, lagged
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier
 from traindx_tools.on_data.row_fit import TOLD, fits
@@ -55,15 +55,14 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
     fields = [n for n in data.fields if all(
         (c := s.columns.get(n)) is not None and not is_identifier(c) and not is_id_name(n) for s in group)]
     cuts = list(by_field(group, data.labels))
-    found: list[tuple[str, str, Lagged]] = []
-    made = list(fits(group, fields, data.labels, MOST_ROWS))
     parts = sum(len(c.names) for c in cuts) + len(group)
-    for name, told, pairs, _ in made:
-        one = lagged(pairs, cuts, len(made) * parts)
-        if one is not None:
-            found.append((name, told, one))
-    if found:
-        yield _finding(group, found)
+    for some in (group, changes_of(group, fields)):  # of a slow series the changes tell rows apart, not the values
+        made = list(fits(some, fields, data.labels, MOST_ROWS)) if some else []
+        found = [(name, told, one) for name, told, pairs, _ in made
+                 if (one := lagged(pairs, cuts, 2 * len(made) * parts)) is not None]
+        if found:
+            yield _finding(group, found)
+            return
 
 
 def _finding(group: Sequence[Shard], found: Sequence[tuple[str, str, Lagged]]) -> Finding:
