@@ -14,8 +14,6 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.group_pairing import (
-    AS_GOOD,
-    AS_SURE,
     FEW,
     FEWEST,
     LOST,
@@ -25,6 +23,8 @@ from traindx_tools.on_data.group_pairing import (
     lost_groups,
     names_of,
 )
+from traindx_tools.on_data.label_maps import AS_GOOD
+from traindx_tools.on_data.label_stretches import AS_SURE
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import View

@@ -12,7 +12,15 @@ from typing import Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
-from traindx_tools.on_weights.formats import distributed, keras_files, msgpack, numpy_files, orbax, safetensors, torch_zip
+from traindx_tools.on_weights.formats import (
+    distributed,
+    keras_files,
+    msgpack,
+    numpy_files,
+    orbax,
+    safetensors,
+    torch_zip,
+)
 from traindx_tools.on_weights.tensor import Tensor
 
 HEAD = 512
