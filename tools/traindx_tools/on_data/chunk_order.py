@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,7 +39,7 @@ REGULAR = 0.97
 
 @dataclass(frozen=True, eq=False)
 class Reordered:
-    """Chunks in the order in which they belong. `starts`: their first rows, as places in the series; `order`: of them."""
+    """Chunks, and the order in which they belong. `starts`: their first rows, as places in the series."""
 
     starts: tuple[int, ...]
     order: tuple[int, ...]
@@ -144,11 +145,12 @@ def _chained(series: Array, starts: Array, ends: Array, usual: float, comparison
         order.append(int(follower[order[-1]]))
     if len(order) != count or len(set(order)) != count:
         return None
-    links = [(a, b) for a, b in zip(order, order[1:], strict=False)]
+    links = list(pairwise(order))
     if not all(fits[a, b] for a, b in links):
         return None
     furthest = max(float(near[a, b]) for a, b in links)
-    chance = len(links) * _log_fit(series, furthest, straight) + math.lgamma(count + 1) + math.log(max(1.0, comparisons))
+    chance = len(links) * _log_fit(series, furthest, straight) + math.lgamma(count + 1)
+    chance += math.log(max(1.0, comparisons))
     if chance > math.log(LEVEL):
         return None
     return _merged(starts, np.array(order), np.ones(len(links), bool), chance, "values")

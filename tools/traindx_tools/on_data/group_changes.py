@@ -60,7 +60,7 @@ class Change:
     follows: bool
     """Whether the group follows what all groups do: then what is left of it is in an order too."""
     wander: float
-    """The same of the `BESIDE` rows outside that are furthest from what is expected: how far the group strays anyway."""
+    """The same of the `BESIDE` rows outside that are furthest from it: how far the group strays anyway."""
     repair: Repair | None
     ratio: float | None
     """The factor that makes the stretch like what is expected, where it is one; None where none does."""

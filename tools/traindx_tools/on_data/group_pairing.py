@@ -178,10 +178,12 @@ def _mapped(kinds: int, y: Array, named: Array, typical: float, comparisons: flo
     moved = tuple(int(k) for k in np.unique(y) if best[k] != k and confusion[k, best[k]] >= EACH)
     after, before = best[y] == named, y == named
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    chance = math.log(max(paired_tail(gained, lost), 1e-300)) + maps(len(np.unique(y)), len(moved)) + math.log(comparisons)
+    chance = math.log(max(paired_tail(gained, lost), 1e-300)) + math.log(comparisons)
+    chance += maps(len(np.unique(y)), len(moved))
     if len(moved) < 2 or chance > math.log(LEVEL) or gained - lost < GAIN * float(np.isin(y, moved).sum()):
         return None
-    if skill(after, float(np.bincount(y).max() / len(y))) < AS_GOOD * typical or not is_closed(moved, best, gained - lost, len(y)):
+    guess = float(np.bincount(y).max() / len(y))
+    if skill(after, guess) < AS_GOOD * typical or not is_closed(moved, best, gained - lost, len(y)):
         return None
     return chance, tuple((k, int(best[k])) for k in moved)
 

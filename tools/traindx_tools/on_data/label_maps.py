@@ -58,7 +58,8 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     if len(moved) < 2 or gained - lost < GAIN * of_moved or chance > math.log(LEVEL):
         return None
     skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-    if skill < needed or (typical < USEFUL and len(others) > 1) or not is_closed(moved, best, gained - lost, len(part.y)):
+    closed = is_closed(moved, best, gained - lost, len(part.y))
+    if skill < needed or (typical < USEFUL and len(others) > 1) or not closed:
         return None
     return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)
 

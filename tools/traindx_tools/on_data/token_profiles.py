@@ -32,8 +32,8 @@ def renumbered(group: Sequence[Shard], index: int, field: str) -> str:
     if by_id < APART or by_rank > ALIKE * by_id:
         return ""
     moved = int(np.argmax(usual - shares[index]))
-    return (f"its ids have the frequencies of the others' under other numbers ({by_id:.2f} apart by id, {by_rank:.2f} by "
-            f"rank; id {moved} is most of it), as another or an older vocabulary makes")
+    return (f"its ids have the frequencies of the others' under other numbers ({by_id:.2f} apart by id, {by_rank:.2f} "
+            f"by rank; id {moved} is most of it), as another or an older vocabulary makes")
 
 
 def _apart(one: Array, other: Array) -> float:

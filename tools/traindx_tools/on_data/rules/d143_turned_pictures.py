@@ -80,7 +80,9 @@ def _by_names(view: View, data: DataSet, group: Sequence[Shard], pictures: Pictu
         for seen in _of(data, [replace(group[0], row_names=tuple(names), rows=len(names))] * len(kinds), sorted_,
                         view.comparisons * len(ways)):
             first, share, outside = (seen.measured[n] for n in ("first", "share", "outside"))
-            assert isinstance(first, int) and isinstance(share, float) and isinstance(outside, float)
+            assert isinstance(first, int)
+            assert isinstance(share, float)
+            assert isinstance(outside, float)
             kind = str(kinds[codes[first]])
             said = (f"{pictures.field} whose {by} is {kind} come nearer to all others changed so: "
                     f"{seen.measured['change']}; {percent(share)} of these pictures do, and {percent(outside)} of the "
@@ -149,6 +151,7 @@ def _finding(
         place(shard),
         shard.name,
         bearing=Bearing.CAUSE,
-        measured={"field": pictures.field, "change": told, "rows": (first, last), "first": int(mine[0]), "share": within, "outside": outside,
+        measured={"field": pictures.field, "change": told, "rows": (first, last), "first": int(mine[0]),
+                  "share": within, "outside": outside,
                   "log_p": chance, "shard": short(shard), "set": data.name},
     )

@@ -117,7 +117,7 @@ def _finding(group: Sequence[Shard], panel: Panel, cut: Cut, change: Change, nam
     clear = abs(change.shift) >= max(IN_ORDER if change.follows else OFFSET, STRAYS * change.wander)
     scaled = change.ratio is not None and (clear or max(change.ratio, 1 / change.ratio) >= SMALL) and (
         repair is None or repair.name.startswith(("divide", "offset")))
-    telling = scaled or (repair is not None and repair.name.startswith(TELLING) and not repair.name.startswith("divide"))
+    telling = scaled or (repair is not None and repair.name.startswith(TELLING[1:]))
     offset = repair is not None and repair.name == "offset" and clear
     declared = _declared(group, panel, cut, change, fields)
     what = f"{name}{f' ({feature})' if feature else ''}"

@@ -60,7 +60,7 @@ RULE = Rule(
         "A file sorted by station and then by time: times recur.",
         "Chunks that a field tells apart: a remark.",
     ),
-    confirm=("Print the rows around each boundary.", "Put the chunks in the named order in a copy and plot the series."),
+    confirm=("Print the rows around each boundary.", "Put the chunks in the named order in a copy and plot them."),
     thresholds={
         "smooth": Threshold(SMOOTH, "correlation of neighbours", "from which on a field is a series"),
         "jump": Threshold(JUMP, "times the largest usual step", "that a boundary has, and no link in the named order"),
@@ -86,7 +86,8 @@ class _Series:
     def at(self, place: int) -> str:
         """A row as a person finds it."""
         index = int(np.searchsorted(self.bounds, place, side="right")) - 1
-        return f"row {place - self.bounds[index]}" + (f" of {short(self.shards[index])}" if len(self.shards) > 1 else "")
+        of = f" of {short(self.shards[index])}" if len(self.shards) > 1 else ""
+        return f"row {place - self.bounds[index]}{of}"
 
 
 def check(view: View) -> Iterator[Finding]:

@@ -82,8 +82,8 @@ def _finding(task: Task, found: Lost) -> Finding:
     elif found.kind == "constant":
         how = f"nearly all are {names_of(task, [found.label])[0]}, and the inputs are as elsewhere"
     elif found.kind == "shifted":
-        how = (f"they are off by {abs(found.lag)} of its rows ({'late' if found.lag < 0 else 'early'}): moved back they "
-               "agree")
+        how = (f"they are off by {abs(found.lag)} of its rows ({'late' if found.lag < 0 else 'early'}): moved back "
+               "they agree")
     else:
         how = "no exchange and no shift makes them agree, and a model of these rows alone predicts them no better"
     said = (

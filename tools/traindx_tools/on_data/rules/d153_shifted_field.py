@@ -67,10 +67,9 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
 
 def _finding(group: Sequence[Shard], found: Sequence[tuple[str, str, Lagged]]) -> Finding:
     name, told, best = max(found, key=lambda f: (round(f[2].inside, 2), -f[2].log_chance))
-    same = [n for n, _, f in found if (f.cut, f.part, f.index, f.lag) == (best.cut, best.part, best.index, best.lag)
+    near = [(n, f.lag) for n, _, f in found
+            if (f.cut, f.part, f.index, abs(f.lag)) == (best.cut, best.part, best.index, abs(best.lag))
             and f.inside >= best.inside - 0.02]
-    opposite = [n for n, _, f in found if (f.cut, f.part, f.index, f.lag) == (best.cut, best.part, best.index, -best.lag)
-                and f.inside >= best.inside - 0.02]
     at, declared = best.index, ""
     if best.cut is not None:
         at = next(i for i, m in enumerate(best.cut.member) if (m == best.part).any())
@@ -82,7 +81,7 @@ def _finding(group: Sequence[Shard], found: Sequence[tuple[str, str, Lagged]]) -
         where = short(group[at])
     feature = told.partition("which is ")[2] or told.partition("how far ")[2].partition(" is from")[0]
     column = f"{name} ({feature})" if feature.startswith("feature") else name
-    also = list(dict.fromkeys(n for n in (*same, *opposite) if n != name))
+    also = list(dict.fromkeys(n for n, _ in near if n != name))
     said = (
         f"{column} is shifted by {abs(best.lag)} row{'s' * (abs(best.lag) != 1)} in {where} (its numbers stand too "
         f"{'late' if best.lag > 0 else 'early'}): what the other columns say of a row fits the number {abs(best.lag)} "

@@ -109,7 +109,7 @@ def _numbers(values: Sequence[object]) -> Array | None:
 
 
 def _disagree(said: Array, header: Array, what: str) -> Array | None:
-    """bool: files for which a column and a header disagree, where they agree for most; None where it means no header."""
+    """bool: files for which a column and a header disagree, where they agree for most; None of any other column."""
     apart = np.abs(said - header) - (ROUNDED if what == "seconds" else 0.0)
     agree, other = apart <= SAME * np.abs(header), apart > OTHER * np.abs(header)
     if float(agree.mean()) < AGREE or not other.any() or not bool((agree | other).all()):
@@ -129,8 +129,8 @@ def _finding(shard: Shard, named: tuple[str, str, str], odd: Array, said: Array,
     told = f"; all by the factor {number(one)}" if same else ""
     return RULE.finding(
         f"{column} in {where} says {number(float(said[0]))} {what} of {shard.row_names[odd[0]]}, and its header "
-        f"{number(float(header[0]))}{told}; both disagree for {len(odd):,} of {files:,} files and agree for the others: "
-        f"{rows(shard, odd)}",
+        f"{number(float(header[0]))}{told}; both disagree for {len(odd):,} of {files:,} files and agree for the "
+        f"others: {rows(shard, odd)}",
         place(shard),
         shard.name,
         bearing=Bearing.SIGN,

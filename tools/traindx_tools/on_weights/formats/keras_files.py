@@ -127,7 +127,8 @@ def _variables(h5py: Any, file: Any, path: str) -> dict[tuple[str, ...], list[tu
         for key in group:
             link = group.get(key, getlink=True)
             if isinstance(link, h5py.ExternalLink):
-                raise UnreadableInput(f"{path}: refused: {key[:80]!r} is a link to the file {str(link.filename)[:80]!r}")
+                to = str(link.filename)[:80]
+                raise UnreadableInput(f"{path}: refused: {key[:80]!r} is a link to the file {to!r}")
             if isinstance(link, h5py.SoftLink):
                 continue
             item = group[key]
