@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +44,8 @@ IN_PLACE = 0.5
 """Share of the files that follow the one before them: below it files are in no order, as workers leave them."""
 SERIAL = 0.3
 """Correlation of neighbours of any other field, from which on the order of rows matters."""
+FEWEST_A_RUN = 8
+"""Rows of a part that a field names, on average."""
 EVEN = 0.1
 """Scatter of the steps of a counter, in its typical step."""
 
@@ -183,8 +184,7 @@ def _is_serial(series: _Series, values: dict[str, Array], counter: Array) -> boo
 
 
 def _told_by_a_field(series: _Series, found: Reordered) -> str:
-    """A field with one value in each chunk and another one in the next: the chunks are parts on purpose."""
-    ends = [*found.starts[1:], sum(s.rows for s in series.shards)]
+    """A field that groups the rows, each value in one run, and changes at each boundary: parts in an order by design."""
     for name in series.shards[0].columns:
         columns = series.column(name)
         if len(columns) < len(series.shards) or any(
@@ -192,8 +192,11 @@ def _told_by_a_field(series: _Series, found: Reordered) -> str:
         ):
             continue
         values = np.concatenate([keys(c) for c in columns])
-        kinds = [np.unique(values[a:b]) for a, b in zip(found.starts, ends, strict=True)]
-        if all(len(k) == 1 for k in kinds) and all(a[0] != b[0] for a, b in pairwise(kinds)):
+        changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+        runs = len(changes) + 1
+        if runs <= len(values) // FEWEST_A_RUN and runs == len(np.unique(values)) and set(found.starts[1:]) <= set(
+            changes.tolist()
+        ):
             return f"its field {name} tells the chunks apart"
     return ""
 
