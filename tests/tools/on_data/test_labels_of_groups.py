@@ -1,4 +1,4 @@
-"""Labels of one batch, annotator or site that are off; harder groups, own relations and one-class groups beside them."""
+"""Labels of one batch that are off; harder groups, own relations and groups of one class beside them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MOST_TOTAL = 2 * 2**30
 MOST_SETS, DEEPEST = 20_000, 24
 MOST_CONFIG = 16 * 2**20
 _WRAPPERS = frozenset({"layers", "vars", "_layer_checkpoint_dependencies", "model_weights"})
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
 _NUMBER = re.compile(r"(.*?)_?(\d+)$")
 
 
