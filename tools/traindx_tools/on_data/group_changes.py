@@ -39,6 +39,8 @@ FOLLOWS = 0.2
 """Share of a group's variance that the others tell, from which on it follows them."""
 POSITIVE = 0.9
 """Share of the values that must be above zero for a factor; a model of a few rows may say less than zero of some."""
+ALONG = 0.3
+"""Distance of the distributions in the stretch and outside that one model of all rows leaves."""
 NEAR = 0.3
 """Of the logarithm of the chance of the surest break: groups that break less surely by far follow their own weather."""
 CLIP = 6.0
@@ -83,6 +85,8 @@ def changes(values: Array, member: Array, cut: Cut, key: Array | None, compariso
     shared = _shared(values, member, groups, key) if key is not None else None
     if shared is None and not cut.by:
         return  # of files without a time in common each is judged by itself elsewhere
+    positive = bool(np.nanmin(values[member >= 0], initial=np.inf) > 0)
+    in_logs = _shared(np.log(values), member, groups, key) if positive and key is not None else None
     found = []
     for part in range(groups):
         own = np.flatnonzero((member == part) & np.isfinite(values))
@@ -90,7 +94,8 @@ def changes(values: Array, member: Array, cut: Cut, key: Array | None, compariso
             continue
         if key is not None:
             own = own[np.argsort(key[own], kind="stable")]
-        change = _of_group(part, own, values[own], shared[own] if shared is not None else None, comparisons * groups)
+        told = tuple(s[own] if s is not None else None for s in (shared, in_logs))
+        change = _of_group(part, own, values[own], told, positive, comparisons * groups)
         if change is not None:
             found.append(change)
     surest = min((c.log_chance for c in found), default=0.0)
@@ -136,23 +141,31 @@ def _shared(values: Array, member: Array, groups: int, key: Array) -> Array | No
     return out
 
 
-def _of_group(part: int, own: Array, values: Array, shared: Array | None, comparisons: float) -> Change | None:
+def _of_group(part: int, own: Array, values: Array, shared: tuple[Array | None, ...], positive: bool,
+              comparisons: float) -> Change | None:
+    """The break of a group; of numbers above zero one that both they and their logarithms show.
+
+    A factor that all groups have is an offset of logarithms alone, an offset that all have one of the numbers alone.
+    """
     best: tuple[_Break, bool] | None = None
-    for logs in (False, True):
-        if logs and not (values.min() > 0):
-            continue
+    for logs in (False, True) if positive else (False,):
         v = np.log(values) if logs else values
         low, middle, high = np.quantile(v, (0.25, 0.5, 0.75))
-        if high <= low:
-            continue
+        others = shared[logs]
         found = _broken(np.clip(v, middle - CLIP * (high - low), middle + CLIP * (high - low)),
-                        shared if shared is not None else np.zeros(len(v)), shared is not None, comparisons)
-        if found is not None and (best is None or found.log_chance < best[0].log_chance):
+                        others if others is not None else np.zeros(len(v)), others is not None,
+                        comparisons) if high > low else None
+        if found is None or (best is not None and not _same(best[0].stretch, found.stretch)):
+            return None
+        if best is None or found.log_chance < best[0].log_chance:
             best = found, logs
-    if best is None:
-        return None
-    found, logs = best
-    return _change(part, own, values, found, logs)
+    return _change(part, own, values, *best) if best is not None else None
+
+
+def _same(one: Stretch, other: Stretch) -> bool:
+    """Whether two stretches are the same but for their ends."""
+    both = min(one.end, other.end) - max(one.start, other.start)
+    return both > 0.5 * (max(one.end, other.end) - min(one.start, other.start))
 
 
 def _change(part: int, own: Array, values: Array, found: _Break, logs: bool) -> Change | None:
@@ -222,7 +235,8 @@ def _broken(v: Array, shared: Array, timed: bool, comparisons: float) -> _Break 
         mask = stretch.inside(len(v))
     said = [_fitted(x[m], v[m], x) for m in (mask, ~mask)]
     contrast = (v - said[1]) ** 2 - (v - said[0]) ** 2
-    if not _is_sharp(contrast, stretch):
+    along = v - _fitted(x, v, x)  # what follows the others is not told by a break, however unsure the two models are
+    if not _is_sharp(contrast, stretch) or distance(np.sort(along[mask]), np.sort(along[~mask])) < ALONG:
         return None
     rest = np.where(mask, v - said[0], v - said[1])
     if not timed and not rows_in_no_order(rest):

@@ -27,6 +27,8 @@ OFFSET = 1.5
 """Spreads of what is left of a value, that an offset has at least."""
 IN_ORDER = 2.5
 """The same where groups follow a season: what is left of it is in an order, and longer than chance makes."""
+FOR_A_WHILE = 5.0
+"""The same of an offset or a small factor that ends again: a promotion, a treatment and a fault of a machine do."""
 STRAYS = 2.0
 """Times as far as any twenty rows of the group stray by themselves."""
 
@@ -115,6 +117,7 @@ def _finding(group: Sequence[Shard], panel: Panel, cut: Cut, change: Change, nam
     whole = last == int(ordered[-1])
     repair = change.repair
     clear = abs(change.shift) >= max(IN_ORDER if change.follows else OFFSET, STRAYS * change.wander)
+    clear = clear and (whole or abs(change.shift) >= FOR_A_WHILE)
     scaled = change.ratio is not None and (clear or max(change.ratio, 1 / change.ratio) >= SMALL) and (
         repair is None or repair.name.startswith(("divide", "offset")))
     telling = scaled or (repair is not None and repair.name.startswith(TELLING[1:]))
