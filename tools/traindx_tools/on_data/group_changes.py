@@ -24,8 +24,8 @@ from traindx_tools.on_data.table import Array
 GRID = 48
 """Places at which a stretch may begin and end at first; its ends are then sought row by row."""
 LONGEST = 0.9
-SHARP = 0.5
-"""Of the contrast of a whole side, that the rows beside each end must have: half is what a straight drift leaves."""
+SHARP = 0.65
+"""Of what lies between both models, that the rows beside each end must show: a straight drift shows none of it."""
 ROUNDS = 3
 BESIDE = 20
 MOST_BESIDE = 60
@@ -236,7 +236,8 @@ def _broken(v: Array, shared: Array, timed: bool, comparisons: float) -> _Break 
     said = [_fitted(x[m], v[m], x) for m in (mask, ~mask)]
     contrast = (v - said[1]) ** 2 - (v - said[0]) ** 2
     along = v - _fitted(x, v, x)  # what follows the others is not told by a break, however unsure the two models are
-    if not _is_sharp(contrast, stretch) or distance(np.sort(along[mask]), np.sort(along[~mask])) < ALONG:
+    between = (said[1] - said[0]) ** 2
+    if not _is_sharp(contrast, between, stretch) or distance(np.sort(along[mask]), np.sort(along[~mask])) < ALONG:
         return None
     rest = np.where(mask, v - said[0], v - said[1])
     if not timed and not rows_in_no_order(rest):
@@ -269,24 +270,21 @@ def _fitted(x: Array, y: Array, everywhere: Array) -> Array:
     return np.asarray(y.mean() + slope * (everywhere - x.mean()))
 
 
-def _is_sharp(contrast: Array, stretch: Stretch) -> bool:
-    """Whether the rows beside each end tell as clearly to which side they belong as those far from it.
+def _is_sharp(contrast: Array, between: Array, stretch: Stretch) -> bool:
+    """Whether the rows beside each end belong to their side as clearly as both models lie apart there.
 
-    As many rows are asked as tell a half from a whole by three standard errors, from `BESIDE` on.
+    `contrast`: by how much the model of the stretch is nearer, in squares; `between`: the square of what lies between
+    both models. As many rows are asked as tell a half from a whole by three standard errors, from `BESIDE` on.
     """
     inside = stretch.inside(len(contrast))
     sides = np.where(inside, contrast, -contrast)
-    for end, inner in ((stretch.start, 1), (stretch.end, -1)):
-        if end in (0, len(contrast)):
-            continue
-        for way in (1, -1):
-            side = sides[inside] if way == inner else sides[~inside]
-            usual, scatter = float(side.mean()), float(side.std())
-            rows = int(np.clip((3.0 * scatter / max(1e-12, SHARP * usual)) ** 2, BESIDE, MOST_BESIDE))
-            beside = sides[end:end + rows] if way == 1 else sides[max(0, end - rows):end]
-            same = inside[end:end + rows] if way == 1 else inside[max(0, end - rows):end]
-            own = beside[same == (way == inner)]
-            if len(own) and float(own.mean()) < SHARP * usual:
+    for end in (e for e in (stretch.start, stretch.end) if e not in (0, len(contrast))):
+        for rows in (range(end, len(contrast)), range(end - 1, -1, -1)):
+            some = np.fromiter(rows, np.int64)
+            some = some[inside[some] == inside[some[0]]]
+            usual, scatter = float(between[some].mean()), float((sides - between)[some].std())
+            count = int(np.clip((3.0 * scatter / max(1e-12, SHARP * usual)) ** 2, BESIDE, MOST_BESIDE))
+            if float(sides[some[:count]].mean()) < SHARP * float(between[some[:count]].mean()):
                 return False
     return True
 

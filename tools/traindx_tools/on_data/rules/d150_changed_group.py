@@ -47,7 +47,7 @@ RULE = Rule(
     confirm=("Print ten rows of the group before the named row and ten behind it.", "Ask what changed there that day."),
     thresholds={
         "apart": Threshold(APART, "distance of distribution functions", "of what is left, in the stretch and outside"),
-        "sharp": Threshold(SHARP, f"of a side's contrast, in the {BESIDE} rows beside an end", "a drift leaves half"),
+        "sharp": Threshold(SHARP, f"of the step, in the {BESIDE} rows beside an end", "a drift shows none of it"),
         "offset": Threshold(OFFSET, "spreads of what is left", "of an offset; less may be a group's own level"),
         "strays": Threshold(STRAYS, "times as far", "as any rows outside stray, which an offset must be"),
         "rows": Threshold(SHORTEST, "rows of the group", "of the stretch, and of the rest"),

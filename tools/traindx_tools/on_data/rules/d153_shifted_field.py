@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import by_field, told_by_another_field
 from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSED, Lagged, changes_of, lagged
@@ -16,9 +18,11 @@ from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier
 from traindx_tools.on_data.row_fit import TOLD, fits
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import DataSet, Shard, View
+from traindx_tools.on_data.table import Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
+FILLED = 0.99
+"""Share of the cells of a column that hold a number."""
 MOST_ROWS = 50_000
 """Rows of a file; of a longer one neighbours would not be looked at."""
 
@@ -53,7 +57,8 @@ def check(view: View) -> Iterator[Finding]:
 
 def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
     fields = [n for n in data.fields if all(
-        (c := s.columns.get(n)) is not None and not is_identifier(c) and not is_id_name(n) for s in group)]
+        (c := s.columns.get(n)) is not None and not is_identifier(c) and not is_id_name(n) and _is_whole(c)
+        for s in group)]
     cuts = list(by_field(group, data.labels))
     parts = sum(len(c.names) for c in cuts) + len(group)
     for some in (group, changes_of(group, fields)):  # of a slow series the changes tell rows apart, not the values
@@ -63,6 +68,13 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
         if found:
             yield _finding(group, found)
             return
+
+
+def _is_whole(column: Column) -> bool:
+    """Whether hardly a cell is empty: what is said of the rows beside an empty one is no worse than of its own."""
+    if column.kind != "number" or column.values.dtype.kind != "f":
+        return column.missing is None
+    return float(np.isfinite(column.values).mean()) >= FILLED
 
 
 def _finding(group: Sequence[Shard], found: Sequence[tuple[str, str, Lagged]]) -> Finding:
