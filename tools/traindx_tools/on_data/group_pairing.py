@@ -77,23 +77,25 @@ def lost_groups(task: Task, comparisons: float) -> Iterator[Lost]:
     """The groups of every cut by a field whose labels are off."""
     parts = [p for p in task.parts if len(p.y)]
     cuts = list(by_field([p.shard for p in parts], (*task.data.labels, task.field))) if parts else []
+    x = _inputs(task, parts, {c.by for c in cuts}) if cuts else None
+    if x is None:
+        return
     for cut in cuts:
         member = np.concatenate([m[p.index] for m, p in zip(cut.member, parts, strict=True)])
-        rows = _scored(task, parts, cut, member)
-        if rows is not None:
-            yield from _of_cut(task, rows, cut, comparisons * len(cuts) * len(cut.names))
+        rows = _scored(task, np.concatenate([p.y for p in parts]), x, cut, member)
+        yield from _of_cut(task, rows, cut, comparisons * len(cuts) * len(cut.names))
 
 
-def _scored(task: Task, parts: Sequence[Part], cut: Cut, member: Array) -> _Rows | None:
-    """The rows by models of the other groups that do not know the field of the cut; None where they tell nothing."""
-    y = np.concatenate([p.y for p in parts])
-    left = tuple(n for n in task.inputs if n != cut.by)
+def _inputs(task: Task, parts: Sequence[Part], groups: set[str]) -> Array | None:
+    """Features of all rows without the fields that name groups: a model must not know a group by its name."""
+    left = tuple(n for n in task.inputs if n not in groups)
     if left == task.inputs:
-        x = np.concatenate([p.x for p in parts])
-    elif left:
-        x = np.concatenate(prepared([raw_features(p.shard, left, p.index) for p in parts]))
-    else:
-        return None
+        return np.concatenate([p.x for p in parts])
+    return np.concatenate(prepared([raw_features(p.shard, left, p.index) for p in parts])) if left else None
+
+
+def _scored(task: Task, y: Array, x: Array, cut: Cut, member: Array) -> _Rows:
+    """The rows by models of the other groups."""
     kinds = len(task.kinds)
     hot = np.eye(kinds, dtype=np.float32)[y]
     groups = [member == g for g in range(-1, len(cut.names))]

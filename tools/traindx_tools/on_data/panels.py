@@ -11,7 +11,7 @@ from traindx_tools.on_data.roles import is_epoch, is_id_name, is_identifier, is_
 from traindx_tools.on_data.table import Array, Column, Shard
 from traindx_tools.on_data.times import times_at
 
-MOST_ROWS = 60_000
+MOST_ROWS = 20_000
 """Rows of all files together: of more, as many are drawn, since an even step would pass by whole groups."""
 MOST_FEATURES = 32
 """Numbers of a row that are looked at."""

@@ -29,6 +29,8 @@ IN_ORDER = 2.5
 """The same where groups follow a season: what is left of it is in an order, and longer than chance makes."""
 FOR_A_WHILE = 5.0
 """The same of an offset or a small factor that ends again: a promotion, a treatment and a fault of a machine do."""
+MOST_LOOKS = 1200
+"""Groups times measures that are looked at: some seconds."""
 STRAYS = 2.0
 """Times as far as any twenty rows of the group stray by themselves."""
 
@@ -73,6 +75,8 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
         return
     cuts += [c for c in by_file(group) if panel.time and not c.by]  # files without a time have no time in common
     measured = list(measures(group, panel, data.labels)) if cuts else []
+    looks = sum(len(c.names) for c in cuts)
+    measured = measured[: max(1, MOST_LOOKS // max(1, looks))]
     comparisons = max(1, len(measured) * len(cuts))
     told: set[tuple[str, int]] = set()
     for cut in cuts:
