@@ -223,6 +223,9 @@ def _broken(v: Array, shared: Array, timed: bool, comparisons: float) -> _Break 
     best = int(np.argmin(left))
     whole = float(_residual(sums[:, -1:])[0])
     floor = 1e-12 * max(1e-300, float(sums[5, -1]))
+    most = len(v) * math.log(max(whole, floor) / max(float(left[best]), floor))
+    if math.log(max(chi2_tail(most, 2.0), 1e-300)) + math.log(len(fits) * comparisons) > math.log(LEVEL):
+        return None  # were all rows independent: most groups end here
     at = fits[best]
     mask = Stretch(int(grid[first[at]]), int(grid[last[at]])).inside(len(v))
     for _ in range(ROUNDS):  # the ends first lie on the grid: a few rows of the other side bend the models

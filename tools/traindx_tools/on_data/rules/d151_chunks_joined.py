@@ -184,7 +184,7 @@ def _is_serial(series: _Series, values: dict[str, Array], counter: Array) -> boo
 
 
 def _told_by_a_field(series: _Series, found: Reordered) -> str:
-    """A field that groups the rows, each value in one run, and changes at each boundary: parts in an order by design."""
+    """A field that groups the rows, each value in one run, and changes at each boundary: by design."""
     for name in series.shards[0].columns:
         columns = series.column(name)
         if len(columns) < len(series.shards) or any(
