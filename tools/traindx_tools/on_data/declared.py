@@ -53,7 +53,7 @@ def _alone(values: Sequence[object], index: int) -> bool:
 
 
 def _in_manifest(view: View, files: Sequence[str], index: int) -> str:
-    for where, table in _tables(view):
+    for where, table in tables_of(view):
         for names in table.values():
             at = {str(n).rpartition("/")[2]: i for i, n in enumerate(names)}
             if not all(f in at for f in files):
@@ -65,7 +65,8 @@ def _in_manifest(view: View, files: Sequence[str], index: int) -> str:
     return ""
 
 
-def _tables(view: View) -> list[tuple[str, dict[str, Sequence[object]]]]:
+def tables_of(view: View) -> list[tuple[str, dict[str, Sequence[object]]]]:
+    """Small tables beside the data: where, and the values of each column; in JSON or as data files."""
     found: list[tuple[str, dict[str, Sequence[object]]]] = [*view.hints.tables]
     for shard in (s for d in view.sets for s in d.shards if s.format in ("csv", "json lines", "json", "parquet")):
         if shard.rows <= 10_000:

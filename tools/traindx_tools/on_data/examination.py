@@ -122,11 +122,15 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
-EXCHANGED, RELATION = "D126", "D146"
-"""Of two exchanged columns of a file the first is enough."""
+EXCHANGED, RELATION, LABELS = "D126", "D146", "D152"
+"""Of two exchanged columns of a file, and of the labels of a group, those are enough that say what it is."""
+SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
+"""A column that is shifted is told of once: by what predicts it as a label where that sees it."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
-MIX, PAIRING = "D106", "D109"
+MIX, PAIRING, MAPPED = "D106", "D109", "D108"
+AS_GOOD = 0.8
+"""Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
 SLACK = 0.05
 """Of a distance of distribution functions, for what sampling adds."""
@@ -143,12 +147,16 @@ def _once(found: list[Finding]) -> list[Finding]:
 
 def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATION and any(o.rule == EXCHANGED and _same_fields(o, odd) for o in others):
+    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
         return None
     if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
         return None
+    if odd.rule == MAPPED and odd.measured.get("how") == "permuted" and any(_bends(o, odd) for o in others):
+        return replace(odd, severity=Severity.INFO)
     if odd.rule == PAIRING and any(_undoes(o, odd) for o in others):
         return replace(odd, severity=Severity.INFO)
     return _kept_part(odd, others) if odd.rule == GENERAL else odd
@@ -192,6 +200,18 @@ def _undoes(part: Finding, pairing: Finding) -> bool:
     return (part.rule == GENERAL and part.severity is not Severity.INFO and part.source == pairing.source
             and part.measured.get("kind") == "shard" and str(part.measured.get("repair")).startswith(TELLING)
             and pairing.measured.get("kind") == "other-relation")
+
+
+def _bends(part: Finding, mapped: Finding) -> bool:
+    """Whether the inputs of a shard are otherwise, so that a model of the others takes one class for another there.
+
+    Labels that were exchanged leave the inputs as they are.
+    """
+    whole = part.rule == GENERAL and part.source == mapped.source and part.measured.get("kind") == "shard"
+    if not whole or _same_fields(part, mapped):
+        return False
+    after = mapped.measured.get("after")
+    return str(part.measured.get("repair")).startswith(TELLING) or (isinstance(after, float) and after < AS_GOOD)
 
 
 def _same_fields(other: Finding, odd: Finding) -> bool:

@@ -53,22 +53,23 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     after, before = best[part.y] == named, part.y == named
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
     p = paired_tail(gained, lost)
-    chance = math.log(max(p, 1e-300)) + _maps(len(seen), len(moved)) + math.log(comparisons)
+    chance = math.log(max(p, 1e-300)) + maps(len(seen), len(moved)) + math.log(comparisons)
     of_moved = int(np.isin(part.y, moved).sum())
     if len(moved) < 2 or gained - lost < GAIN * of_moved or chance > math.log(LEVEL):
         return None
     skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-    if skill < needed or (typical < USEFUL and len(others) > 1) or not _closed(moved, best, gained - lost, len(part.y)):
+    closed = is_closed(moved, best, gained - lost, len(part.y))
+    if skill < needed or (typical < USEFUL and len(others) > 1) or not closed:
         return None
     return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)
 
 
-def _maps(kinds: int, moved: int) -> float:
+def maps(kinds: int, moved: int) -> float:
     """Log of how many maps move so many of the kinds, over all numbers of them."""
     return math.lgamma(kinds + 1) - math.lgamma(kinds - moved + 1) + math.log(kinds)
 
 
-def _closed(moved: tuple[int, ...], best: Array, gain: int, rows: int) -> bool:
+def is_closed(moved: tuple[int, ...], best: Array, gain: int, rows: int) -> bool:
     """Whether a few classes changed places among each other: of a gain that is small over all rows no less is asked.
 
     A harder source is taken for one class or another, and seldom for each other's in a ring.

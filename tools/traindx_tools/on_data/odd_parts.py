@@ -123,7 +123,7 @@ def odd_stretch(index: int, values: Array, comparisons: float) -> OddPart | None
     weight, stretch, hits = best
     stretch, hits = _sharpened(values, stretch, hits)
     inside = stretch.inside(len(values))
-    if not _unordered(values[~inside]) or _second(hits, inside, weight):
+    if not rows_in_no_order(values[~inside]) or _second(hits, inside, weight):
         return None
     count, outside = int(hits[inside].sum()), float(hits[~inside].mean())
     p = share_tail(count, stretch.rows, min(0.99, max(outside, 2.0 / (~inside).sum())))
@@ -189,7 +189,7 @@ def _second(hits: Array, inside: Array, weight: float) -> bool:
     return float(weights[heaviest(weights).inside(len(rest))].sum()) > SECOND * weight
 
 
-def _unordered(outside: Array) -> bool:
+def rows_in_no_order(outside: Array) -> bool:
     """Whether the rows outside of the stretch are in no order: neighbours and blocks tell nothing of each other."""
     ranks = _ranks(outside)
     for u in (ranks, np.abs(ranks - np.median(ranks))):

@@ -21,14 +21,14 @@ MOST_ROWS = 8192
 
 
 def fits(
-    group: Sequence[Shard], fields: Sequence[str], labels: Sequence[str]
+    group: Sequence[Shard], fields: Sequence[str], labels: Sequence[str], most: int = MOST_ROWS
 ) -> Iterator[tuple[str, str, tuple[Array, ...], tuple[Array, ...]]]:
     """Field, what it is, by shard what the others say of a value beside it (rows, 2), and the rows looked at.
 
-    Ranks as normal scores, so that no tail leads; from the inverse of their correlations, which holds the regression
-    of each feature on all others.
+    `most`: rows of a shard that are looked at. Ranks as normal scores, so that no tail leads; from the inverse of their
+    correlations, which holds the regression of each feature on all others.
     """
-    rows = [np.arange(0, s.rows, max(1, -(-s.rows // MOST_ROWS))) for s in group]
+    rows = [np.arange(0, s.rows, max(1, -(-s.rows // most))) for s in group]
     blocks = [(n, k, [c[:, k] for c in made]) for n in fields if (made := _features(group, n, rows)) is not None
               and n not in labels for k in range(made[0].shape[1])]
     total = sum(map(len, rows))

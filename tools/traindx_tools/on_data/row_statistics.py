@@ -7,13 +7,14 @@ and ends, of tokens how usual they are, of fields that tell each other how well 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_time
 from traindx_tools.on_data.row_fit import fits
 from traindx_tools.on_data.slices import is_padded
+from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import Array, Column, Shard
 from traindx_tools.on_data.text_statistics import text_statistics
 
@@ -27,6 +28,11 @@ SIGNAL = 16
 """Places along an axis from which on it is time or space."""
 TOKENS = 8
 """Whole numbers in a row from which on they are tokens."""
+BLOCK = 256
+"""Tokens of a stream that are looked at as one row."""
+FEWEST_SHARDS = 4
+PAIRS, MOST_PAIRS = 2**20, 2**23
+"""Places for pairs of tokens, and tokens of all shards whose pairs are counted."""
 CHANNELS = 8
 """Channels of a signal that are compared with their neighbours."""
 
@@ -60,7 +66,9 @@ def statistics_of(group: Sequence[Shard], fields: Sequence[str], labels: Sequenc
             parts = tuple(m.get(told, np.empty(0)) for m in made)
             if all(len(p) == len(r) for p, r in zip(parts, rows, strict=True)):
                 yield Statistic(name, told, parts, tuple(rows), told.startswith(("the value", "feature")))
-        yield from _usual(name, columns, rows)
+        if all(is_tokens(c) for c in columns):
+            yield from usual(name, columns, rows)
+    yield from of_streams(group)
     yield from _tops(group)
     yield from _sides(group)
     inputs = [n for n in fields if all(n in s.columns and not _numbers_rows(s.columns[n]) for s in group)]
@@ -163,19 +171,49 @@ def _of_channels(values: Array, long: Sequence[int]) -> Iterator[tuple[str, Arra
             (sizes[:, k] + 1e-9) / (sizes[:, k + 1] + 1e-9))
 
 
-def _usual(name: str, columns: Sequence[Column], rows: Sequence[Array]) -> Iterator[Statistic]:
-    """Of tokens, how usual they are: the mean logarithm of their share in all shards."""
-    if not all(is_tokens(c) for c in columns):
-        return
+def usual(name: str, columns: Sequence[Column], rows: Sequence[Array], names: Sequence[Array] | None = None
+          ) -> Iterator[Statistic]:
+    """Of tokens, how usual they are: the mean logarithm of their share in all shards; and of pairs in the other shards.
+
+    `names`: which rows of the file the rows are called, where they are no rows of it.
+    """
     high = max(int(c.values.max(initial=0)) for c in columns)
     low = min(int(c.values.min(initial=0)) for c in columns)
-    if high > 2**20 or low < -100 or sum(c.values.size for c in columns) > 2**25:
+    size = sum(c.values.size for c in columns)
+    if high > 2**20 or low < -100 or size > 2**25:
         return
-    counts = sum(np.bincount(c.values.reshape(-1).astype(np.int64) + 100, minlength=high + 101) for c in columns)
-    logs = np.log((np.asarray(counts, np.float64) + 0.5) / float(np.sum(counts)))
-    parts = tuple(_by_row(c, logs[c.values.reshape(-1).astype(np.int64) + 100])[r]
-                  for c, r in zip(columns, rows, strict=True))
-    yield Statistic(name, "how usual its tokens are", parts, tuple(rows))
+    called = tuple(rows if names is None else names)
+    ids = [c.values.reshape(-1).astype(np.int64) + 100 for c in columns]
+    counts = np.sum([np.bincount(i, minlength=high + 101) for i in ids], axis=0).astype(np.float64)
+    logs = np.log((counts + 0.5) / float(counts.sum()))
+    parts = tuple(_by_row(c, logs[i])[r] for c, i, r in zip(columns, ids, rows, strict=True))
+    yield Statistic(name, "how usual its tokens are", parts, called)
+    if len(columns) >= FEWEST_SHARDS and size <= MOST_PAIRS:
+        hashed = [_pairs(i) for i in ids]
+        seen = [np.bincount(h, minlength=PAIRS) for h in hashed]
+        total = np.sum(seen, axis=0)
+        scores = [np.log(total[h] - own[h] + 0.5) - logs[i] for h, own, i in zip(hashed, seen, ids, strict=True)]
+        pairs = tuple(_by_row(c, v)[r] for c, v, r in zip(columns, scores, rows, strict=True))
+        yield Statistic(name, "how usual its pairs of neighbouring tokens are in the other files", pairs, called)
+
+
+def _pairs(ids: Array) -> Array:
+    """int64 shape (tokens,): a place for each token with the one before it; the first has itself before it."""
+    before = np.concatenate([ids[:1], ids[:-1]])
+    return np.asarray((mixed((before * 2654435761 + ids).view(np.uint64)) % np.uint64(PAIRS)).astype(np.int64))
+
+
+def of_streams(group: Sequence[Shard]) -> Iterator[Statistic]:
+    """Of files that are one stream of tokens, the same of blocks of `BLOCK` tokens."""
+    for name in group[0].columns:
+        columns = [s.columns.get(name) for s in group]
+        if not all(c is not None and s.format.startswith("tokens") and c.rows >= BLOCK
+                   for c, s in zip(columns, group, strict=True)):
+            continue
+        blocks = [replace(c, values=np.asarray(c.values[: c.rows // BLOCK * BLOCK]).reshape(-1, BLOCK))
+                  for c in columns if c is not None]
+        rows = [_looked_at(c) for c in blocks]
+        yield from usual(name, blocks, rows, [r * BLOCK for r in rows])
 
 
 def _by_row(column: Column, values: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
 from traindx_tools.on_weights.examine import examine
+from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
 from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.tensor import Damaged
@@ -25,8 +26,8 @@ SECONDS = 20.0
 MOST_FILES = 12
 MOST_TEXT = 2**20
 MOST_TEXTS = 100
-FORMATS = frozenset({"torch", "safetensors", "npz", "msgpack", "index"})
-_NAMED = re.compile(r"[\w./@:+-]{1,200}\.(?:safetensors|pt|pth|ckpt|bin|npz|msgpack)\b")
+FORMATS = frozenset({"torch", "safetensors", "npz", "msgpack", "index", "hdf5", "keras"})
+_NAMED = re.compile(r"[\w./@:+-]{1,200}\.(?:safetensors|pt|pth|ckpt|bin|npz|msgpack|h5|hdf5|keras)\b")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def is_weights(file: str) -> bool:
         form = form_of(file)
     except TraindxError:
         return False
+    if form == "hdf5":
+        return holds_variables(file)
     return form in FORMATS and (form != "npz" or _like_weights(file))
 
 

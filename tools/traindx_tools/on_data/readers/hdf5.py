@@ -30,6 +30,8 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise MissingExtra("Reading HDF5", "h5py", "data") from missing
     try:
         with h5py.File(path, "r") as file:
+            if set(file) & {"layers", "_layer_checkpoint_dependencies"} or "layer_names" in file.attrs:
+                raise UnreadableInput("weights of Keras and no data; `traindx weights` reads them")
             found: dict[str, Any] = {}
             _collect(h5py, file, "", found, 0)
             texts = {n: d for n, d in found.items() if d.dtype.hasobject}

@@ -34,6 +34,7 @@ from traindx_tools.on_data.repairs import Repair, is_alike, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.token_profiles import renumbered
 from traindx_tools.rules import Rule, Threshold
 
 BY_NATURE = 0.1
@@ -191,6 +192,8 @@ def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen
     said += f"; also in {'; '.join(more[:MOST_TOLD])}" if more else ""
     said += f"; also its fields {', '.join(f for f in fields if f != statistic.field)}" if len(fields) > 1 else ""
     said += f"; {undone.told}" if undone is not None else ""
+    if statistic.told.startswith("how usual its") and stretch is None:
+        said += f"; {renumbered(group, index, statistic.field)}".removesuffix("; ")
     said += f"; {declared}" if declared else ""
     return RULE.finding(
         said,

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.origins import groups_of
 from traindx_tools.on_data.picture_turns import WAYS, Pictures, are_copies, come_in_blocks, distances, pictures_of
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
@@ -26,6 +28,8 @@ OUTSIDE = 0.2
 LONGEST = 0.5
 AS_NEAR = 1.15
 FEWEST = 16
+FEWEST_KINDS = 4
+"""Kinds of a word of the names, one of which can be odd."""
 
 RULE = Rule(
     id="D143",
@@ -53,7 +57,38 @@ def check(view: View) -> Iterator[Finding]:
         for group in data.splits.values():
             shown = tuple(s for s in group if s.columns and s.rows)
             for pictures in pictures_of(shown) if shown else ():
-                yield from _of(data, shown, pictures, view.comparisons)
+                found = list(_of(data, shown, pictures, view.comparisons))
+                yield from found or _by_names(view, data, shown, pictures)
+
+
+def _by_names(view: View, data: DataSet, group: Sequence[Shard], pictures: Pictures) -> Iterator[Finding]:
+    """The same of files that have a word of their names or a value in a manifest in common, laid one behind the other.
+
+    Files in folders lie by class, and not by where they came from.
+    """
+    if not all(len(s.row_names) == s.rows for s in group):
+        return
+    names = [group[s].row_names[r] for s, r in zip(pictures.shards, pictures.rows, strict=True)]
+    ways = [(by, values) for by, values in groups_of(names, view) if by != "folder"]
+    for by, values in ways:
+        kinds, codes = np.unique(values, return_inverse=True)
+        codes = codes.reshape(-1)
+        if not FEWEST_KINDS <= len(kinds) <= len(names) // FEWEST:
+            continue
+        order = np.argsort(codes, kind="stable")
+        sorted_ = replace(pictures, cells=pictures.cells[order], shards=codes[order], rows=order)
+        for seen in _of(data, [replace(group[0], row_names=tuple(names), rows=len(names))] * len(kinds), sorted_,
+                        view.comparisons * len(ways)):
+            first, share, outside = (seen.measured[n] for n in ("first", "share", "outside"))
+            assert isinstance(first, int)
+            assert isinstance(share, float)
+            assert isinstance(outside, float)
+            kind = str(kinds[codes[first]])
+            said = (f"{pictures.field} whose {by} is {kind} come nearer to all others changed so: "
+                    f"{seen.measured['change']}; {percent(share)} of these pictures do, and {percent(outside)} of the "
+                    "others")
+            yield replace(seen, statement=said, measured={**seen.measured, "rows": (), "by": by, "part": kind})
+            return
 
 
 def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: int) -> Iterator[Finding]:
@@ -116,6 +151,7 @@ def _finding(
         place(shard),
         shard.name,
         bearing=Bearing.CAUSE,
-        measured={"field": pictures.field, "change": told, "rows": (first, last), "share": within, "outside": outside,
+        measured={"field": pictures.field, "change": told, "rows": (first, last), "first": int(mine[0]),
+                  "share": within, "outside": outside,
                   "log_p": chance, "shard": short(shard), "set": data.name},
     )

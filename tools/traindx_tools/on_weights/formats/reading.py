@@ -12,14 +12,23 @@ from typing import Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
-from traindx_tools.on_weights.formats import distributed, msgpack, numpy_files, orbax, safetensors, torch_zip
+from traindx_tools.on_weights.formats import (
+    distributed,
+    keras_files,
+    msgpack,
+    numpy_files,
+    orbax,
+    safetensors,
+    torch_zip,
+)
 from traindx_tools.on_weights.tensor import Tensor
 
 HEAD = 512
 MOST_FILES = 2_000
 """Files of one folder that are read."""
 MOST_INDEX = 64 * 2**20
-SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar", ".npz", ".npy", ".msgpack", ".flax"})
+SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar", ".npz", ".npy", ".msgpack", ".flax",
+                      ".h5", ".hdf5", ".keras"})
 """How files of weights are called; what they are is told by content."""
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 
@@ -41,6 +50,8 @@ def form_of(path: str) -> str:
         return _kind_of_zip(path)
     if head.startswith(b"\x93NUMPY"):
         return "npy"
+    if keras_files.is_hdf5(head):
+        return "hdf5"
     if path.endswith(".index.json"):
         return "index"
     if safetensors.is_safetensors(head):
@@ -60,13 +71,15 @@ def _kind_of_zip(path: str) -> str:
         return "torch" if Path(path).suffix in SUFFIXES - {".npz"} else "npz" if path.endswith(".npz") else ""
     if any(n == "data.pkl" or n.endswith("/data.pkl") for n in names):
         return "torch"
+    if keras_files.WEIGHTS in names:
+        return "keras"
     return "npz" if any(n.endswith(".npy") for n in names) else ""
 
 
 _READERS: dict[str, Callable[[str], Checkpoint]] = {
     "torch": torch_zip.read, "npz": numpy_files.read_npz, "npy": numpy_files.read_npy,
     "safetensors": safetensors.read, "msgpack": msgpack.read, "orbax": orbax.read,
-    "distributed": distributed.read,
+    "distributed": distributed.read, "hdf5": keras_files.read_hdf5, "keras": keras_files.read_keras,
 }  # fmt: skip
 
 
@@ -82,8 +95,8 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         return _folder(name)
     reader = _READERS.get(form)
     if reader is None:
-        raise UnreadableInput(f"{name}: {_what(name)}; expected safetensors, a torch.save zip, npz, npy, msgpack, an "
-                              "index of shards, or a folder of them")
+        raise UnreadableInput(f"{name}: {_what(name)}; expected safetensors, a torch.save zip, npz, npy, msgpack, "
+                              "HDF5 or .keras, an index of shards, or a folder of them")
     return reader(name)
 
 
@@ -178,5 +191,7 @@ def _weights_in(path: str) -> Iterator[str]:
     home = Path(path).resolve()
     for file in sorted(Path(path).iterdir()):
         named = file.suffix in SUFFIXES or file.name.endswith(".index.json")
+        if file.suffix in (".h5", ".hdf5") and not keras_files.holds_variables(str(file)):
+            continue  # HDF5 holds data as often
         if named and file.is_file() and file.resolve().is_relative_to(home):
             yield str(file)

@@ -9,7 +9,9 @@ Where all layers are off, siblings tell nothing: then what a normalised input ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,9 @@ RULE = Rule(
 )
 _DECADES, _MEAN = 2.5, 100.0
 _FAR, _TIMES = 0.7, 4.0
+_CHANNELS, _CHANCE = 16, 1e-4
+_MOST = 2**26
+"""Bytes of a weight whose last axis is summed."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -109,17 +114,46 @@ def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
         return
     by_name = dict(layers)
     names = list(ratios)
+    swapped = {m: other for pair in _exchanged(by_name, before) for m, other in (pair, pair[::-1])}
     for at, module in enumerate(names):
         ratio, follows = ratios[module]
         others = [ratios[n] for n in names if n != module]
         middle = float(np.median([r for r, _ in others]))
         told = [f for _, f in others if np.isfinite(f)]
-        if abs(ratio - middle) > _DECADES and at > 0:
+        if module in swapped:
+            yield _finding(seen, by_name[module], module, f"variances that follow the weights before {swapped[module]} "
+                           "and not its own, and those of that layer follow these: the statistics of the two changed "
+                           "places", "exchanged", other=swapped[module])
+        elif abs(ratio - middle) > _DECADES and at > 0:
             yield _finding(seen, by_name[module], module, f"variances that are 10^{ratio - middle:.1f} times what its "
                            f"weights make in the other {len(others)} layers", "scale")
         elif len(told) >= 3 and min(told) > 0.5 and follows < 0.35 and _less(follows, min(told), by_name[module].size):
             yield _finding(seen, by_name[module], module, f"variances that do not follow its weights (correlation "
                            f"{follows:.2f}; in the other {len(told)} layers at least {min(told):.2f})", "order")
+
+
+def _exchanged(layers: Mapping[str, Stats], before: Mapping[str, NDArray[np.float64]]) -> list[tuple[str, str]]:
+    """Pairs of layers of one width whose variances follow each other's weights and not their own.
+
+    Told by the gain of all four correlations together (Fisher's z), over all pairs.
+    """
+    known = {m: (before[v.name], values) for m, v in layers.items()
+             if v.name in before and (values := values_of(v)) is not None and len(values) >= _CHANNELS
+             and (values > 0).all() and (before[v.name] > 0).all()}
+    pairs = [p for p in combinations(known, 2) if len(known[p[0]][1]) == len(known[p[1]][1])]
+    found = []
+    for one, other in pairs:
+        (weights, values), (weights2, values2) = known[one], known[other]
+        own = [_follows(weights, values), _follows(weights2, values2)]
+        crossed = [_follows(weights, values2), _follows(weights2, values)]
+        if not np.isfinite([*own, *crossed]).all() or min(crossed) < 0.5 or max(own) > 0.4:
+            continue
+        gain = float(np.arctanh(np.minimum(crossed, 0.999)).sum() - np.arctanh(np.clip(own, -0.999, 0.999)).sum())
+        error = 2.0 / (len(values) - 3) ** 0.5
+        if 0.5 * math.erfc(gain / error / 2**0.5) * len(pairs) < _CHANCE:
+            found.append((one, other))
+    taken = [m for p in found for m in p]
+    return [p for p in found if taken.count(p[0]) == taken.count(p[1]) == 1]
 
 
 def _all_foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
@@ -172,23 +206,36 @@ def _less(one: float, other: float, channels: int) -> bool:
 def _weights_beside(seen: Seen, variances: list[Stats]) -> dict[str, NDArray[np.float64]]:
     """The squared norms of the rows of the weight that makes each layer's input.
 
-    It stands before the layer in the order of the code and may stand behind it in that of the alphabet: the side on
-    which more of the variances follow the weights is the right one.
+    It stands before the layer in the order of the code and may stand behind it in that of the alphabet, and its outputs
+    are its rows, as torch stores them, or its last axis, as flax and Keras do: right is what most variances follow.
     """
-    sides = [_nearest(seen, {v.name for v in variances}, backwards) for backwards in (False, True)]
+    names = {v.name for v in variances}
+    sides = [_nearest(seen, names, backwards, last) for last in (False, True) for backwards in (False, True)]
     return max(sides, key=lambda found: sum(_follows(found[v.name], values_of(v)) > 0.5 for v in variances
                                             if v.name in found))
 
 
-def _nearest(seen: Seen, names: set[str], backwards: bool) -> dict[str, NDArray[np.float64]]:
+def _nearest(seen: Seen, names: set[str], backwards: bool, last_axis: bool) -> dict[str, NDArray[np.float64]]:
     found: dict[str, NDArray[np.float64]] = {}
     last: Stats | None = None
     for stats in reversed(seen.floats) if backwards else seen.floats:
-        if stats.name in names and last is not None and len(last.row_squares) == stats.size:
-            found[stats.name] = last.row_squares
+        if stats.name in names and last is not None:
+            squares = _of_outputs(last, stats.size, last_axis)
+            if squares is not None:
+                found[stats.name] = squares
         elif stats.tensor.matrix:
             last = stats
     return found
+
+
+def _of_outputs(weight: Stats, channels: int, last_axis: bool) -> NDArray[np.float64] | None:
+    """Squared norms of what makes each channel, None where the weight has another number of outputs."""
+    if not last_axis:
+        return weight.row_squares if len(weight.row_squares) == channels else None
+    if weight.tensor.shape[-1] != channels or weight.tensor.nbytes > _MOST or weight.nan or weight.inf:
+        return None
+    values = weight.tensor.load().astype(np.float64).reshape(-1, channels)
+    return np.asarray((values**2).sum(axis=0))
 
 
 def _follows(squares: NDArray[np.float64], values: NDArray[np.float64] | None) -> float:
@@ -200,7 +247,7 @@ def _follows(squares: NDArray[np.float64], values: NDArray[np.float64] | None) -
 
 
 def _finding(seen: Seen, stats: Stats, module: str, what: str, kind: str, severity: Severity | None = None,
-             **measured: int) -> Finding:
+             **measured: int | str) -> Finding:
     return RULE.finding(
         f"{module} in {seen.path} has {what}", seen.where(stats.name), seen.path,
         bearing=Bearing.SIGN if severity else Bearing.CAUSE, severity=severity,

@@ -1,0 +1,114 @@
+"""A column that is shifted in one file, stretch or group; lags by design, noise and slow series beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from table_making import table
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data import examine
+from traindx_tools.on_data.rules import d153_shifted_field
+
+Seen = Callable[[ModuleType, Path], list[Finding]]
+Values = np.ndarray[Any, np.dtype[np.float64]]
+WEIGHTS = np.array([0.7, -1.2, 0.9, 0.4, -0.8])
+
+
+def alarms(found: list[Finding]) -> list[Finding]:
+    return [f for f in found if f.severity is not Severity.INFO]
+
+
+def rows(seed: int, count: int, slow: bool = False) -> tuple[Values, Values]:
+    """Five inputs, and a target that they make."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 5))
+    if slow:
+        for at in range(1, count):
+            x[at] += 0.995 * x[at - 1]
+    return x, x @ WEIGHTS + 0.3 * rng.normal(size=count)
+
+
+def columns(x: Values, y: Values) -> dict[str, Any]:
+    return {f"f{k}": x[:, k] for k in range(5)} | {"target": y}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "npz", "hdf5"])
+@pytest.mark.parametrize("lag", [1, -1, 2])
+def test_one_file(form: str, lag: int, tmp_path: Path, seen_by: Seen) -> None:
+    for k in range(5):
+        x, y = rows(10 * k, 300)
+        table(tmp_path / f"part_{k}", form, columns(x, np.roll(y, lag) if k == 3 else y))
+    (finding,) = alarms(seen_by(d153_shifted_field, tmp_path))
+    assert (finding.measured["field"], finding.measured["lag"]) == ("target", lag)
+    assert finding.measured["shard"].startswith("part_3")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_stretch(slow: bool, tmp_path: Path, seen_by: Seen) -> None:
+    x, y = rows(1, 2400, slow)
+    y[900:1500] = np.roll(y[900:1500], 2)
+    table(tmp_path / "d", "csv", columns(x, y))
+    (finding,) = alarms(seen_by(d153_shifted_field, tmp_path))
+    assert np.abs(np.asarray(finding.measured["rows"], float) - (900, 1500)).max() < 10
+
+
+def test_a_group(tmp_path: Path, seen_by: Seen) -> None:
+    x, y = rows(2, 2000)
+    site = np.random.default_rng(2).integers(0, 6, 2000)
+    own = np.flatnonzero(site == 2)
+    y[own] = np.roll(y[own], 1)
+    table(tmp_path / "d", "csv", columns(x, y) | {"site": [f"s{k}" for k in site]})
+    (finding,) = alarms(seen_by(d153_shifted_field, tmp_path))
+    assert "site 's2'" in finding.statement
+
+
+def healthy(x: Values, y: Values) -> Values:
+    return y
+
+
+def lag_by_design(x: Values, y: Values) -> Values:
+    return np.roll(y, -1)
+
+
+def noisier_at_the_end(x: Values, y: Values) -> Values:
+    return y + np.where(np.arange(len(y)) > 1500, 6.0, 0.0) * np.random.default_rng(0).normal(size=len(y))
+
+
+def other_relation_at_the_end(x: Values, y: Values) -> Values:
+    return np.where(np.arange(len(y)) > 1500, x @ WEIGHTS[::-1], y)
+
+
+def unrelated(x: Values, y: Values) -> Values:
+    return np.random.default_rng(1).normal(size=len(y))
+
+
+def smoothed(x: Values, y: Values) -> Values:
+    return np.convolve(y, np.ones(5) / 5, "same")
+
+
+@pytest.mark.parametrize("how", [healthy, lag_by_design, noisier_at_the_end, other_relation_at_the_end, unrelated,
+                                 smoothed])
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_is_no_shift(how: Callable[[Values, Values], Values], slow: bool, tmp_path: Path, seen_by: Seen) -> None:
+    x, y = rows(3, 2400, slow)
+    table(tmp_path / "d", "csv", columns(x, how(x, y)))
+    assert not alarms(seen_by(d153_shifted_field, tmp_path))
+
+
+def test_it_is_told_once(tmp_path: Path) -> None:
+    for k in range(5):
+        x, y = rows(10 * k, 300)
+        table(tmp_path / f"part_{k}", "csv", columns(x, np.roll(y, 1) if k == 3 else y))
+    assert [f.rule for f in alarms(list(examine([tmp_path]).findings))] == ["D153"]
+
+
+def test_empty_cells_and_constants(tmp_path: Path) -> None:
+    lines = ["a,b,c"] + [f"{k % 5 if k % 3 else ''},1,{'nan' if k % 4 else k}" for k in range(300)]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    assert not examine([tmp_path]).notes
