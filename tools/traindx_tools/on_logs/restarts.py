@@ -146,9 +146,11 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     """The runs that a file holds, in order; at least one. `read` gives its numbered lines, where they are needed."""
     track = _track(part)
     falls = _falls(track) if track is not None else []
-    starts = track is not None and bool(part.notes or part.errors or falls)
-    if track is None or not starts:
+    if track is None:
         return (Segment(1, None),)
+    noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
+    if not part.errors and not falls:  # a try without records ended in an error
+        return (Segment(1, None, tuple(sorted(noted))),)
     lines = list(read())
     head = _head(lines, int(track.line[0]), len(falls))
     course = Course(part, track, lines, head)
@@ -164,7 +166,6 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
-    noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
     ends = [*(b - 1 for b in begins[1:]), None]
     every = sorted({*resumes, *noted})
     return tuple(Segment(b, e, tuple(every[bisect_right(every, b): bisect_right(every, e) if e else None]))

@@ -19,7 +19,7 @@ from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
 from traindx_tools.on_logs.readers.line_times import times
 from traindx_tools.on_logs.readers.names import TRAIN
-from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns
+from traindx_tools.on_logs.readers.recorder import Columns
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class ByColumns:
         count = sum((s.stop - s.start) * len(r.shape.keys) for r, s in parts)
         recorder = self.reading.recorder
         plain = all(r.shape.plain for r, _ in parts if self.reading.columns_of(r.shape))
-        if not plain or (not recorder.full and recorder.kept + count > MAX_VALUES):
+        if not plain or (not recorder.full and not recorder.has_room(count)):
             for at in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
                 self.reading.line(block.first + at, block.text(at))
         elif parts:
@@ -189,9 +189,9 @@ class _Stretch:
         if reading.recorder.full:
             return
         times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
+        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
         reading.counters.slot.frombytes(slot.tobytes())
         reading.counters.total.frombytes(self._token(1).tobytes())
-        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
         """(where the values go, records counted from the first here, values) of each field of each shape."""

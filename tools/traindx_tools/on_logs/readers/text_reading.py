@@ -110,7 +110,7 @@ class TextReading:
     """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
 
     def __post_init__(self) -> None:
-        self.recorder = Recorder(self.source)
+        self.recorder = Recorder(self.source, beside=(self.counters.slot, self.counters.total))
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
@@ -312,8 +312,7 @@ class TextReading:
 
     def _append(self, line: int, step: float, total: float, slot: int, epoch: float, time: float,
                 columns: list[Columns | None], numbers: list[float]) -> None:
-        if not self.recorder.full:
-            self.recorder.append(line, columns, numbers, step, epoch, time)
+        if self.recorder.append(line, columns, numbers, step, epoch, time):
             self.counters.slot.append(slot)
             self.counters.total.append(total)
 
@@ -329,7 +328,7 @@ class TextReading:
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         nothing = "" if len(self.recorder) else _unread_note(self._unread)
-        remarks = [r for r in (nothing, settled.remark, note, _cut_note(self.recorder)) if r]
+        remarks = [r for r in (nothing, settled.remark, note, self.recorder.remark) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
@@ -385,9 +384,3 @@ def _printable(text: str) -> str:
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
 
-
-def _cut_note(recorder: Recorder) -> str:
-    if recorder.full:
-        return f"only its first {recorder.kept:,} values were kept"
-    dropped = recorder.dropped_names
-    return f"{dropped} values of too many different names were left out" if dropped else ""
