@@ -100,7 +100,7 @@ def turn(t: Track) -> Turn | None:
 
 
 def _extremes(y: Floats, least: float) -> list[tuple[int, bool]]:
-    """Inner turning points that stand out by `least`: their index and whether they are low. Not many more than count."""
+    """Inner turning points that stand out by `least`: their index and whether they are low; a few too many at most."""
     found: list[tuple[int, bool]] = []
     top, low, falling = 0, 0, None
     for i in range(1, len(y)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -141,8 +142,9 @@ class TextReading:
     def learn(self, number: int, text: str, mask: bytes) -> _Shape:
         """Works out the shape of a line that is met for the first time."""
         shape = self._learn(text, mask)
-        if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
-            self._unread.append((number, text))
+        if shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
+            insort(self._unread, (number, text))  # lines of a block are met by their shapes
+            del self._unread[SHOWN:]
         return shape
 
     def whole(self, shape: _Shape, number: int, text: str) -> None:
