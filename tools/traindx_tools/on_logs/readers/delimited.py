@@ -117,6 +117,7 @@ class _Table:
 
     def run(self) -> Run:
         """What the rows tell."""
+        self.reading.recorder.even_out()
         damaged = f"{self.damaged} damaged lines skipped" if self.damaged else ""
         note = "; ".join(filter(None, (damaged, self.reading.recorder.remark)))
         return merge([self.reading.run(), Run(artifacts=(Artifact(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, Name, identify, words
-from traindx_tools.on_logs.readers.thinning import EXACT, Kind, kept_exactly, kinds_of, thinned
+from traindx_tools.on_logs.readers.thinning import EXACT, MOST_AROUND, Kind, kept_exactly, kinds_of, thinned
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
@@ -130,21 +130,27 @@ class Recorder:
             self._thin()
         return self.kept + values <= self.most
 
-    def _thin(self) -> None:
-        """Drops records until `ROOM` of what may be kept is used."""
+    def even_out(self) -> None:
+        """Thins the last records as those before them: to be called when all are read."""
+        if self._gone[1] and len(self._grade) < len(self.line):
+            self._thin(1.0)
+
+    def _thin(self, room: float = ROOM) -> None:
+        """Drops records until a share of what may be kept is used."""
         count, old = len(self.line), len(self._grade)
         line, step, epoch, time = (np.array(a) for a in (self.line, self.step, self.epoch, self.time))
         held = [(np.array(index), np.array(values)) for index, values in self._values.values()]
         fresh = [(index[at:] - old, values[at:]) for index, values in held
                  if (at := int(np.searchsorted(index, old))) < len(index)]
         grade = np.concatenate([np.array(self._grade, np.int8), np.zeros(count - old, np.int8)])
-        grade[old:][kept_exactly(count - old, fresh, step[old:], epoch[old:], time[old:])] = EXACT
+        around = int(MOST_AROUND * self.most * count / max(1, self.kept)) - int((grade == EXACT).sum())
+        grade[old:][kept_exactly(count - old, fresh, step[old:], epoch[old:], time[old:], around)] = EXACT
         width = np.zeros(count, np.int64)
         for index, _ in held:
             width[index] += 1
         signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0))) for sign, rows in
                   kinds_of(count, ((i, index) for i, (index, _) in enumerate(held))) if len(rows)]
-        thinned([kind for _, kind in signed], grade, line, int(ROOM * self.most))
+        thinned([kind for _, kind in signed], grade, line, int(room * self.most))
         self._levels = {sign: kind.level for sign, kind in signed}
         stays = np.zeros(count, bool)
         for _, kind in signed:
@@ -262,6 +268,7 @@ class Recorder:
 
     def series(self) -> tuple[Series, ...]:
         """The series in the order of their first appearance; arrays of places are shared between them."""
+        self.even_out()
         columns = {key: (np.frombuffer(index, np.int64).copy(), np.frombuffer(number, np.float64).copy())
                    for key, (index, number) in self._values.items() if len(index)}
         places = _Places(_counted(self.step), _counted(self.epoch), _since_first(np.array(self.time)),

@@ -48,6 +48,7 @@ def read(source: Source) -> Run:
     with source.open() as stream:
         for records in record_blocks(stream, stats):
             _read_block(records, recorder, keys, beside, stats)
+    recorder.even_out()
     artifact = Artifact(source.name, "tensorboard", rows=recorder.read, note=_note(stats, recorder, beside))
     return Run(series=recorder.series(), notes=tuple(beside.notes), config=beside.config, artifacts=(artifact,))
 

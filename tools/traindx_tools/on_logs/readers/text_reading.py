@@ -324,6 +324,7 @@ class TextReading:
         if row is not None:
             self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
         self._flush()
+        self.recorder.even_out()
         self._forget_remarks()
         settled = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
         self.recorder.step = array("d", settled.step.tobytes())

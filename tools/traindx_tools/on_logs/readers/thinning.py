@@ -1,7 +1,7 @@
 """Which records of a very long log are kept: exactly what stands out, and an even share of the rest.
 
 Kept exactly, whatever the length: where a series becomes NaN or infinite and where it is finite again, the least and
-the greatest value of each `CHUNK` values, what lies around one that is far out, each change of a series that seldom
+the greatest of each `CHUNK` values, those that are far out with what lies around them, each change of a series that seldom
 changes (a learning rate, an epoch), where a step falls back, and the longest pauses. Of the other records of one kind
 (those that hold the same series) one of two is dropped, again and again while there are too many: which one of a pair
 is drawn by its line, so that no period of the log falls together with what is kept. Kinds of few records stay whole.
@@ -26,9 +26,9 @@ FAR = 8.0
 AROUND = 32
 """Records on each side of such a value: rules ask whether it recovers, and what the log says before it."""
 MOST_AROUND = 0.125
-"""Share of the records that may be kept as surroundings; a series that is far out everywhere has none."""
+"""Share of all that is kept up to which surroundings are kept; where more is far out, the values alone are."""
 SELDOM = 0.01
-"""Share of values that differ from the one before up to which each change is kept."""
+"""Share of values that differ from the one before, or are far out, up to which each is kept."""
 MOST_EDGES = 2_000
 """Changes that are kept in one pass."""
 LEAST = 64
@@ -48,9 +48,10 @@ class Kind:
 
 
 def _chunks(values: Floats) -> Floats:
-    """Shape (chunks, CHUNK), the last one filled up with its last value."""
-    missing = -len(values) % CHUNK
-    return np.concatenate([values, np.full(missing, values[-1])]).reshape(-1, CHUNK)
+    """Shape (chunks, CHUNK), the last one filled up with its own values again."""
+    rest = len(values) % CHUNK
+    filled = np.resize(values[-rest:], CHUNK) if rest else values[:0]
+    return np.concatenate([values[: len(values) - rest], filled]).reshape(-1, CHUNK)
 
 
 def _places(of_chunk: Ints, count: int) -> Ints:
@@ -88,15 +89,13 @@ def standing_out(values: Floats) -> tuple[Ints, Ints]:
         return np.concatenate(found), np.zeros(0, np.int64)
     filled = values if finite.all() else np.where(finite, values, np.median(values[finite]))
     chunks = _chunks(np.clip(filled, -1e150, 1e150))
-    middle = np.median(chunks, axis=1, keepdims=True)
-    scatter = 1.4826 * np.median(np.abs(chunks - middle), axis=1)
-    far = []
-    for at in (chunks.argmin(axis=1), chunks.argmax(axis=1)):
-        places = _places(at, len(values))
-        found.append(places)
-        distance = np.abs(chunks[np.arange(len(at)), at] - middle[:, 0])
-        far.append(places[(distance > FAR * scatter) & (scatter > 0)])
-    return np.concatenate(found), np.concatenate(far)
+    found += [_places(at, len(values)) for at in (chunks.argmin(axis=1), chunks.argmax(axis=1))]
+    distance = np.abs(chunks - np.median(chunks, axis=1, keepdims=True))
+    scatter = 1.4826 * np.median(distance, axis=1, keepdims=True)
+    out = (distance > FAR * scatter) & (scatter > 0)
+    out &= out.mean(axis=1, keepdims=True) <= SELDOM  # else it is no surprise there
+    far = np.flatnonzero(out.ravel()[: len(values)])
+    return np.concatenate([*found, far]), far
 
 
 def falls_and_pauses(step: Floats, time: Floats) -> Ints:
@@ -111,8 +110,10 @@ def falls_and_pauses(step: Floats, time: Floats) -> Ints:
     return np.concatenate(found)
 
 
-def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats, epoch: Floats, time: Floats) -> Mask:
-    """Which of `count` records stay. `series`: of each the records of its values, ascending, and the values."""
+def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats, epoch: Floats, time: Floats,
+                 most: int) -> Mask:
+    """Which of `count` records stay: those that stand out, and what surrounds the values far out, if these are at most
+    `most` records. `series`: of each the records of its values, ascending, and the values."""
     exact, around = np.zeros(count, bool), np.zeros(count + 1, np.int64)
     for records, values in series:
         alone, far = standing_out(values)
@@ -123,7 +124,7 @@ def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats
     if count > 1:
         exact[seldom_changes(epoch)] = True
     near = np.cumsum(around)[:count] > 0
-    return exact | near if near.sum() <= MOST_AROUND * count else exact
+    return exact | near if near.sum() <= most else exact
 
 
 def kinds_of(count: int, series: Iterable[tuple[int, Ints]]) -> Iterator[tuple[int, Ints]]:
