@@ -22,7 +22,7 @@ from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
 """Values kept of one artifact where nothing else is said: about half a gigabyte."""
-ROOM = 0.6
+ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
