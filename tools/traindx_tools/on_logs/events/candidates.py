@@ -19,6 +19,8 @@ FEWEST = 3
 """Occurrences from which something can go along with anything."""
 MOST_VALUES = 3_000
 """Values of one variable that are looked at, the most frequent ones."""
+MOST_LINES = 5_000_000
+"""Lines of a template up to which it is an event: one of more stands at nearly every record."""
 LONG = 90
 """Characters of a line from which only the variable is told, with the word before it."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -38,16 +40,25 @@ class Candidate:
 def candidates(log: EventLog, series: Sequence[Series] = (), fewest: int = FEWEST) -> Iterator[Candidate]:
     """Everything in a log that occurs at least `fewest` times.
 
-    `series`: numbers of the same log whose high and low values count as events.
+    `series`: numbers of the same log whose high and low values count as events. Those of a log that was thinned do not:
+    more of them are known near anomalies than elsewhere, so that they would seem to go along.
     """
-    by_mask = _lines_of(log.of_masks(), len(log.masks))
+    by_mask = _lines_of(log)
     yield from (c for c in (*_values(log), *_words_and_templates(log, by_mask)) if len(c.lines) >= fewest)
     for s in series:
-        yield from _extremes(s)
+        yield from () if s.thinned else _extremes(s)
 
 
-def _lines_of(ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], masks: int) -> list[Ints]:
-    order = np.argsort(ids, kind="stable")
+def _lines_of(log: EventLog) -> list[Ints]:
+    """The lines of each mask; none for those of a template that is most of a very long log, and no event in it."""
+    ids, of_template = log.of_masks(), np.array([m.template for m in log.masks], np.int64)
+    masks = len(log.masks)
+    counts = np.bincount(ids, minlength=1 << 16)[:masks]
+    seldom = np.bincount(of_template, counts, minlength=1)[of_template] <= MOST_LINES
+    chosen = np.zeros(1 << 16, bool)
+    chosen[:masks] = seldom
+    lines = np.flatnonzero(chosen[ids])
+    order = lines[np.argsort(ids[lines], kind="stable")]
     edges = np.searchsorted(ids[order], np.arange(masks + 1))
     return [order[a:b] + 1 for a, b in itertools.pairwise(edges)]
 

@@ -1,7 +1,8 @@
 """One pass over a log that keeps where each template and each value of its variables stands.
 
 Chunks are masked and split by the interpreter's own string operations; variables are read for all lines of a mask at
-once. Memory is bounded: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is counted.
+once. Memory is bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is
+counted.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
@@ -28,19 +31,20 @@ DISTINCT = 0.7
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _ESCAPED = re.compile(ESCAPE.pattern.encode())
 
+MaskIds = np.ndarray[tuple[int, ...], np.dtype[np.uint16]]
 Key = tuple[int, int, str]
 """Template, token, and the token's mask."""
 
 
 @dataclass
 class _Kept:
-    values: list[Ints] = field(default_factory=list)
-    lines: list[Ints] = field(default_factory=list)
+    values: list[NDArray[np.unsignedinteger[Any]]] = field(default_factory=list)
+    lines: list[NDArray[np.int32]] = field(default_factory=list)
     count: int = 0
     asked: bool = False
     dropped: bool = False
 
-    def add(self, values: Ints, lines: Ints) -> int:
+    def add(self, values: NDArray[np.unsignedinteger[Any]], lines: NDArray[np.int32]) -> int:
         self.values.append(values)
         self.lines.append(lines)
         self.count += len(values)
@@ -67,13 +71,24 @@ class EventLog:
     kept: dict[Key, _Kept] = field(default_factory=dict)
     header: str = ""
     """The first line: it names the columns of a table."""
-    _ids: list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]] = field(default_factory=list)
+    _ids: list[MaskIds] = field(default_factory=list)
     _table: dict[bytes, int] = field(default_factory=dict)
     _total: int = 0
 
-    def of_masks(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-        """The mask of each line, -1 for those that are not kept and for empty lines."""
-        return np.concatenate(self._ids) if self._ids else np.zeros(0, dtype=np.int32)
+    def of_masks(self) -> MaskIds:
+        """The mask of each line, beyond all masks for those that are not kept and for empty lines."""
+        if len(self._ids) > 1:
+            self._ids = [np.concatenate(self._ids)]
+        return self._ids[0] if self._ids else np.zeros(0, dtype=np.uint16)
+
+    def alike(self, lines: Ints) -> Ints:
+        """All lines of the templates of some lines: every record of a series of which some are known."""
+        ids = self.of_masks()
+        own = ids[lines - 1]
+        wanted = {self.masks[i].template for i in np.unique(own).tolist() if i < len(self.masks)}
+        chosen = np.zeros(1 << 16, bool)
+        chosen[[i for i, mask in enumerate(self.masks) if mask.template in wanted]] = True
+        return np.union1d(np.flatnonzero(chosen[ids]).astype(np.int32) + np.int32(1), lines.astype(np.int32))
 
     def take(self, data: bytes) -> None:
         """Whole lines, one after another."""
@@ -87,7 +102,7 @@ class EventLog:
         ids = np.array(known, dtype=np.int32)
         self.unread += int((ids == -1).sum())
         self._variables(ids, lines)
-        self._ids.append(ids)
+        self._ids.append(ids.astype(np.uint16))  # -1 and -2 become the largest
         self.lines += len(lines)
 
     def _new(self, mask: bytes, line: bytes) -> int:
@@ -116,7 +131,8 @@ class EventLog:
                     for at in v.digits:
                         value = value * 10 + (rows[:, at] - 48)
                     kept = self._of(mask, v.number, v.mask)
-                    self._total += kept.add(value, group + (self.lines + 1))
+                    lines_of = (group + (self.lines + 1)).astype(np.int32)
+                    self._total += kept.add(value.astype(np.min_scalar_type(int(value.max()))), lines_of)
 
     def _of(self, mask: int, token: int, text: str) -> _Kept:
         return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())

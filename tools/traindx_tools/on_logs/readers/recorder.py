@@ -283,7 +283,8 @@ class Recorder:
         at = shared.setdefault(index.tobytes(), _Places(places.step[index], places.epoch[index], places.time[index],
                                                         places.line[index]))
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
-                      step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank)
+                      step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
+                      thinned=self._gone[1] > 0)
 
 
 def _refilled(held: array[Any], values: NDArray[Any]) -> None:

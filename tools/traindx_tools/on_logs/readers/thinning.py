@@ -1,10 +1,11 @@
 """Which records of a very long log are kept: exactly what stands out, and an even share of the rest.
 
 Kept exactly, whatever the length: where a series becomes NaN or infinite and where it is finite again, the least and
-the greatest of each `CHUNK` values, those that are far out with what lies around them, each change of a series that seldom
-changes (a learning rate, an epoch), where a step falls back, and the longest pauses. Of the other records of one kind
-(those that hold the same series) one of two is dropped, again and again while there are too many: which one of a pair
-is drawn by its line, so that no period of the log falls together with what is kept. Kinds of few records stay whole.
+the greatest of each `CHUNK` values, those that are far out with what lies around them, each change of a series that
+seldom changes (a learning rate, an epoch), where a step falls back, and the longest pauses. Of the other records of one
+kind (those that hold the same series) one of two is dropped, again and again while there are too many: which one of a
+pair is drawn by its line, so that no period of the log falls together with what is kept. Kinds of few records stay
+whole.
 """
 
 from __future__ import annotations
