@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from traindx_tools.on_logs.anomalies import Anomaly, Kind, anomalies_of
+from traindx_tools.on_logs.events.collecting import Lines
 from traindx_tools.on_logs.run import Ints, Run, Series
 
 FEWEST = 5
@@ -33,7 +34,7 @@ class AnomalySet:
     up: bool
     at: Ints
     what: str
-    lines: Ints
+    lines: Lines
     also: tuple[str, ...] = ()
     """Other series that show the same at the same places."""
 
@@ -42,9 +43,9 @@ class AnomalySet:
         """The anomalies among `lines`: these are more than the records of a series that was thinned."""
         if len(self.lines) == len(self.series):
             return self.at
-        return np.searchsorted(self.lines, self.series.line[self.at])
+        return np.searchsorted(self.lines, self.series.line[self.at].astype(self.lines.dtype))
 
-    def among(self, lines: Ints) -> AnomalySet:
+    def among(self, lines: Lines) -> AnomalySet:
         """The same among all lines that hold such a record, where these are more than were kept."""
         return replace(self, lines=lines) if len(lines) > len(self.series) else self
 
@@ -56,11 +57,12 @@ class AnomalySet:
             return 1.0
         apart = np.ones(len(position) - 1)
         if len(self.lines) > len(self.series):
-            apart = np.maximum(np.diff(np.searchsorted(self.lines, self.series.line)), 1)
+            apart = np.maximum(np.diff(np.searchsorted(self.lines, self.series.line.astype(self.lines.dtype))), 1)
         return float(np.median(np.diff(position) / apart))
 
-    def records_of(self, lines: Ints) -> Ints:
+    def records_of(self, lines: Lines) -> Ints:
         """The record to which each line leads: the first at or after it; lines after the last record are left out."""
+        lines = lines.astype(self.lines.dtype, copy=False)  # else all of the others would be converted
         found = np.unique(np.searchsorted(self.lines, lines, side="left"))
         return found[found < len(self.lines)]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.events.collecting import EventLog
+from traindx_tools.on_logs.events.collecting import EventLog, Lines
 from traindx_tools.on_logs.events.shapes import TOKEN, Mask
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Ints, Series
@@ -32,7 +32,7 @@ class Candidate:
     """`text`: as it is told. `lines`: where it stands, ascending. `kind`: "value", "word", "template" or "column"."""
 
     text: str
-    lines: Ints
+    lines: Lines
     kind: str
     template: int = -1
 
@@ -66,7 +66,7 @@ def _lines_of(log: EventLog) -> list[Ints]:
 def _values(log: EventLog) -> Iterator[Candidate]:
     example = {m.template: m for m in reversed(log.masks)}
     variables = {(m.template, v.number, v.mask): v for m in log.masks for v in m.variables}
-    found: dict[tuple[int, int, str], list[Ints]] = defaultdict(list)
+    found: dict[tuple[int, int, str], list[Lines]] = defaultdict(list)
     for (template, token, mask), kept in log.kept.items():
         if kept.dropped or kept.count < 1:
             continue

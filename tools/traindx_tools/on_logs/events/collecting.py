@@ -31,6 +31,8 @@ DISTINCT = 0.7
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _ESCAPED = re.compile(ESCAPE.pattern.encode())
 
+Lines = NDArray[np.signedinteger[Any]]
+"""Numbers of lines; of very long logs in four bytes each."""
 MaskIds = np.ndarray[tuple[int, ...], np.dtype[np.uint16]]
 Key = tuple[int, int, str]
 """Template, token, and the token's mask."""
@@ -81,7 +83,7 @@ class EventLog:
             self._ids = [np.concatenate(self._ids)]
         return self._ids[0] if self._ids else np.zeros(0, dtype=np.uint16)
 
-    def alike(self, lines: Ints) -> Ints:
+    def alike(self, lines: Lines) -> Lines:
         """All lines of the templates of some lines: every record of a series of which some are known."""
         ids = self.of_masks()
         own = ids[lines - 1]

@@ -160,7 +160,8 @@ class Recorder:
 
     def _keep(self, stays: NDArray[np.bool_], grade: NDArray[np.int8], held: Sequence[tuple[Ints, Floats]]) -> None:
         """Leaves the records that stay, in the very arrays that readers hold."""
-        for each in (self.step, self.epoch, self.time, self.line, *self.beside):
+        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside)
+        for each in every:
             _refilled(each, np.array(each)[stays])
         self._grade = array("b", grade[stays].tobytes())
         number = np.cumsum(stays) - 1

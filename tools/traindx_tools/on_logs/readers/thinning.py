@@ -56,7 +56,7 @@ def _chunks(values: Floats) -> Floats:
 
 
 def _places(of_chunk: Ints, count: int) -> Ints:
-    return np.minimum(of_chunk + CHUNK * np.arange(len(of_chunk)), count - 1)
+    return np.asarray(np.minimum(of_chunk + CHUNK * np.arange(len(of_chunk)), count - 1))
 
 
 def _few(places: Ints) -> Ints:
