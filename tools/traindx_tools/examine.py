@@ -50,7 +50,7 @@ MOST_FILES = 100_000
 """Files looked at in a folder of which most may be logs of the ranks of one job."""
 MOST_NOTES = 8
 """Files of ranks that could not be read whole, told one by one."""
-MOST_VALUES = 3_000_000
+MOST_VALUES = 2_000_000
 """Values of one file that are kept while it is judged: of more, all that stand out and an even share of the rest."""
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""

@@ -19,7 +19,6 @@ from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
 from traindx_tools.on_logs.readers.lines import ESCAPE
-from traindx_tools.on_logs.run import Ints
 
 CHUNK = 8 << 20
 MOST_MASKS = 60_000
