@@ -17,7 +17,7 @@ from traindx_tools.on_logs.readers.recorder import Key, Recorder, keeping
 from traindx_tools.on_logs.run import Run, Series
 
 LINES = 40_000
-MOST = 12_000
+MOST = 30_000
 SPIKES = {7_013: 55.5, 21_777: 61.25, 21_790: 60.5}
 NOT_A_NUMBER = range(30_000, 30_040)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.events.collecting import EventLog, Lines
+from traindx_tools.on_logs.events.collecting import PART, EventLog, Lines, places_of
 from traindx_tools.on_logs.events.shapes import TOKEN, Mask
 from traindx_tools.on_logs.roles import is_known
-from traindx_tools.on_logs.run import Ints, Series
+from traindx_tools.on_logs.run import Series
 
 FEWEST = 3
 """Occurrences from which something can go along with anything."""
@@ -49,15 +49,18 @@ def candidates(log: EventLog, series: Sequence[Series] = (), fewest: int = FEWES
         yield from () if s.thinned else _extremes(s)
 
 
-def _lines_of(log: EventLog) -> list[Ints]:
+def _lines_of(log: EventLog) -> list[Lines]:
     """The lines of each mask; none for those of a template that is most of a very long log, and no event in it."""
     ids, of_template = log.of_masks(), np.array([m.template for m in log.masks], np.int64)
     masks = len(log.masks)
-    counts = np.bincount(ids, minlength=1 << 16)[:masks]
+    counts = np.zeros(1 << 16, np.int64)
+    for start in range(0, len(ids), PART):
+        counts += np.bincount(ids[start: start + PART], minlength=1 << 16)
+    counts = counts[:masks]
     seldom = np.bincount(of_template, counts, minlength=1)[of_template] <= MOST_LINES
     chosen = np.zeros(1 << 16, bool)
     chosen[:masks] = seldom
-    lines = np.flatnonzero(chosen[ids])
+    lines = places_of(chosen[ids])
     order = lines[np.argsort(ids[lines], kind="stable")]
     edges = np.searchsorted(ids[order], np.arange(masks + 1))
     return [order[a:b] + 1 for a, b in itertools.pairwise(edges)]
@@ -83,7 +86,7 @@ def _values(log: EventLog) -> Iterator[Candidate]:
                         "value", template)
 
 
-def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Candidate]:
+def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Candidate]:
     members: dict[int, list[int]] = defaultdict(list)
     for i, mask in enumerate(log.masks):
         members[mask.template].append(i)

@@ -22,7 +22,9 @@ from traindx_tools.on_logs.readers.lines import ESCAPE
 
 CHUNK = 8 << 20
 MOST_MASKS = 60_000
-MOST_KEPT = 12_000_000
+MOST_KEPT = 6_000_000
+PART = 1 << 20
+"""Lines that are looked at together where there may be very many."""
 SAMPLE = 4_000
 """Values of a variable after which it is asked whether it repeats at all."""
 DISTINCT = 0.7
@@ -89,7 +91,9 @@ class EventLog:
         wanted = {self.masks[i].template for i in np.unique(own).tolist() if i < len(self.masks)}
         chosen = np.zeros(1 << 16, bool)
         chosen[[i for i, mask in enumerate(self.masks) if mask.template in wanted]] = True
-        return np.union1d(np.flatnonzero(chosen[ids]).astype(np.int32) + np.int32(1), lines.astype(np.int32))
+        found = chosen[ids]
+        found[lines - 1] = True
+        return places_of(found) + np.int32(1)
 
     def take(self, data: bytes) -> None:
         """Whole lines, one after another."""
@@ -137,6 +141,13 @@ class EventLog:
 
     def _of(self, mask: int, token: int, text: str) -> _Kept:
         return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())
+
+
+def places_of(chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Where it holds, a part after the other: in four bytes each, for of a very long log these are many."""
+    starts = range(0, len(chosen), PART)
+    parts = [np.flatnonzero(chosen[a: a + PART]).astype(np.int32) + np.int32(a) for a in starts]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
 
 def _whole_lines(source: Source) -> Iterator[bytes]:
