@@ -93,7 +93,7 @@ class EventLog:
         chosen[[i for i, mask in enumerate(self.masks) if mask.template in wanted]] = True
         found = chosen[ids]
         found[lines - 1] = True
-        return places_of(found) + np.int32(1)
+        return np.asarray(places_of(found) + np.int32(1))
 
     def take(self, data: bytes) -> None:
         """Whole lines, one after another."""
