@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
+from traindx_tools.on_logs.events import collecting
 from traindx_tools.on_logs.judge import judge_events
 from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.reading import joined, read_parts
@@ -43,6 +46,14 @@ def test_the_shard_and_its_lag_are_told(tmp_path: Path) -> None:
     assert len(told) == 1
     assert "shard_0041" in told[0].partition(" occurs ")[0]
     assert f"{LAG} steps before" in told[0]
+
+
+def test_a_variable_of_every_step_gives_way_to_that_of_few_lines(tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "MOST_KEPT", 20_000)
+    monkeypatch.setattr(collecting, "CHUNK", 1 << 16)
+    told = _told(_written(tmp_path / "train.log", planted=True))
+    assert "shard_0041" in told[0].partition(" occurs ")[0]
 
 
 def test_nothing_is_told_where_nothing_goes_along(tmp_path: Path) -> None:

@@ -55,7 +55,9 @@ class _Kept:
             self.asked = True
             seen = np.concatenate(self.values)
             if len(np.unique(seen)) > DISTINCT * len(seen):
+                before, self.count = self.count, 0
                 self.drop()
+                return len(values) - before
         return len(values)
 
     def drop(self) -> None:
@@ -126,7 +128,7 @@ class EventLog:
         edges = np.flatnonzero(np.diff(ids[order])) + 1
         for group in np.split(order, edges):
             mask = int(ids[group[0]]) if len(group) else -1
-            if mask < 0 or not self.masks[mask].variables or self._total >= MOST_KEPT:
+            if mask < 0 or not self.masks[mask].variables:
                 continue
             wanted = [v for v in self.masks[mask].variables if not self._of(mask, v.number, v.mask).dropped]
             if wanted:
@@ -138,6 +140,10 @@ class EventLog:
                     kept = self._of(mask, v.number, v.mask)
                     lines_of = (group + (self.lines + 1)).astype(np.int32)
                     self._total += kept.add(value.astype(np.min_scalar_type(int(value.max()))), lines_of)
+        while self._total > MOST_KEPT:  # what nearly every line has gives way to what few have
+            most = max((k for k in self.kept.values() if not k.dropped), key=lambda k: k.count)
+            self._total -= most.count
+            most.drop()
 
     def _of(self, mask: int, token: int, text: str) -> _Kept:
         return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())
