@@ -1,7 +1,7 @@
 """How often the planted association stands first, and how often one is reported where there is none.
 
     python benchmarks/associations.py [--with 32] [--without 15] [--megabytes 10] [--gigabyte] [--logs N,N]
-        [--seed 0] [--show]
+        [--seed 0] [--keep N] [--show]
 
 Most logs have the size of --megabytes, some 5, 10 or 20 times as much (`TIMES`): 10 to 200 MB by default. --gigabyte
 adds one log of 1 GB with an association and one without.
@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from traindx_tools.examine import MOST_VALUES
 
 PLANTED = ("shard", "host", "worker", "bucket", "request", "retry", "evaluation", "checkpoint", "source", "length")
 TIMES = {True: {4: 5, 11: 5, 18: 10, 22: 10, 26: 20}, False: {3: 5, 8: 10, 12: 20}}
@@ -167,12 +169,14 @@ def _table(log: Log, rng: np.random.Generator, loss: np.ndarray, events: np.ndar
     yield from (f"{t},{loss[t]:.5f},{source[t]},{length[t]},{worker[t]}" for t in range(n))
 
 
-def judged(path: Path) -> tuple[list[str], float]:
+def judged(path: Path, keep: int) -> tuple[list[str], float]:
     """What is told for each set of anomalies; and the seconds of the processor, without those of reading the values."""
     from traindx_tools.on_logs.judge import judge_events
+    from traindx_tools.on_logs.readers.recorder import keeping
     from traindx_tools.on_logs.reading import joined, read_parts
 
-    reading = read_parts([path])
+    with keeping(keep):
+        reading = read_parts([path])
     run = joined(reading)
     start = time.process_time()
     found = judge_events(run, reading.sources)
@@ -181,8 +185,9 @@ def judged(path: Path) -> tuple[list[str], float]:
 
 @dataclass
 class Score:
-    """What was found so far, and the logs of each kind."""
+    """What was found so far, and the logs of each kind. `keep`: values of a log that are kept while it is judged."""
 
+    keep: int
     first: int = 0
     alarms: int = 0
     planted: int = 0
@@ -192,7 +197,7 @@ class Score:
         """Writes, judges and removes one log, and prints a line."""
         path = folder / f"{name}.{'txt' if log.form == 'text' else log.form}"
         size = written(log, path)
-        said, taken = judged(path)
+        said, taken = judged(path, self.keep)
         path.unlink()
         right = log.wanted is not None and bool(said) and log.wanted in said[0].partition(" occurs ")[0]
         alarm = log.planted is None and bool(said)
@@ -216,10 +221,12 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=10.0, help="size of most logs; some have up to 20 times it")
     parser.add_argument("--gigabyte", action="store_true", help="one log of 1 GB with an association and one without")
     parser.add_argument("--logs", help="numbers of the logs of each kind that are run alone, as in 18,19")
+    parser.add_argument("--keep", type=int, default=MOST_VALUES,
+                        help="values of a log that are kept while it is judged, as of `diagnose` by default")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print what is said of each log")
     options = parser.parse_args()
-    score = Score()
+    score = Score(options.keep)
     alone = {int(n) for n in options.logs.split(",")} if options.logs else None
     with tempfile.TemporaryDirectory() as folder:
         for planted, count in ((True, options.planted), (False, options.without)):

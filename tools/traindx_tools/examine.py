@@ -25,6 +25,7 @@ from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_events, judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
+from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
@@ -49,6 +50,8 @@ MOST_FILES = 100_000
 """Files looked at in a folder of which most may be logs of the ranks of one job."""
 MOST_NOTES = 8
 """Files of ranks that could not be read whole, told one by one."""
+MOST_VALUES = 2_000_000
+"""Values of one file that are kept while it is judged: of more, all that stand out and an even share of the rest."""
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
 
@@ -248,7 +251,12 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     a Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput;
     BadUsage for an entry point that is no Python file.
     """
-    paths = resolved(paths)
+    with keeping(MOST_VALUES):
+        return _examined(resolved(paths), symptom, stdin, root, names, asked, cluster)
+
+
+def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, root: Path | None,
+              names: Mapping[str, str] | None, asked: Asked, cluster: str | None) -> Examination:
     reading, ranks = _read(paths, stdin, names, cluster)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)

@@ -167,3 +167,25 @@ def test_very_many_columns_are_told_apart_from_runs_in_bounded_time(within):
                                     np.full(3, np.nan), np.full(3, np.nan), np.arange(1, 4)) for i in range(8000)))
     with within(4):
         assert segments(table, lambda: ()) == (Segment(1, None),)
+
+
+def test_only_what_is_asked_for_is_kept_of_the_lines() -> None:
+    """As with all lines: a gap of very many lines, commands, errors and the last line."""
+    from traindx_tools.on_logs.restarts import MOST_GAP, _asked_for, form_of
+
+    lines = [(1, "python train.py --lr 0.1"), (2, "model of 5 layers"),
+             *((n, f"step {n} loss 0.5") for n in range(3, 2_000)),
+             *((n, f"copying file {n}") for n in range(2_000, 2_000 + 2 * MOST_GAP)),
+             (9_000, "python train.py --lr 0.2"), (9_001, "model of 7 layers"),
+             (9_002, "Traceback (most recent call last):"),
+             *((n, f"step {n - 9_000} loss 0.5") for n in range(9_003, 9_500))]
+    at = np.array([n for n, t in lines if t.startswith("step")])
+    track = Series("loss", "loss", "train", "a.log", np.full(len(at), 0.5), at % 9_000, np.full(len(at), np.nan),
+                   np.full(len(at), np.nan), at)
+    fall = int(np.searchsorted(at, 9_000))
+    kept, counts = _asked_for(lines, track, [fall])
+    assert counts[form_of(lines[0][1])] == counts[form_of(lines[1][1])] == 2
+    told = dict(kept)
+    assert {1, 2, 2_000, 1_999 + MOST_GAP, 9_000, 9_002, 9_499} <= set(told)
+    assert 1_000 not in told
+    assert 2_000 + MOST_GAP not in told

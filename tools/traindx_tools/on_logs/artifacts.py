@@ -86,6 +86,13 @@ class Source:
             return stream.read(HEAD_BYTES)
 
     @property
+    def size(self) -> int:
+        """Bytes as they are stored; 0 where nobody says so. Raises OSError."""
+        if self.data is not None:
+            return len(self.data)
+        return self.local.stat().st_size if self.local is not None else 0
+
+    @property
     def zipped(self) -> bool:
         """Whether it is a gzip stream."""
         return self.stored_head[:3] == b"\x1f\x8b\x08"

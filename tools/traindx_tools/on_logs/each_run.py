@@ -102,7 +102,7 @@ def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
         return (Segment(1, None),)
     with suppress(OSError):
         if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig":
-            return segments(part, lambda: lines_of(source))
+            return segments(part, lambda: lines_of(source)) if source.size <= MOST_BYTES else (Segment(1, None),)
     return (Segment(1, None),)
 
 

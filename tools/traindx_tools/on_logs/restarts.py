@@ -9,6 +9,7 @@ to the first one, and a counter of steps needs a witness besides: the lines from
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,12 @@ _STARTS = re.compile(r"Namespace\(|^\W{0,3}(?:\S*[$>#%] +|\++ +)?(?:\w+=\S+ +)*(
                      r"(?:python[\d.]*|torchrun|accelerate|deepspeed|srun)\s.*(?:\.py|-m\s)")
 """A line that a run writes once, when it starts."""
 _STAGE = re.compile(r"\b(?:stage|phase|task|curriculum|warm.?restart|cycle|fine-?tun)", re.IGNORECASE)
+
+_ERROR = "Traceback (most recent"
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_NO_GAP = (sys.maxsize, sys.maxsize)
+MOST_FORMS, LONGEST = 20_000, 2_000
+"""Forms of lines that are remembered, and bytes of a line up to which they are."""
 
 Lines = Sequence[tuple[int, str]]
 
@@ -146,11 +153,13 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     """The runs that a file holds, in order; at least one. `read` gives its numbered lines, where they are needed."""
     track = _track(part)
     falls = _falls(track) if track is not None else []
-    starts = track is not None and bool(part.notes or part.errors or falls)
-    if track is None or not starts:
+    if track is None:
         return (Segment(1, None),)
-    lines = list(read())
-    head = _head(lines, int(track.line[0]), len(falls))
+    noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
+    if not part.errors and not falls:  # a try without records ended in an error
+        return (Segment(1, None, tuple(sorted(noted))),)
+    lines, counts = _asked_for(read(), track, falls)
+    head = _head(lines, counts, int(track.line[0]), len(falls))
     course = Course(part, track, lines, head)
     begins, resumes = [1], []
     for i in falls:
@@ -164,7 +173,6 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
-    noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
     ends = [*(b - 1 for b in begins[1:]), None]
     every = sorted({*resumes, *noted})
     return tuple(Segment(b, e, tuple(every[bisect_right(every, b): bisect_right(every, e) if e else None]))
@@ -192,8 +200,46 @@ def _falls(track: Series) -> list[int]:
     return [int(i) + 1 for i in np.flatnonzero(less)]
 
 
-def _head(lines: Lines, first: int, falls: int) -> Head:
-    counts = Counter(form_of(t) for _, t in lines)
+def _asked_for(lines: Iterable[tuple[int, str]], track: Series, falls: Sequence[int]) -> tuple[Lines, Counter[str]]:
+    """The first lines and the last, those before a fall, commands and errors; how often each form of the first comes.
+
+    The others, nearly all, are passed over: lines that differ in digits only are looked at once.
+    """
+    kept: list[tuple[int, str]] = []
+    counts: Counter[str] = Counter()
+    wanted: dict[str, bool] = {}
+    known: dict[bytes, str] = {}
+    first, last = int(track.line[0]), (0, "")
+    gaps = iter([(int(track.line[i - 1]), int(track.line[i])) for i in falls])
+    (above, here), left = next(gaps, _NO_GAP), MOST_GAP
+    for at, last in enumerate(lines):
+        number, text = last
+        form = _known_form(text, known)
+        if at < MOST_HEAD and number < first:
+            wanted[form] = wanted.get(form, False) or _STARTS.search(text) is not None
+        while number >= here:
+            (above, here), left = next(gaps, _NO_GAP), MOST_GAP
+        left -= above < number
+        if form in wanted:
+            counts[form] += 1
+        if at < MOST_HEAD or (above < number and left >= 0) or wanted.get(form) or text.startswith(_ERROR):
+            kept.append(last)
+    if kept and kept[-1] != last:
+        kept.append(last)
+    return kept, counts
+
+
+def _known_form(text: str, known: dict[bytes, str]) -> str:
+    mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
+    form = known.get(mask)
+    if form is None:
+        form = form_of(text)
+        if len(known) < MOST_FORMS and len(mask) <= LONGEST:
+            known[mask] = form
+    return form
+
+
+def _head(lines: Lines, counts: Counter[str], first: int, falls: int) -> Head:
     above = [t for n, t in lines[:MOST_HEAD] if n < first]
     banner = next((form_of(t) for t in above if _STARTS.search(t)), None)
     tries = [i for i, t in enumerate(above) if form_of(t) == banner]
@@ -258,7 +304,7 @@ def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins:
     The first command or arguments of the file come again. Ranks write them once each, without an error between.
     """
     seen = [n for n, t in lines if form_of(t) == head.banner] if head.banner is not None else []
-    broken = sorted({*(e.line for e in part.errors), *(n for n, t in lines if t.startswith("Traceback (most recent"))})
+    broken = sorted({*(e.line for e in part.errors), *(n for n, t in lines if t.startswith(_ERROR))})
     failed = False
     for at, line in enumerate(seen):
         until = seen[at + 1] if at + 1 < len(seen) else lines[-1][0] + 1

@@ -46,6 +46,8 @@ class Series:
     rank: int | None = None
     inferred: bool = False
     """Whether `name` was guessed from the course of the values: findings on it count as patterns."""
+    thinned: bool = False
+    """Whether some values of its artifact were left out while it was read (see `readers/thinning.py`)."""
 
     def __len__(self) -> int:
         return len(self.values)

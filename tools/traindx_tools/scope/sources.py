@@ -15,7 +15,7 @@ from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.line_blocks import Block, each_block
 from traindx_tools.on_logs.reading import Reading
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.run import Ints, Run
 from traindx_tools.scope.find import Found, find_scope
 from traindx_tools.scope.model import Asked, LogLines, Scope
 
@@ -78,6 +78,8 @@ class _Ends:
         self._head: list[tuple[int, str]] = []
         self._named: list[tuple[int, str]] = []
         self._tail: deque[tuple[int, str]] = deque(maxlen=TAIL)
+        self._late: list[tuple[Block, Ints]] = []
+        """Blocks behind these, whose last lines are decoded when nothing follows."""
 
     def line(self, number: int, text: str) -> None:
         """Takes one line."""
@@ -86,6 +88,7 @@ class _Ends:
             return
         if ".py" in text:
             self._name(number, text)
+        self._decode()
         self._tail.append((number, text))
 
     def block(self, block: Block) -> None:
@@ -102,7 +105,14 @@ class _Ends:
             place = int(np.searchsorted(block.ends, found))
             self._name(block.first + place, block.text(place))
             begin = int(block.ends[place])
-        self._tail.extend((block.first + p, block.text(p)) for p in rest[-TAIL:].tolist())
+        self._late.append((block, rest[-TAIL:]))
+        while sum(len(places) for _, places in self._late[1:]) >= TAIL:
+            del self._late[0]
+
+    def _decode(self) -> None:
+        for block, places in self._late:
+            self._tail.extend((block.first + p, block.text(p)) for p in places.tolist())
+        self._late.clear()
 
     def _name(self, number: int, text: str) -> None:
         if len(self._named) < BETWEEN + TAIL:
@@ -110,6 +120,7 @@ class _Ends:
 
     def lines(self) -> tuple[tuple[int, str], ...]:
         """What was kept, in the order of the text."""
+        self._decode()
         last = self._tail[0][0] if self._tail else 0
         between = [n for n in self._named if n[0] < last][:BETWEEN]
         return (*self._head, *between, *self._tail)

@@ -18,6 +18,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import (
+    arrow_cells,
     arrow_rows,
     columns,
     delimited,
@@ -104,6 +105,9 @@ def _same_text(source: Source) -> None:
 def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_columns, "FEWEST", 1)
     monkeypatch.setattr(json_blocks, "FEWEST", 1)
+    monkeypatch.setattr(arrow_cells, "FEWEST", 1)
+    monkeypatch.setattr(json_blocks, "MOST_REFUSED", 10**9)
+    monkeypatch.setattr(line_columns, "MOST_REFUSED", 10**9)
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 22])

@@ -26,6 +26,8 @@ RUN_DOWN = 0.05
 ENOUGH = 8
 INITIAL = 0.9
 LOSS_JUMP = 1.1
+MOST_JUMPS = 200
+"""Jumps that are judged one by one: no schedule restarts more often, and each is looked for in the whole loss."""
 
 RULE = Rule(
     id="L302",
@@ -69,13 +71,25 @@ def check(run: Run) -> Iterator[Finding]:
         jumps = jumps_up(t) or _second_warmup(run, t)
         if not jumps:
             continue
-        judged = [(j, _context(run, t, j)) for j in jumps]
+        loss = track(main_loss(run))
+        judged = [(j, _context(run, t, j, loss)) for j in _looked_at(run, t, jumps)]
         at_resume = [p for p in judged if p[1].resume is not None]
         if not at_resume and (_periodic(t, jumps) or all(_meant(t, j, c) for j, c in judged)):
             continue
         j, c = (at_resume or [p for p in judged if not _meant(t, *p)] or judged)[0]
         yield _report(t, j, c, len(jumps))
         return
+
+
+def _looked_at(run: Run, t: Track, jumps: list[Jump]) -> list[Jump]:
+    """The first jumps, and those at a resume: a rate that jumps more often follows no schedule."""
+    if len(jumps) <= MOST_JUMPS:
+        return jumps
+    lines = t.series.line[t.index]
+    resumed = np.array([n.line for n in run.notes if n.kind == "resume" and n.source == t.series.source], np.int64)
+    after = np.searchsorted(lines, resumed)
+    near = {int(i) for at in after for i in (at - 1, at, at + 1)}
+    return jumps[:MOST_JUMPS] + [j for j in jumps[MOST_JUMPS:] if j.i in near][:MOST_JUMPS]
 
 
 def _second_warmup(run: Run, t: Track) -> list[Jump]:
@@ -128,14 +142,14 @@ def _levelled_out(t: Track, i: int) -> bool:
     return len(drops) >= 4 and float(drops[-1]) < 0.3 * float(drops.max())
 
 
-def _context(run: Run, t: Track, j: Jump) -> Context:
+def _context(run: Run, t: Track, j: Jump, loss: Track | None) -> Context:
     s = t.series
     a, b = int(t.index[j.i - 1]), int(t.index[j.i])
     near = [n for n in run.notes if n.source == s.source and s.line[a] - 3 <= n.line <= s.line[b] + 3]
     between = [n for n in near if n.kind == "resume"]
     stage = any(word in n.text.lower() for n in near if n.kind not in ("resume", "epoch") for word in _STAGES)
     elsewhere = [n for n in run.notes if n.kind == "resume" and n.source != s.source and _same_place(n, t, j.i)]
-    before, after, jumps = _loss_around(run, t, j)
+    before, after, jumps = _loss_around(loss, t, j)
     glitch = j.i + 1 < len(t) and float(t.y[j.i + 1]) <= j.before * 1.05
     return Context(next(iter([*between, *elsewhere]), None), stage, before, after, jumps, glitch)
 
@@ -146,13 +160,11 @@ def _same_place(note: Note, t: Track, i: int) -> bool:
     return isinstance(told, (int, float)) and float(t.x[i - 1]) <= float(told) <= float(t.x[i])
 
 
-def _loss_around(run: Run, t: Track, j: Jump) -> tuple[float | None, float | None, bool]:
-    series = main_loss(run)
-    loss = track(series)
-    if loss is None or series is None:
+def _loss_around(loss: Track | None, t: Track, j: Jump) -> tuple[float | None, float | None, bool]:
+    if loss is None:
         return None, None, False
-    before = value_near(series, t.series, int(t.index[j.i - 1]))
-    after = value_near(series, t.series, int(t.index[j.i]))
+    before = value_near(loss.series, t.series, int(t.index[j.i - 1]))
+    after = value_near(loss.series, t.series, int(t.index[j.i]))
     if before is None or after is None:
         return before, after, False
     return before, after, after - before > max(3 * loss.noise, (LOSS_JUMP - 1) * abs(before))

@@ -25,6 +25,8 @@ from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
 
 LOW, BACK, RISING, MIRROR, SWING = 0.5, 0.1, 3, 0.12, 0.8
+MOST_MARKS = 3
+"""Turning points of a rate that turns once more: it begins low, peaks, falls and climbs."""
 
 RULE = Rule(
     id="L310",
@@ -82,7 +84,7 @@ def turn(t: Track) -> Turn | None:
     if len(t) < 2 * RISING + 2 or peak <= 0 or jumps_up(t):
         return None
     marks = _extremes(y, BACK * peak)
-    if not marks or len(marks) > 3:
+    if not marks or len(marks) > MOST_MARKS:
         return None
     lows = [i for i, low in marks if low]
     if len(lows) != 1:
@@ -98,12 +100,14 @@ def turn(t: Track) -> Turn | None:
 
 
 def _extremes(y: Floats, least: float) -> list[tuple[int, bool]]:
-    """Inner turning points that stand out by `least`: their index and whether they are low."""
+    """Inner turning points that stand out by `least`: their index and whether they are low; a few too many at most."""
     found: list[tuple[int, bool]] = []
     top, low, falling = 0, 0, None
     for i in range(1, len(y)):
         top = i if y[i] > y[top] else top
         low = i if y[i] < y[low] else low
+        if len(found) > MOST_MARKS:
+            return found
         if falling is not False and y[i] >= y[low] + least:
             if falling:
                 found.append((low, True))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from traindx_tools.on_logs.anomalies import Anomaly, Kind, anomalies_of
+from traindx_tools.on_logs.events.collecting import Lines
 from traindx_tools.on_logs.run import Ints, Run, Series
 
 FEWEST = 5
@@ -32,12 +34,35 @@ class AnomalySet:
     up: bool
     at: Ints
     what: str
-    lines: Ints
+    lines: Lines
     also: tuple[str, ...] = ()
     """Other series that show the same at the same places."""
 
-    def records_of(self, lines: Ints) -> Ints:
+    @cached_property
+    def places(self) -> Ints:
+        """The anomalies among `lines`: these are more than the records of a series that was thinned."""
+        if len(self.lines) == len(self.series):
+            return self.at
+        return np.searchsorted(self.lines, self.series.line[self.at].astype(self.lines.dtype))
+
+    def among(self, lines: Lines) -> AnomalySet:
+        """The same among all lines that hold such a record, where these are more than were kept."""
+        return replace(self, lines=lines) if len(lines) > len(self.series) else self
+
+    @property
+    def stride(self) -> float:
+        """Steps from one record to the next; 1 where the series counts none."""
+        position = self.series.position
+        if self.series.unit != "step" or len(position) < 2:
+            return 1.0
+        apart = np.ones(len(position) - 1)
+        if len(self.lines) > len(self.series):
+            apart = np.maximum(np.diff(np.searchsorted(self.lines, self.series.line.astype(self.lines.dtype))), 1)
+        return float(np.median(np.diff(position) / apart))
+
+    def records_of(self, lines: Lines) -> Ints:
         """The record to which each line leads: the first at or after it; lines after the last record are left out."""
+        lines = lines.astype(self.lines.dtype, copy=False)  # else all of the others would be converted
         found = np.unique(np.searchsorted(self.lines, lines, side="left"))
         return found[found < len(self.lines)]
 
@@ -95,6 +120,8 @@ def _durations(run: Run) -> Iterator[Series]:
     """The time between records where the lines are dated and no duration is logged."""
     loss = run.loss
     if loss is None or next(run.find("step_time", "throughput", "tokens_per_second"), None) is not None:
+        return
+    if loss.thinned:  # between records that were not left out lie others
         return
     passed = np.diff(loss.time, prepend=np.nan)
     if len(loss) > 2 and np.isfinite(passed[1:]).all() and float(np.median(passed[1:])) > 0:

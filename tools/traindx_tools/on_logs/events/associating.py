@@ -59,7 +59,7 @@ class Along:
 def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> Along:
     """What goes along with the anomalies. `sets`: how many sets of anomalies are asked about, for the comparisons."""
     n = len(anomalies.lines)
-    placed, fewest = displaced(anomalies.at, n), max(3.0, LEAST_SHARE * len(anomalies.at) / 2)
+    placed, fewest = displaced(anomalies.places, n), max(3.0, LEAST_SHARE * len(anomalies.places) / 2)
     found: list[tuple[Candidate, Ints, Scanned]] = []
     for candidate in every:
         times = anomalies.records_of(candidate.lines)
@@ -70,11 +70,11 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
         return Along(anomalies, ())
     compared = len(found) * sets
     highest = _highest(placed, found, math.log(compared / LEVEL))
-    sure = sorted((_association(anomalies.at, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
+    sure = sorted((_association(anomalies.places, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
                   key=lambda a: (-a.score, a.near, len(a.event.text)))
-    surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.at))])
-    told, companions = _apart(anomalies.at, surviving, compared)
-    ruled_out = [*companions, *_tempting(anomalies.at, n, found, {id(a.event) for a in surviving})]
+    surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.places))])
+    told, companions = _apart(anomalies.places, surviving, compared)
+    ruled_out = [*companions, *_tempting(anomalies.places, n, found, {id(a.event) for a in surviving})]
     return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
 
 

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.events.collecting import EventLog
+from traindx_tools.on_logs.events.collecting import PART, EventLog, Lines, places_of
 from traindx_tools.on_logs.events.shapes import TOKEN, Mask
 from traindx_tools.on_logs.roles import is_known
-from traindx_tools.on_logs.run import Ints, Series
+from traindx_tools.on_logs.run import Series
 
 FEWEST = 3
 """Occurrences from which something can go along with anything."""
 MOST_VALUES = 3_000
 """Values of one variable that are looked at, the most frequent ones."""
+MOST_LINES = 5_000_000
+"""Lines of a template up to which it is an event: one of more stands at nearly every record."""
 LONG = 90
 """Characters of a line from which only the variable is told, with the word before it."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -30,7 +32,7 @@ class Candidate:
     """`text`: as it is told. `lines`: where it stands, ascending. `kind`: "value", "word", "template" or "column"."""
 
     text: str
-    lines: Ints
+    lines: Lines
     kind: str
     template: int = -1
 
@@ -38,16 +40,28 @@ class Candidate:
 def candidates(log: EventLog, series: Sequence[Series] = (), fewest: int = FEWEST) -> Iterator[Candidate]:
     """Everything in a log that occurs at least `fewest` times.
 
-    `series`: numbers of the same log whose high and low values count as events.
+    `series`: numbers of the same log whose high and low values count as events. Those of a log that was thinned do not:
+    more of them are known near anomalies than elsewhere, so that they would seem to go along.
     """
-    by_mask = _lines_of(log.of_masks(), len(log.masks))
+    by_mask = _lines_of(log)
     yield from (c for c in (*_values(log), *_words_and_templates(log, by_mask)) if len(c.lines) >= fewest)
     for s in series:
-        yield from _extremes(s)
+        yield from () if s.thinned else _extremes(s)
 
 
-def _lines_of(ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], masks: int) -> list[Ints]:
-    order = np.argsort(ids, kind="stable")
+def _lines_of(log: EventLog) -> list[Lines]:
+    """The lines of each mask; none for those of a template that is most of a very long log, and no event in it."""
+    ids, of_template = log.of_masks(), np.array([m.template for m in log.masks], np.int64)
+    masks = len(log.masks)
+    counts = np.zeros(1 << 16, np.int64)
+    for start in range(0, len(ids), PART):
+        counts += np.bincount(ids[start: start + PART], minlength=1 << 16)
+    counts = counts[:masks]
+    seldom = np.bincount(of_template, counts, minlength=1)[of_template] <= MOST_LINES
+    chosen = np.zeros(1 << 16, bool)
+    chosen[:masks] = seldom
+    lines = places_of(chosen[ids])
+    order = lines[np.argsort(ids[lines], kind="stable")]
     edges = np.searchsorted(ids[order], np.arange(masks + 1))
     return [order[a:b] + 1 for a, b in itertools.pairwise(edges)]
 
@@ -55,7 +69,7 @@ def _lines_of(ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], masks: int) 
 def _values(log: EventLog) -> Iterator[Candidate]:
     example = {m.template: m for m in reversed(log.masks)}
     variables = {(m.template, v.number, v.mask): v for m in log.masks for v in m.variables}
-    found: dict[tuple[int, int, str], list[Ints]] = defaultdict(list)
+    found: dict[tuple[int, int, str], list[Lines]] = defaultdict(list)
     for (template, token, mask), kept in log.kept.items():
         if kept.dropped or kept.count < 1:
             continue
@@ -72,7 +86,7 @@ def _values(log: EventLog) -> Iterator[Candidate]:
                         "value", template)
 
 
-def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Candidate]:
+def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Candidate]:
     members: dict[int, list[int]] = defaultdict(list)
     for i, mask in enumerate(log.masks):
         members[mask.template].append(i)

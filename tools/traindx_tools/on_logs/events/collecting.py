@@ -1,7 +1,8 @@
 """One pass over a log that keeps where each template and each value of its variables stands.
 
 Chunks are masked and split by the interpreter's own string operations; variables are read for all lines of a mask at
-once. Memory is bounded: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is counted.
+once. Memory is bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is
+counted.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
 from traindx_tools.on_logs.readers.lines import ESCAPE
-from traindx_tools.on_logs.run import Ints
 
 CHUNK = 8 << 20
 MOST_MASKS = 60_000
-MOST_KEPT = 12_000_000
+MOST_KEPT = 6_000_000
+PART = 1 << 20
+"""Lines that are looked at together where there may be very many."""
 SAMPLE = 4_000
 """Values of a variable after which it is asked whether it repeats at all."""
 DISTINCT = 0.7
@@ -28,19 +32,22 @@ DISTINCT = 0.7
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _ESCAPED = re.compile(ESCAPE.pattern.encode())
 
+Lines = NDArray[np.signedinteger[Any]]
+"""Numbers of lines; of very long logs in four bytes each."""
+MaskIds = np.ndarray[tuple[int, ...], np.dtype[np.uint16]]
 Key = tuple[int, int, str]
 """Template, token, and the token's mask."""
 
 
 @dataclass
 class _Kept:
-    values: list[Ints] = field(default_factory=list)
-    lines: list[Ints] = field(default_factory=list)
+    values: list[NDArray[np.unsignedinteger[Any]]] = field(default_factory=list)
+    lines: list[NDArray[np.int32]] = field(default_factory=list)
     count: int = 0
     asked: bool = False
     dropped: bool = False
 
-    def add(self, values: Ints, lines: Ints) -> int:
+    def add(self, values: NDArray[np.unsignedinteger[Any]], lines: NDArray[np.int32]) -> int:
         self.values.append(values)
         self.lines.append(lines)
         self.count += len(values)
@@ -48,7 +55,9 @@ class _Kept:
             self.asked = True
             seen = np.concatenate(self.values)
             if len(np.unique(seen)) > DISTINCT * len(seen):
+                before, self.count = self.count, 0
                 self.drop()
+                return len(values) - before
         return len(values)
 
     def drop(self) -> None:
@@ -67,13 +76,26 @@ class EventLog:
     kept: dict[Key, _Kept] = field(default_factory=dict)
     header: str = ""
     """The first line: it names the columns of a table."""
-    _ids: list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]] = field(default_factory=list)
+    _ids: list[MaskIds] = field(default_factory=list)
     _table: dict[bytes, int] = field(default_factory=dict)
     _total: int = 0
 
-    def of_masks(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-        """The mask of each line, -1 for those that are not kept and for empty lines."""
-        return np.concatenate(self._ids) if self._ids else np.zeros(0, dtype=np.int32)
+    def of_masks(self) -> MaskIds:
+        """The mask of each line, beyond all masks for those that are not kept and for empty lines."""
+        if len(self._ids) > 1:
+            self._ids = [np.concatenate(self._ids)]
+        return self._ids[0] if self._ids else np.zeros(0, dtype=np.uint16)
+
+    def alike(self, lines: Lines) -> Lines:
+        """All lines of the templates of some lines: every record of a series of which some are known."""
+        ids = self.of_masks()
+        own = ids[lines - 1]
+        wanted = {self.masks[i].template for i in np.unique(own).tolist() if i < len(self.masks)}
+        chosen = np.zeros(1 << 16, bool)
+        chosen[[i for i, mask in enumerate(self.masks) if mask.template in wanted]] = True
+        found = chosen[ids]
+        found[lines - 1] = True
+        return np.asarray(places_of(found) + np.int32(1))
 
     def take(self, data: bytes) -> None:
         """Whole lines, one after another."""
@@ -87,7 +109,7 @@ class EventLog:
         ids = np.array(known, dtype=np.int32)
         self.unread += int((ids == -1).sum())
         self._variables(ids, lines)
-        self._ids.append(ids)
+        self._ids.append(ids.astype(np.uint16))  # -1 and -2 become the largest
         self.lines += len(lines)
 
     def _new(self, mask: bytes, line: bytes) -> int:
@@ -106,7 +128,7 @@ class EventLog:
         edges = np.flatnonzero(np.diff(ids[order])) + 1
         for group in np.split(order, edges):
             mask = int(ids[group[0]]) if len(group) else -1
-            if mask < 0 or not self.masks[mask].variables or self._total >= MOST_KEPT:
+            if mask < 0 or not self.masks[mask].variables:
                 continue
             wanted = [v for v in self.masks[mask].variables if not self._of(mask, v.number, v.mask).dropped]
             if wanted:
@@ -116,10 +138,22 @@ class EventLog:
                     for at in v.digits:
                         value = value * 10 + (rows[:, at] - 48)
                     kept = self._of(mask, v.number, v.mask)
-                    self._total += kept.add(value, group + (self.lines + 1))
+                    lines_of = (group + (self.lines + 1)).astype(np.int32)
+                    self._total += kept.add(value.astype(np.min_scalar_type(int(value.max()))), lines_of)
+        while self._total > MOST_KEPT:  # what nearly every line has gives way to what few have
+            most = max((k for k in self.kept.values() if not k.dropped), key=lambda k: k.count)
+            self._total -= most.count
+            most.drop()
 
     def _of(self, mask: int, token: int, text: str) -> _Kept:
         return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())
+
+
+def places_of(chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Where it holds, a part after the other: in four bytes each, for of a very long log these are many."""
+    starts = range(0, len(chosen), PART)
+    parts = [np.flatnonzero(chosen[a: a + PART]).astype(np.int32) + np.int32(a) for a in starts]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
 
 def _whole_lines(source: Source) -> Iterator[bytes]:

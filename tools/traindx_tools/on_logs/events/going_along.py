@@ -9,10 +9,10 @@ import numpy as np
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.each_run import WHOLE
-from traindx_tools.on_logs.events.anomalous import anomaly_sets
+from traindx_tools.on_logs.events.anomalous import AnomalySet, anomaly_sets
 from traindx_tools.on_logs.events.associating import Along, associate
 from traindx_tools.on_logs.events.candidates import Candidate, candidates
-from traindx_tools.on_logs.events.collecting import collect
+from traindx_tools.on_logs.events.collecting import EventLog, collect
 from traindx_tools.on_logs.run import Run
 
 MOST_CANDIDATES = 2_500
@@ -29,17 +29,26 @@ def what_goes_along(run: Run, sources: Sequence[Source]) -> tuple[Along, ...]:
     numbered = {a.path for a in run.artifacts if a.format not in WHOLE}
     for name in dict.fromkeys(a.series.source for a in sets if a.series.source in numbered):
         source = next((s for s in sources if s.name == name), None)
-        every = _candidates(source, run) if source is not None else []
-        out += [associate(a, every, len(sets)) for a in sets if a.series.source == name]
+        log = None
+        with suppress(OSError):
+            log = collect(source) if source is not None else None
+        every = _candidates(log, source, run) if log is not None and source is not None else []
+        for a in sets:
+            if a.series.source == name:
+                whole = _all_records(a, log, source) if log is not None and source is not None else a
+                out.append(associate(whole, every, len(sets)))
     return tuple(out)
 
 
-def _candidates(source: Source, run: Run) -> list[Candidate]:
-    log = None
-    with suppress(OSError):
-        log = collect(source)
-    if log is None:
-        return []
+def _all_records(anomalies: AnomalySet, log: EventLog, source: Source) -> AnomalySet:
+    """The anomalies among all records, where those of a very long log were thinned: lags are counted in them."""
+    lines = anomalies.series.line - source.above
+    if not anomalies.series.thinned or lines[0] < 1 or lines[-1] > log.lines or (np.diff(lines) < 0).any():
+        return anomalies
+    return anomalies.among(log.alike(lines) + np.int32(source.above))
+
+
+def _candidates(log: EventLog, source: Source, run: Run) -> list[Candidate]:
     mine = [s for s in run.series if s.source == source.name and s.rank is None]
     found = list(candidates(log, mine))
     if len(found) > MOST_CANDIDATES:

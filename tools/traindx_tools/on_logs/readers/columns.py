@@ -6,7 +6,7 @@ Wide form: a column a metric. Long form: a column holds the metric's name, anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.numbers import value
-from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns, Key, Recorder
+from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
 from traindx_tools.on_logs.run import Floats, Ints, Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
@@ -173,7 +173,7 @@ class RowReading:
         columns = layout.columns.get((group, rank)) or self._columns(layout, group, rank)
         values = [number(cells[i]) for i in layout.metrics]
         kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
-        if kept and not self.recorder.full:
+        if kept:
             self.recorder.append(line, kept, [v for v in values if v is not None], step, epoch, time)
 
     def takes(self, names: Sequence[str]) -> list[int] | None:
@@ -187,7 +187,7 @@ class RowReading:
     def rows(self, lines: Ints, names: Sequence[str], cells: Mapping[int, tuple[Floats, Mask]]) -> None:
         """`row` for many rows of the same columns. `cells`: numbers of the columns of `takes`, and where there is one.
 
-        Cells without a number are absent, as an empty one is. Rows of which the recorder has no room for all are cut.
+        Cells without a number are absent, as an empty one is. Rows for which the recorder has no room are left out.
         """
         layout = self._layout_of(names)
         nothing = np.full(len(lines), math.nan)
@@ -206,17 +206,23 @@ class RowReading:
         told = np.zeros(len(lines), bool)
         for i in layout.metrics:
             told |= cells[i][1]
-        kept = np.flatnonzero(told)
-        counts = sum((cells[i][1][kept].astype(np.int64) for i in layout.metrics), np.zeros(len(kept), np.int64))
-        room = np.cumsum(counts) - counts + self.recorder.kept < MAX_VALUES
-        kept = kept[room]
-        values = []
-        for column, i in zip(columns, layout.metrics, strict=True):
-            number, there = cells[i]
-            at = np.flatnonzero(there[kept])
-            values.append((column, at, number[kept][at]))
-        if len(kept):
+        for kept in self._in_parts(np.flatnonzero(told), len(layout.metrics)):
+            values = []
+            for column, i in zip(columns, layout.metrics, strict=True):
+                number, there = cells[i]
+                at = np.flatnonzero(there[kept])
+                values.append((column, at, number[kept][at]))
             self.recorder.append_all(lines[kept], step[kept], epoch[kept], time[kept], values)
+
+    def _in_parts(self, rows: Ints, width: int) -> Iterator[Ints]:
+        """The rows, as many at once as there is room for; without those for which there is none."""
+        size = max(1, int((1 - ROOM) * self.recorder.most) // max(1, width))
+        for start in range(0, len(rows), size):
+            part = rows[start: start + size]
+            if self.recorder.has_room(len(part) * width):
+                yield part
+            else:
+                yield from (part[i: i + 1] for i in range(len(part)) if self.recorder.has_room(width))
 
     def _layout_of(self, names: Sequence[str]) -> _Layout:
         if self._last is not None and self._last.names == names:

@@ -117,9 +117,11 @@ class _Table:
 
     def run(self) -> Run:
         """What the rows tell."""
-        note = f"{self.damaged} damaged lines skipped" if self.damaged else ""
+        self.reading.recorder.even_out()
+        damaged = f"{self.damaged} damaged lines skipped" if self.damaged else ""
+        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark)))
         return merge([self.reading.run(), Run(artifacts=(Artifact(
-            self.source, _format(self.names, self.delimiter), rows=len(self.reading.recorder), note=note),))])
+            self.source, _format(self.names, self.delimiter), rows=self.reading.recorder.read, note=note),))])
 
 
 def _format(names: tuple[str, ...], delimiter: str) -> str:

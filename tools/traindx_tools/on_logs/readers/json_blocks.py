@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.on_logs.readers import arrow_cells
+from traindx_tools.on_logs.readers.arrow_cells import Cells
 from traindx_tools.on_logs.readers.columns import RowReading, number
-from traindx_tools.on_logs.readers.line_blocks import Block, same_bytes
+from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, Group, same_bytes
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
-from traindx_tools.on_logs.run import Ints
+from traindx_tools.on_logs.run import Floats, Ints
 
 _SPACE = rb"[ \t]*"
 _MEMBER = re.compile(
@@ -25,6 +27,8 @@ _MEMBER = re.compile(
     + rb'(?:(-?0+(?:\.0+)?(?:[eE][+-]?0+)?|NaN|-?Infinity)|("[^"\\\x00-\x1f]*"|null|true|false))' + _SPACE)
 _OPEN, _CLOSE = re.compile(_SPACE + rb"\{"), re.compile(rb"\}" + _SPACE)
 _MOST = 50_000
+MOST_REFUSED = 5
+"""Families that pyarrow did not take, although they look so, after which it is asked no more."""
 FEWEST = 4
 """Lines of a shape in a block below which reading them one by one is quicker."""
 
@@ -47,6 +51,10 @@ class _Record:
     """Names and texts with digits in them: they have to be the same in all lines."""
 
 
+_Part = tuple[_Record, Ints, "dict[int, Floats] | None"]
+"""Lines with the same members, and their numbers where they were converted already."""
+
+
 @dataclass
 class JsonRows:
     """Takes blocks for a `RowReading`; `line` reads one line."""
@@ -54,13 +62,14 @@ class JsonRows:
     reading: RowReading
     line: Callable[[int, str], None]
     _known: dict[bytes, _Record | None] = field(default_factory=dict)
-    _parts: list[tuple[_Record, Ints]] = field(default_factory=list)
+    _families: dict[bytes, tuple[_Record, Cells] | None] = field(default_factory=dict)
+    _refused: int = 0
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        together: dict[tuple[str, ...], list[tuple[_Record, Ints]]] = {}
+        together: dict[tuple[str, ...], list[_Part]] = {}
         alone = [block.long]
-        for mask, places in block.groups:
+        for mask, places in self._by_families(block, together):
             record = self._record(mask, block, int(places[0])) if len(places) >= FEWEST else None
             if record is None:
                 for at in places.tolist():
@@ -68,20 +77,56 @@ class JsonRows:
                     if one is None:
                         alone.append(np.array([at]))
                     else:
-                        together.setdefault(one.names, []).append((one, np.array([at])))
+                        together.setdefault(one.names, []).append((one, np.array([at]), None))
                 continue
             fits = _fits(block, record, places)
             alone.append(places[~fits])
-            together.setdefault(record.names, []).append((record, places[fits]))
+            together.setdefault(record.names, []).append((record, places[fits], None))
         self._in_order(block, together, np.sort(np.concatenate(alone)))
 
-    def _in_order(self, block: Block, together: dict[tuple[str, ...], list[tuple[_Record, Ints]]], alone: Ints
-                  ) -> None:
+    def _by_families(self, block: Block, together: dict[tuple[str, ...], list[_Part]]) -> list[Group]:
+        """Takes what pyarrow takes; the groups of the other lines."""
+        if len(block) < arrow_cells.FEWEST or self._refused >= MOST_REFUSED or not arrow_cells.is_here():
+            return block.groups
+        alike: dict[Cells, tuple[_Record, list[Ints]]] = {}
+        rest = []
+        for bare, places in block.families:
+            found = self._cells(bare, block, int(places[0])) if len(places) >= FEWEST else None
+            if found is None:
+                rest.append(places)
+            else:  # with and without an exponent
+                alike.setdefault(found[1], (found[0], []))[1].append(places)
+        for cells, (record, parts) in alike.items():
+            places = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+            enough = len(places) >= arrow_cells.FEWEST
+            told = arrow_cells.converted(block, places, cells, strict=True) if enough else None
+            if told is None:
+                self._refused += enough
+                rest.append(places)
+            else:
+                values = dict(zip(record.numbers, told, strict=True))
+                together.setdefault(record.names, []).append((record, places, values))
+        if not together:
+            return block.groups
+        return block.groups_among(np.sort(np.concatenate(rest)) if rest else np.zeros(0, np.int64))
+
+    def _cells(self, bare: bytes, block: Block, at: int) -> tuple[_Record, Cells] | None:
+        """The record of a family and its cells, by its first line."""
+        if bare not in self._families:
+            line = block.data[block.starts[at]:block.ends[at]]
+            record = self._record(line.translate(DIGITS_AS_ZEROS), block, at)
+            plain = record is not None and all(p.differs for p in record.numbers.values())
+            spans = [(p.start, p.end) for p in record.numbers.values()] if record is not None and plain else []
+            cells = arrow_cells.cells_of(line, spans)
+            self._families[bare] = None if record is None or cells is None else (record, cells)
+        return self._families[bare]
+
+    def _in_order(self, block: Block, together: dict[tuple[str, ...], list[_Part]], alone: Ints) -> None:
         """Stretches of lines with the same members, and single lines, one after the other."""
         kinds = np.full(len(block), -1)
         tables = []
         for kind, (names, parts) in enumerate(together.items()):
-            kinds[np.concatenate([p for _, p in parts])] = kind
+            kinds[np.concatenate([places for _, places, _ in parts])] = kind
             tables.append(_Table(block, names, parts))
         kinds[alone] = -2
         turns = np.flatnonzero(np.diff(kinds, prepend=-3))
@@ -169,21 +214,28 @@ def _fits(block: Block, record: _Record, places: Ints) -> np.ndarray[tuple[int, 
 class _Table:
     """All lines of a block that have the same members, as columns."""
 
-    def __init__(self, block: Block, names: tuple[str, ...], parts: list[tuple[_Record, Ints]]) -> None:
+    def __init__(self, block: Block, names: tuple[str, ...], parts: list[_Part]) -> None:
         self.block, self.names = block, names
-        places = np.concatenate([p for _, p in parts])
-        self.order = np.argsort(places, kind="stable")
+        places = np.concatenate([at for _, at, _ in parts])
+        self.order = np.argsort(places, kind="stable") if len(parts) > 1 else np.arange(len(places))
         self.places = places[self.order]
         self.cells = {}
-        counts = [len(p) for _, p in parts]
+        ends = np.cumsum([len(at) for _, at, _ in parts])
+        within = [slice(end - len(at), end) for end, (_, at, _) in zip(ends.tolist(), parts, strict=True)]
         for i in range(len(names)):
-            there = np.repeat([i in r.numbers for r, _ in parts], counts)
-            values = np.zeros(len(places))
-            having = [(r, p) for r, p in parts if i in r.numbers]
+            there, values = np.zeros(len(places), bool), np.zeros(len(places))
+            for part, (record, _, told) in zip(within, parts, strict=True):
+                there[part] = i in record.numbers
+                if told is not None and i in told:
+                    values[part] = told[i]
+            having = [(part, r.numbers[i], at) for part, (r, at, told) in zip(within, parts, strict=True)
+                      if told is None and i in r.numbers]
             if having:
-                starts = block.starts[np.concatenate([p for _, p in having])]
-                values[there] = numbers(block.data, starts, [r.numbers[i] for r, _ in having],
-                                        [len(p) for _, p in having])
+                found = numbers(block.data, block.starts[np.concatenate([at for _, _, at in having])],
+                                [p for _, p, _ in having], [len(at) for _, _, at in having])
+                edges = np.cumsum([len(at) for _, _, at in having])[:-1]
+                for (part, _, _), mine in zip(having, np.split(found, edges), strict=True):
+                    values[part] = mine
             self.cells[i] = (values[self.order], there[self.order])
 
     def add(self, reading: RowReading, start: int, end: int) -> None:

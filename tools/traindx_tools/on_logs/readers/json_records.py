@@ -79,8 +79,9 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
                                        "taken for data and not read"),))
-    note = f"{damaged} damaged lines skipped" if damaged else ""
-    return merge([reading.run(), Run(artifacts=(Artifact(source.name, "jsonl", rows=len(reading.recorder),
+    reading.recorder.even_out()
+    note = "; ".join(filter(None, (f"{damaged} damaged lines skipped" if damaged else "", reading.recorder.remark)))
+    return merge([reading.run(), Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read,
                                                          note=note),))])
 
 

@@ -24,7 +24,9 @@ from traindx_tools.on_logs.run import Ints
 CHUNK = 4 << 20
 LONGEST_SHAPE = 2_000
 """Bytes of a line up to which it is grouped with others; longer ones stand for themselves."""
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+FEW = 300
+"""Lines that are grouped one by one."""
 _TURNS = 3
 """Shapes of one length that are told apart by comparing; more are told apart by a hash."""
 _NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
@@ -64,17 +66,48 @@ class Block:
         """How many lines before each are not empty; one entry more than lines."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.ends > self.starts)])
 
+    def lines(self, places: Ints) -> bytes:
+        """Some lines, ascending, with their ends."""
+        if len(places) == len(self):
+            return self.data
+        turns = np.flatnonzero(np.diff(places) != 1) + 1
+        first, last = places[np.append(0, turns)], places[np.append(turns, len(places)) - 1]
+        return b"".join([self.data[a:b] for a, b in
+                         zip(self.starts[first].tolist(), (self.ends[last] + 1).tolist(), strict=True)])
+
+    @cached_property
+    def _short(self) -> Ints:
+        """The lines that are in a group."""
+        lengths = self.ends - self.starts
+        return np.flatnonzero((lengths > 0) & (lengths <= LONGEST_SHAPE))
+
     @cached_property
     def groups(self) -> list[Group]:
         """Lines by shape, in the order of the first of each. Empty lines are left out."""
-        masked = self.data.translate(_DIGITS)
-        lengths = self.ends - self.starts
-        short = np.flatnonzero((lengths > 0) & (lengths <= LONGEST_SHAPE))
-        order = short[np.argsort(lengths[short].astype(np.uint16), kind="stable")]
-        edges = np.flatnonzero(np.diff(lengths[order])) + 1
-        found = [g for part in np.split(order, edges) if len(part)
-                 for g in _told_apart(masked, self.starts[part], int(lengths[part[0]]), part)]
-        return sorted(found, key=lambda g: int(g[1][0]))
+        return self.groups_among(self._short)
+
+    def groups_among(self, places: Ints) -> list[Group]:
+        """The groups of some of the lines that are in one."""
+        if len(places) <= FEW:
+            by_mask: dict[bytes, list[int]] = {}
+            for at in places.tolist():
+                by_mask.setdefault(self.data[self.starts[at]:self.ends[at]].translate(DIGITS_AS_ZEROS), []).append(at)
+            return [(mask, np.array(at)) for mask, at in by_mask.items()]
+        return _grouped(self.data.translate(DIGITS_AS_ZEROS), self.starts, self.ends, places)
+
+    @cached_property
+    def families(self) -> list[Group]:
+        """Lines that differ in their digits only, however many digits these are, with the line without them.
+
+        In the order of the first of each, without empty lines.
+        """
+        bare = self.data.translate(None, b"0123456789")
+        ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
+        ends = ends if bare.endswith(b"\n") and self.data.endswith(b"\n") else np.append(ends, len(bare))
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+        digits_alone = self._short[ends[self._short] == starts[self._short]]
+        found = _grouped(bare, starts, ends, self._short[ends[self._short] > starts[self._short]])
+        return found if not len(digits_alone) else sorted([*found, (b"", digits_alone)], key=lambda g: int(g[1][0]))
 
     @cached_property
     def long(self) -> Ints:
@@ -82,20 +115,32 @@ class Block:
         return np.flatnonzero(self.ends - self.starts > LONGEST_SHAPE)
 
 
-def _cut(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
+def _grouped(data: bytes, starts: Ints, ends: Ints, lines: Ints) -> list[Group]:
+    """The same texts among some lines, in the order of the first of each."""
+    lengths = (ends - starts)[lines]
+    order = np.argsort(lengths.astype(np.uint16), kind="stable")
+    edges = np.flatnonzero(np.diff(lengths[order])) + 1
+    parts = [lines[part] for part in np.split(order, edges) if len(part)] if len(edges) else [lines][: len(lines)]
+    found = [g for part in parts
+             for g in _told_apart(data, starts[part], int(ends[part[0]] - starts[part[0]]), part)]
+    return sorted(found, key=lambda g: int(g[1][0]))
+
+
+def cut_out(data: bytes, starts: Ints, length: int) -> NDArray[np.bytes_]:
+    """The texts of one length from each place on."""
     windows: NDArray[np.bytes_] = np.ndarray((len(data) - length + 1,), f"S{length}", buffer=data, strides=(1,))
     return np.asarray(windows[starts])
 
 
 def same_bytes(data: bytes, starts: Ints, length: int) -> NDArray[np.bool_]:
     """Which of the texts of one length are the same as the first."""
-    texts = _cut(data, starts, length)
+    texts = cut_out(data, starts, length)
     return np.asarray(texts == texts[0])
 
 
 def _told_apart(data: bytes, starts: Ints, length: int, places: Ints) -> Iterator[Group]:
     """The groups among lines of one length."""
-    masks = _cut(data, starts, length)
+    masks = cut_out(data, starts, length)
     for _ in range(_TURNS):
         if not len(masks):
             return
@@ -115,7 +160,7 @@ def _told_apart(data: bytes, starts: Ints, length: int, places: Ints) -> Iterato
 def _hashes(data: bytes, starts: Ints, length: int) -> NDArray[np.uint64]:
     """A number of each line, made of its words of eight bytes."""
     if length < 8:
-        return np.unique(_cut(data, starts, length), return_inverse=True)[1].astype(np.uint64)
+        return np.unique(cut_out(data, starts, length), return_inverse=True)[1].astype(np.uint64)
     words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
     found = np.zeros(len(starts), np.uint64)
     for at in (*range(0, length - 8, 8), length - 8):

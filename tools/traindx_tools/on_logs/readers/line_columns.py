@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.readers.line_blocks import Block
+from traindx_tools.on_logs.readers import arrow_cells
+from traindx_tools.on_logs.readers.arrow_cells import Cells
+from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, Group
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, place
 from traindx_tools.on_logs.readers.line_times import times
 from traindx_tools.on_logs.readers.names import TRAIN
-from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns
+from traindx_tools.on_logs.readers.recorder import Columns
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 FEWEST = 48
 """Lines of a stretch below which taking them one by one is quicker."""
+MOST_REFUSED = 3
+"""Blocks in which pyarrow did not take a family after which it is asked no more."""
 Mask = NDArray[np.bool_]
 
 
@@ -40,6 +44,7 @@ class _Rows:
     places: Ints
     block: Block
     numbers: list[Floats] = field(default_factory=list)
+    """Empty until they are converted."""
 
     @cached_property
     def times(self) -> Floats:
@@ -54,6 +59,7 @@ class _Rows:
 
 def _converted(block: Block, rows: list[_Rows]) -> None:
     """Fills in the numbers of all shapes, a token after the other: one of few lines costs as much as one of many."""
+    rows = [r for r in rows if not r.numbers]
     for index in range(max((len(r.tokens) for r in rows), default=0)):
         having = [r for r in rows if index < len(r.tokens)]
         counts = [len(r.places) for r in having]
@@ -77,12 +83,77 @@ def in_columns(shape: _Shape, mask: bytes) -> tuple[Place, ...] | None:
     return known
 
 
+class _Families:
+    """Lines that differ in their digits only, taken together by pyarrow where it is installed."""
+
+    def __init__(self, reading: TextReading) -> None:
+        self.reading = reading
+        self._here: bool | None = None
+        self._known: dict[bytes, tuple[_Shape, Cells] | None] = {}
+        self._refused: dict[tuple[Cells, int], int] = {}
+
+    def taken(self, block: Block) -> tuple[list[_Rows], list[Group]]:
+        """What could be taken of a block, and the groups of the other lines."""
+        if self._here is False or len(block) < arrow_cells.FEWEST:
+            return [], block.groups
+        rows: list[_Rows] = []
+        rest: list[Ints] = []
+        together: dict[tuple[Cells, int], tuple[_Shape, list[Ints]]] = {}
+        for bare, places in block.families:
+            found = self._cells(bare, block, int(places[0])) if len(places) >= FEWEST else None
+            if found is None:
+                rest.append(places)
+            else:  # with and without an exponent
+                shape, cells = found
+                together.setdefault((cells, id(shape.plan)), (shape, []))[1].append(places)
+        for (cells, plan), (shape, parts) in together.items():
+            places = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+            enough = len(places) >= arrow_cells.FEWEST and self._refused.get((cells, plan), 0) < MOST_REFUSED
+            left = self._rows(block, places, shape, cells, rows) if enough else places
+            if enough and len(left) == len(places):
+                self._refused[cells, plan] = self._refused.get((cells, plan), 0) + 1
+            rest.append(left)
+        others = np.sort(np.concatenate(rest)) if rest else np.zeros(0, np.int64)
+        return rows, block.groups if not rows else block.groups_among(others)
+
+    def _rows(self, block: Block, places: Ints, shape: _Shape, cells: Cells, rows: list[_Rows]) -> Ints:
+        """Adds the lines of a family; those that are left."""
+        fits = arrow_cells.with_prefix(block, places, cells.prefix)
+        mine = places[fits]
+        numbers = arrow_cells.converted(block, mine, cells) if len(mine) else None
+        if numbers is None:
+            return places
+        nothing = np.full(len(mine), math.nan)
+        rows.append(_Rows(shape, (), mine, block, [nothing if t < 0 else numbers[t] for t in shape.tokens]))
+        return places[~fits]
+
+    def _cells(self, bare: bytes, block: Block, at: int) -> tuple[_Shape, Cells] | None:
+        """What is known of a family; it is learned from its first line."""
+        if bare not in self._known:
+            if self._here is None:
+                self._here = arrow_cells.is_here()
+            self._known[bare] = self._learned(block, at) if self._here else None
+        return self._known[bare]
+
+    def _learned(self, block: Block, at: int) -> tuple[_Shape, Cells] | None:
+        line = block.data[block.starts[at]:block.ends[at]]
+        mask = line.translate(DIGITS_AS_ZEROS)
+        shape = self.reading.known(mask)
+        if shape is None:
+            shape = self.reading.learn(block.first + at, block.text(at), mask)
+        if not line.isascii() or in_columns(shape, mask) is None:
+            return None
+        cells = arrow_cells.cells_of(line, shape.spans, shape.prefix.end)
+        return None if cells is None else (shape, cells)
+
+
 class ByColumns:
     """Reads blocks for a `TextReading`."""
 
     def __init__(self, reading: TextReading) -> None:
         self.reading = reading
         self._suited: dict[bytes, tuple[Place, ...] | None] = {}
+        self._families = _Families(reading)
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
@@ -99,8 +170,8 @@ class ByColumns:
         """The lines with shapes that are met for the first time, all that are read by themselves, and the others."""
         first: dict[int, _Shape] = {}
         alone: list[Ints] = [block.long]
-        rows: list[_Rows] = []
-        for mask, places in block.groups:
+        rows, rest = self._families.taken(block)
+        for mask, places in rest:
             shape = self.reading.known(mask)
             if shape is None:
                 at = int(places[0])
@@ -142,7 +213,7 @@ class ByColumns:
         count = sum((s.stop - s.start) * len(r.shape.keys) for r, s in parts)
         recorder = self.reading.recorder
         plain = all(r.shape.plain for r, _ in parts if self.reading.columns_of(r.shape))
-        if not plain or (not recorder.full and recorder.kept + count > MAX_VALUES):
+        if not plain or (not recorder.full and not recorder.has_room(count)):
             for at in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
                 self.reading.line(block.first + at, block.text(at))
         elif parts:
@@ -189,9 +260,9 @@ class _Stretch:
         if reading.recorder.full:
             return
         times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
+        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
         reading.counters.slot.frombytes(slot.tobytes())
         reading.counters.total.frombytes(self._token(1).tobytes())
-        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
         """(where the values go, records counted from the first here, values) of each field of each shape."""

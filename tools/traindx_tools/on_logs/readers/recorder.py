@@ -1,19 +1,30 @@
-"""Collects records while an artifact is read and makes series of them."""
+"""Collects records while an artifact is read and makes series of them.
+
+What is kept is bounded: of a longer log the records are thinned while it is read (see `thinning.py`).
+"""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, Name, identify, words
+from traindx_tools.on_logs.readers.thinning import EXACT, MOST_AROUND, Kind, kept_exactly, kinds_of, thinned
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
-"""Values kept of one artifact: about half a gigabyte. A longer log is read to here and said to be cut."""
+"""Values kept of one artifact where nothing else is said: about half a gigabyte."""
+ROOM = 0.4
+"""Share of them that is left when they are thinned, so that it is done seldom."""
+_MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
 
@@ -50,6 +61,16 @@ Columns = tuple["array[int]", "array[float]"]
 """Record numbers and values of one series."""
 
 
+@contextmanager
+def keeping(values: int) -> Iterator[None]:
+    """What is read meanwhile keeps at most so many values of each artifact."""
+    before = _MOST.set(values)
+    try:
+        yield
+    finally:
+        _MOST.reset(before)
+
+
 @dataclass
 class Recorder:
     """Record by record: where it stands, then its values. `steps` may be rewritten before `series` is called."""
@@ -60,32 +81,108 @@ class Recorder:
     time: array[float] = field(default_factory=lambda: array("d"))
     line: array[int] = field(default_factory=lambda: array("q"))
     kept: int = 0
+    most: int = field(default_factory=_MOST.get)
+    """Values that may be kept."""
+    full: bool = False
+    """Whether no further value is taken: nothing of what is kept may be dropped."""
     dropped_names: int = 0
+    beside: tuple[array[Any], ...] = ()
+    """What a reader holds of each record besides: thinned alike. One entry a record when a record is added."""
     _values: dict[Key, Columns] = field(default_factory=dict)
-
-    @property
-    def full(self) -> bool:
-        """Whether no further value is taken."""
-        return self.kept >= MAX_VALUES
+    _grade: array[int] = field(default_factory=lambda: array("b"))
+    """Of each record that was there when they were thinned last."""
+    _levels: dict[int, int] = field(default_factory=dict)
+    _gone: list[int] = field(default_factory=lambda: [0, 0])
+    """Records, and values, that were dropped."""
 
     def __len__(self) -> int:
         return len(self.line)
 
     @property
+    def read(self) -> int:
+        """Records that were read."""
+        return len(self.line) + self._gone[0]
+
+    @property
     def rows(self) -> int:
-        """Records that hold a value of a series that was kept."""
+        """Records that were read and hold a value of a series that was kept."""
         kept = np.zeros(len(self.line), dtype=bool)
         for index, _ in self._values.values():
             kept[np.frombuffer(index, np.int64)] = True
-        return int(kept.sum())
+        return int(kept.sum()) + self._gone[0]
+
+    @property
+    def remark(self) -> str:
+        """What a person should know of what was not kept; "" where all was."""
+        said = []
+        if self._gone[1]:
+            said.append(f"of {self.kept + self._gone[1]:,} values {self.kept:,} were kept: all that stand out, and of "
+                        f"the others one of {2 ** max(self._levels.values(), default=0)} at most")
+        if self.full:
+            said.append(f"only its first {self.kept:,} values were kept")
+        if self.dropped_names:
+            said.append(f"{self.dropped_names} values of too many different names were left out")
+        return "; ".join(said)
+
+    def has_room(self, values: int) -> bool:
+        """Whether so many more may be kept, if need be after thinning."""
+        if self.kept + values > self.most and not self.full:
+            self._thin()
+        return self.kept + values <= self.most
+
+    def even_out(self) -> None:
+        """Thins the last records as those before them: to be called when all are read."""
+        if self._gone[1] and len(self._grade) < len(self.line):
+            self._thin(1.0)
+
+    def _thin(self, room: float = ROOM) -> None:
+        """Drops records until a share of what may be kept is used."""
+        count, old = len(self.line), len(self._grade)
+        line, step, epoch, time = (np.array(a) for a in (self.line, self.step, self.epoch, self.time))
+        held = [(np.array(index), np.array(values)) for index, values in self._values.values()]
+        fresh = [(index[at:] - old, values[at:]) for index, values in held
+                 if (at := int(np.searchsorted(index, old))) < len(index)]
+        grade = np.concatenate([np.array(self._grade, np.int8), np.zeros(count - old, np.int8)])
+        around = int(MOST_AROUND * self.most * count / max(1, self.kept)) - int((grade == EXACT).sum())
+        grade[old:][kept_exactly(count - old, fresh, step[old:], epoch[old:], time[old:], around)] = EXACT
+        width = np.zeros(count, np.int64)
+        for index, _ in held:
+            width[index] += 1
+        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0))) for sign, rows in
+                  kinds_of(count, ((i, index) for i, (index, _) in enumerate(held))) if len(rows)]
+        thinned([kind for _, kind in signed], grade, line, int(room * self.most))
+        self._levels = {sign: kind.level for sign, kind in signed}
+        stays = np.zeros(count, bool)
+        for _, kind in signed:
+            stays[kind.rows] = True
+        self._keep(stays, grade, held)
+        self.full = self.kept >= self.most
+
+    def _keep(self, stays: NDArray[np.bool_], grade: NDArray[np.int8], held: Sequence[tuple[Ints, Floats]]) -> None:
+        """Leaves the records that stay, in the very arrays that readers hold."""
+        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside)
+        for each in every:
+            _refilled(each, np.array(each)[stays])
+        self._grade = array("b", grade[stays].tobytes())
+        number = np.cumsum(stays) - 1
+        before = self.kept
+        for (index, values), (records, told) in zip(self._values.values(), held, strict=True):
+            mine = stays[records]
+            _refilled(index, number[records[mine]])
+            _refilled(values, told[mine])
+        self.kept = sum(len(index) for index, _ in self._values.values())
+        self._gone[0] += int((~stays).sum())
+        self._gone[1] += before - self.kept
 
     def columns(self, key: Key) -> Columns | None:
         """Where the values of a series go: record numbers and values. None when there are too many series."""
         return self._values.get(key) or self._new(key)
 
     def append(self, line: int, columns: Iterable[Columns | None], numbers: Sequence[float], step: float, epoch: float,
-               time: float) -> None:
-        """`add` for a reader that has looked its columns up before and gives each once: for speed."""
+               time: float) -> bool:
+        """`add` for a reader that has looked its columns up before and gives each once: for speed. Whether it fits."""
+        if self.kept >= self.most and not self.has_room(1):
+            return False
         index = len(self.line)
         self.step.append(step)
         self.epoch.append(epoch)
@@ -97,6 +194,7 @@ class Recorder:
                 places.append(index)
                 values.append(number)
         self.kept += len(numbers)
+        return True
 
     def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
                    values: Sequence[tuple[Columns | None, Ints, Floats]]) -> None:
@@ -127,7 +225,7 @@ class Recorder:
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
         """One record. `time` is absolute seconds of any clock, NaN where unknown."""
-        if self.full:
+        if self.kept >= self.most and not self.has_room(1):
             return
         index = len(self.line)
         self.step.append(step)
@@ -171,6 +269,7 @@ class Recorder:
 
     def series(self) -> tuple[Series, ...]:
         """The series in the order of their first appearance; arrays of places are shared between them."""
+        self.even_out()
         columns = {key: (np.frombuffer(index, np.int64).copy(), np.frombuffer(number, np.float64).copy())
                    for key, (index, number) in self._values.items() if len(index)}
         places = _Places(_counted(self.step), _counted(self.epoch), _since_first(np.array(self.time)),
@@ -185,7 +284,13 @@ class Recorder:
         at = shared.setdefault(index.tobytes(), _Places(places.step[index], places.epoch[index], places.time[index],
                                                         places.line[index]))
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
-                      step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank)
+                      step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
+                      thinned=self._gone[1] > 0)
+
+
+def _refilled(held: array[Any], values: NDArray[Any]) -> None:
+    del held[:]
+    held.frombytes(np.ascontiguousarray(values).tobytes())
 
 
 def _counted(numbers: array[float]) -> Floats:

@@ -18,7 +18,7 @@ from traindx_tools.on_logs.readers import tfrecord
 from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, fields
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Key, Recorder
+from traindx_tools.on_logs.readers.recorder import Key, Recorder
 from traindx_tools.on_logs.readers.scalar_events import Scalars, scalar_events
 from traindx_tools.on_logs.readers.tensorboard_beside import Beside
 from traindx_tools.on_logs.readers.tfrecord_blocks import Records, record_blocks
@@ -48,7 +48,8 @@ def read(source: Source) -> Run:
     with source.open() as stream:
         for records in record_blocks(stream, stats):
             _read_block(records, recorder, keys, beside, stats)
-    artifact = Artifact(source.name, "tensorboard", rows=len(recorder), note=_note(stats, recorder, beside))
+    recorder.even_out()
+    artifact = Artifact(source.name, "tensorboard", rows=recorder.read, note=_note(stats, recorder, beside))
     return Run(series=recorder.series(), notes=tuple(beside.notes), config=beside.config, artifacts=(artifact,))
 
 
@@ -56,7 +57,7 @@ def _read_block(records: Records, recorder: Recorder, keys: dict[str, Key], besi
                 stats: tfrecord.RecordStats) -> None:
     """Events of one scalar together, the others between them, in the order of the file."""
     together, alone = scalar_events(records)
-    if recorder.kept + len(records.starts) > MAX_VALUES or {s.tag for s in together} & _EPOCH_TAGS:
+    if not recorder.has_room(len(records.starts)) or {s.tag for s in together} & _EPOCH_TAGS:
         together, alone = [], np.arange(len(records.starts))
     places = np.concatenate([np.zeros(0, np.int64), *(s.places for s in together)])
     kinds = np.repeat(np.arange(len(together)), [len(s.places) for s in together])
@@ -97,7 +98,7 @@ def _note(stats: tfrecord.RecordStats, recorder: Recorder, beside: Beside) -> st
             (f"{stats.passed_over} large records (images, graphs) passed over", stats.passed_over),
             (f"{beside.unused} summaries that are no scalar (histograms, images, curves): not used", beside.unused),
             ("it holds no scalars", not len(recorder))]
-    return "; ".join(text for text, holds in said if holds)
+    return "; ".join([*(text for text, holds in said if holds), *filter(None, [recorder.remark])])
 
 
 def _read_event(record: bytes, number: int, recorder: Recorder, keys: dict[str, Key],

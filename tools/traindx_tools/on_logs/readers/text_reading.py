@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -110,7 +111,7 @@ class TextReading:
     """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
 
     def __post_init__(self) -> None:
-        self.recorder = Recorder(self.source)
+        self.recorder = Recorder(self.source, beside=(self.counters.slot, self.counters.total))
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
@@ -141,8 +142,9 @@ class TextReading:
     def learn(self, number: int, text: str, mask: bytes) -> _Shape:
         """Works out the shape of a line that is met for the first time."""
         shape = self._learn(text, mask)
-        if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
-            self._unread.append((number, text))
+        if shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
+            insort(self._unread, (number, text))  # lines of a block are met by their shapes
+            del self._unread[SHOWN:]
         return shape
 
     def whole(self, shape: _Shape, number: int, text: str) -> None:
@@ -312,8 +314,7 @@ class TextReading:
 
     def _append(self, line: int, step: float, total: float, slot: int, epoch: float, time: float,
                 columns: list[Columns | None], numbers: list[float]) -> None:
-        if not self.recorder.full:
-            self.recorder.append(line, columns, numbers, step, epoch, time)
+        if self.recorder.append(line, columns, numbers, step, epoch, time):
             self.counters.slot.append(slot)
             self.counters.total.append(total)
 
@@ -323,13 +324,14 @@ class TextReading:
         if row is not None:
             self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
         self._flush()
+        self.recorder.even_out()
         self._forget_remarks()
         settled = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
         self.recorder.step = array("d", settled.step.tobytes())
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         nothing = "" if len(self.recorder) else _unread_note(self._unread)
-        remarks = [r for r in (nothing, settled.remark, note, _cut_note(self.recorder)) if r]
+        remarks = [r for r in (nothing, settled.remark, note, self.recorder.remark) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
@@ -385,9 +387,3 @@ def _printable(text: str) -> str:
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
 
-
-def _cut_note(recorder: Recorder) -> str:
-    if recorder.full:
-        return f"only its first {recorder.kept:,} values were kept"
-    dropped = recorder.dropped_names
-    return f"{dropped} values of too many different names were left out" if dropped else ""

@@ -62,6 +62,7 @@ class ErrorReading:
         self._warned: ErrorEvent | None = None
         self._busy = False
         self._shapes: dict[bytes, bool] = {}
+        self._families: dict[bytes, bool] = {}
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
@@ -75,7 +76,7 @@ class ErrorReading:
 
     def block(self, block: Block) -> None:
         """Reads a block of lines: those between errors, of shapes that say nothing of any, are only counted."""
-        speaking = [places for mask, places in block.groups if self._of_error(mask, block, int(places[0]))]
+        speaking = [places for bare, places in block.families if self._of_error(bare)]
         alone = np.unique(np.concatenate([block.long, *speaking]))
         at = 0
         while at < len(block):
@@ -89,9 +90,14 @@ class ErrorReading:
                     self.line(block.first + at, block.text(at))
                 at += 1
 
-    def _of_error(self, mask: bytes, block: Block, place: int) -> bool:
-        known = self._shapes.get(mask)
-        return self._speaks(block.text(place)) if known is None else known
+    def _of_error(self, bare: bytes) -> bool:
+        """Whether lines that are so but for their digits may speak of an error: no word of `_SPEAKS` holds a digit."""
+        known = self._families.get(bare)
+        if known is None:
+            known = any(word in bare.decode("utf-8", "replace") for word in _SPEAKS)
+            if len(self._families) < _MOST_SHAPES and len(bare) <= _LONGEST_SHAPE:
+                self._families[bare] = known
+        return known
 
     def finish(self) -> tuple[ErrorEvent, ...]:
         """The errors, ordered by line."""

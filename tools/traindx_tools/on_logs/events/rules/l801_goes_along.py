@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
@@ -94,8 +92,7 @@ def sentence(along: Along, one: Association) -> str:
 def _lag(anomalies: AnomalySet, one: Association) -> str:
     if one.far == 0:
         return "at the same record as"
-    position = anomalies.series.position
-    stride = float(np.median(np.diff(position))) if anomalies.series.unit == "step" and len(position) > 1 else 1.0
+    stride = anomalies.stride
     stride, unit = (stride, "steps") if stride > 0 and anomalies.series.unit == "step" else (1.0, "records")
     near, far = f"{one.near * stride:g}", f"{one.far * stride:g}"
     return f"{near if near == far else f'{near}-{far}'} {unit if far != '1' else unit[:-1]} before"

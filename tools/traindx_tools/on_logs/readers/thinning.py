@@ -1,0 +1,169 @@
+"""Which records of a very long log are kept: exactly what stands out, and an even share of the rest.
+
+Kept exactly, whatever the length: where a series becomes NaN or infinite and where it is finite again, the least and
+the greatest of each `CHUNK` values, those that are far out with what lies around them, each change of a series that
+seldom changes (a learning rate, an epoch), where a step falls back, and the longest pauses. Of the other records of one
+kind (those that hold the same series) one of two is dropped, again and again while there are too many: which one of a
+pair is drawn by its line, so that no period of the log falls together with what is kept. Kinds of few records stay
+whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.on_logs.run import Floats, Ints
+
+EXACT = 127
+"""The grade of a record that is never dropped; of others it is how often their kind was halved."""
+CHUNK = 4096
+"""Values of which the least and the greatest are kept: a few in a hundred of what is left of them."""
+FAR = 8.0
+"""Times the scatter of its chunk, by the median distance, from which the surroundings of a value are kept as well."""
+AROUND = 32
+"""Records on each side of such a value: rules ask whether it recovers, and what the log says before it."""
+MOST_AROUND = 0.125
+"""Share of all that is kept up to which surroundings are kept; where more is far out, the values alone are."""
+SELDOM = 0.01
+"""Share of values that differ from the one before, or are far out, up to which each is kept."""
+MOST_EDGES = 2_000
+"""Changes that are kept in one pass."""
+LEAST = 64
+"""Records of a kind that are not thinned further."""
+
+Mask = NDArray[np.bool_]
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(eq=False)
+class Kind:
+    """The records that hold the same series. `rows`: which they are, ascending; `width`: values of each."""
+
+    rows: Ints
+    width: int
+    level: int
+
+
+def _chunks(values: Floats) -> Floats:
+    """Shape (chunks, CHUNK), the last one filled up with its own values again."""
+    rest = len(values) % CHUNK
+    filled = np.resize(values[-rest:], CHUNK) if rest else values[:0]
+    return np.concatenate([values[: len(values) - rest], filled]).reshape(-1, CHUNK)
+
+
+def _places(of_chunk: Ints, count: int) -> Ints:
+    return np.asarray(np.minimum(of_chunk + CHUNK * np.arange(len(of_chunk)), count - 1))
+
+
+def _few(places: Ints) -> Ints:
+    """The first half of what may be kept, and the others at even distances."""
+    if len(places) <= MOST_EDGES:
+        return places
+    half = MOST_EDGES // 2
+    return np.concatenate([places[:half], places[half:][:: -(-(len(places) - half) // half)]])
+
+
+def _edges(differs: Mask) -> Ints:
+    """Both sides of each place where a value differs from the one before."""
+    at = _few(np.flatnonzero(differs))
+    return np.concatenate([at, at + 1])
+
+
+def seldom_changes(values: Floats) -> Ints:
+    """Both sides of each change, where there are few; none where most values differ."""
+    differs = values[1:] != values[:-1]
+    differs &= (values[1:] == values[1:]) | (values[:-1] == values[:-1])
+    return _edges(differs) if differs.mean() <= SELDOM else np.zeros(0, np.int64)
+
+
+def standing_out(values: Floats) -> tuple[Ints, Ints]:
+    """The values of one series that are kept exactly, and those that are far out."""
+    if len(values) < 2:
+        return np.arange(len(values)), np.zeros(0, np.int64)
+    finite = np.isfinite(values)
+    found = [np.array([0, len(values) - 1]), _edges(finite[1:] != finite[:-1]), seldom_changes(values)]
+    if not finite.any():
+        return np.concatenate(found), np.zeros(0, np.int64)
+    filled = values if finite.all() else np.where(finite, values, np.median(values[finite]))
+    chunks = _chunks(np.clip(filled, -1e150, 1e150))
+    found += [_places(at, len(values)) for at in (chunks.argmin(axis=1), chunks.argmax(axis=1))]
+    distance = np.abs(chunks - np.median(chunks, axis=1, keepdims=True))
+    scatter = 1.4826 * np.median(distance, axis=1, keepdims=True)
+    out = (distance > FAR * scatter) & (scatter > 0)
+    out &= out.mean(axis=1, keepdims=True) <= SELDOM  # else it is no surprise there
+    far = np.flatnonzero(out.ravel()[: len(values)])
+    return np.concatenate([*found, far]), far
+
+
+def falls_and_pauses(step: Floats, time: Floats) -> Ints:
+    """Both sides of each place where the step falls back, and of the longest pause of each chunk."""
+    if len(step) < 2:
+        return np.zeros(0, np.int64)
+    found = [_edges(step[1:] < step[:-1])]
+    passed = np.nan_to_num(np.diff(time), nan=-1.0, posinf=-1.0, neginf=-1.0)
+    if (passed > 0).any():
+        at = _places(_chunks(passed).argmax(axis=1), len(passed))
+        found += [at, at + 1]
+    return np.concatenate(found)
+
+
+def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats, epoch: Floats, time: Floats,
+                 most: int) -> Mask:
+    """Which of `count` records stay: those that stand out, and what surrounds the values far out, if these are at most
+    `most` records. `series`: of each the records of its values, ascending, and the values."""
+    exact, around = np.zeros(count, bool), np.zeros(count + 1, np.int64)
+    for records, values in series:
+        alone, far = standing_out(values)
+        exact[records[alone]] = True
+        np.add.at(around, np.maximum(records[far] - AROUND, 0), 1)
+        np.add.at(around, np.minimum(records[far] + AROUND + 1, count), -1)
+    exact[falls_and_pauses(step, time)] = True
+    if count > 1:
+        exact[seldom_changes(epoch)] = True
+    near = np.cumsum(around)[:count] > 0
+    return exact | near if near.sum() <= most else exact
+
+
+def kinds_of(count: int, series: Iterable[tuple[int, Ints]]) -> Iterator[tuple[int, Ints]]:
+    """The records that hold the same series, each kind by a number of its own. `series`: a number and its records."""
+    sign = np.zeros(count, np.uint64)
+    for number, records in series:
+        sign[records] ^= np.random.default_rng(number).integers(1, 2**64, dtype=np.uint64)
+    if not count or (sign == sign[0]).all():
+        yield (int(sign[0]), np.arange(count)) if count else (0, np.zeros(0, np.int64))
+        return
+    order = np.argsort(sign, kind="stable")
+    edges = np.flatnonzero(np.diff(sign[order])) + 1
+    yield from ((int(sign[part[0]]), part) for part in np.split(order, edges))
+
+
+def halved(rows: Ints, grade: NDArray[np.int8], level: int, line: Ints) -> Ints:
+    """The rows without one of each two that follow each other among those of a level; the others rise to the next."""
+    at = np.flatnonzero(grade[rows] == level)
+    first = at[0 : len(at) // 2 * 2 : 2]
+    drawn = (line[rows[first]].astype(np.uint64) * _SPREAD >> np.uint64(40 + level % 16)) & np.uint64(1)
+    gone = np.where(drawn == 1, first, at[1::2][: len(first)])
+    grade[rows[at]] = level + 1
+    return np.delete(rows, gone)
+
+
+def thinned(kinds: list[Kind], grade: NDArray[np.int8], line: Ints, room: int) -> None:
+    """Drops rows of the kinds until their values fit into `room`, or nothing more may go."""
+    for kind in kinds:
+        for level in range(kind.level):
+            kind.rows = halved(kind.rows, grade, level, line)
+    total = sum(k.width * len(k.rows) for k in kinds)
+    free = {id(k): int((grade[k.rows] != EXACT).sum()) for k in kinds}
+    while total > room and kinds:
+        most = max(kinds, key=lambda k: k.width * free[id(k)])
+        if free[id(most)] < LEAST or most.level >= EXACT - 1:
+            return
+        before = len(most.rows)
+        most.rows = halved(most.rows, grade, most.level, line)
+        most.level += 1
+        free[id(most)] -= before - len(most.rows)
+        total -= most.width * (before - len(most.rows))
