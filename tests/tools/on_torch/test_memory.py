@@ -11,12 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from traindx_tools.on_torch.memory import memory_breakdown, take_census  # noqa: E402
-from traindx_tools.on_variables.filling import line_that_fills  # noqa: E402
 from traindx_tools.on_torch.memory.saved import saved_activations  # noqa: E402
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes import memory as memory_probe  # noqa: E402
 from traindx_tools.on_torch.probes.memory import MemoryProbe  # noqa: E402
 from traindx_tools.on_torch.rules import t804_out_of_memory, t805_fragmentation  # noqa: E402
+from traindx_tools.on_variables.filling import line_that_fills  # noqa: E402
 
 STEPS = 40
 
