@@ -185,8 +185,8 @@ def _say(text: str) -> None:
               help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, disagreed: tuple[str, ...], because: str,
+            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], forms: tuple[str, ...],
+            entry: tuple[str, ...], everything: bool, which: int | None, disagreed: tuple[str, ...], because: str,
             cluster: str | None, out: str | None, note: bool, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, wandb:ENTITY/PROJECT/RUN, mlflow:RUN, - for standard input) and name the
     cause.
@@ -213,7 +213,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         with _working(run_command) as at:
             report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
-                              names=names_of(own_names), cluster=cluster,
+                              names=names_of(own_names), lines=forms, cluster=cluster,
                               asked=asked_of(entry, everything, run_command, which=which))
             missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
             subject = report.subject if asked.subject is None else asked.subject

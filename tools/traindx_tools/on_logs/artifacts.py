@@ -17,10 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
+
+if TYPE_CHECKING:
+    from traindx_tools.on_logs.readers.line_forms import LineForm
 
 HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""
@@ -49,6 +52,10 @@ class Source:
     filesystem: Any = None
     above: int = 0
     """Lines of its file before the first one here: not 0 where it is one of several runs."""
+    forms: tuple[LineForm, ...] = ()
+    """What a person says of the shapes of its lines."""
+    formed: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Which of these a line had when it was read."""
     _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
 

@@ -20,6 +20,7 @@ from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, 
 from traindx_tools.on_logs.readers.line_times import times
 from traindx_tools.on_logs.readers.names import TRAIN
 from traindx_tools.on_logs.readers.recorder import MAX_VALUES, Columns
+from traindx_tools.on_logs.readers.unread import SHOWN, Unread
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
@@ -77,6 +78,28 @@ def in_columns(shape: _Shape, mask: bytes) -> tuple[Place, ...] | None:
     return known
 
 
+class _Missed:
+    """The lines of a block of which nothing is taken although they hold numbers."""
+
+    def __init__(self, block: Block, silent: list[Ints]) -> None:
+        self.block, self.shapes = block, silent
+        self.places = np.sort(np.concatenate(silent)) if silent else np.zeros(0, np.int64)
+
+    def told(self, unread: Unread, start: int, end: int) -> None:
+        """Notes those between two places."""
+        low, high = np.searchsorted(self.places, (start, end)).tolist()
+        if low == high:
+            return
+        at = int(self.places[low])
+        unread.add(high - low, self.block.first + at, self.block.text(at))
+        for at in self.places[low + 1:high][:SHOWN].tolist() if len(unread.first) < SHOWN else ():
+            unread.add(0, self.block.first + at, self.block.text(at))
+        for places in self.shapes if unread.wants_more else ():
+            one = int(np.searchsorted(places, start))
+            if one < len(places) and places[one] < end:
+                unread.add(0, self.block.first + int(places[one]), self.block.text(int(places[one])))
+
+
 class ByColumns:
     """Reads blocks for a `TextReading`."""
 
@@ -86,25 +109,28 @@ class ByColumns:
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        first, alone, rows = self._sorted(block)
+        first, alone, rows, silent = self._sorted(block)
         _converted(block, rows)
+        missed = _Missed(block, silent)
         start = 0
         for at in (*alone.tolist(), len(block)):
-            self._stretch(block, rows, start, at)
+            self._stretch(block, rows, start, at, missed)
             if at < len(block):
                 self._one(block, at, first)
             start = at + 1
 
-    def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[_Rows]]:
-        """The lines with shapes that are met for the first time, all that are read by themselves, and the others."""
+    def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[_Rows], list[Ints]]:
+        """The lines with shapes that are met for the first time, all that are read by themselves, the records, and
+        those of which nothing is taken although they hold numbers."""
         first: dict[int, _Shape] = {}
         alone: list[Ints] = [block.long]
         rows: list[_Rows] = []
+        silent: list[Ints] = []
         for mask, places in block.groups:
             shape = self.reading.known(mask)
             if shape is None:
                 at = int(places[0])
-                shape = self.reading.learn(block.first + at, block.text(at), mask)
+                shape = self.reading.learn(block.text(at), mask)
                 if self.reading.known(mask) is None:
                     alone.append(places)
                     first[at] = shape
@@ -119,16 +145,19 @@ class ByColumns:
                 rows.append(_Rows(shape, tokens, places, block))
             elif not shape.silent:
                 alone.append(places)
-        return first, np.unique(np.concatenate(alone)), rows
+            elif shape.unread:
+                silent.append(places)
+        return first, np.unique(np.concatenate(alone)), rows, silent
 
     def _one(self, block: Block, at: int, first: dict[int, _Shape]) -> None:
         number, text = block.first + at, block.text(at)
         if at in first:
+            self.reading.lines += 1
             self.reading.whole(first[at], number, text)
         else:
             self.reading.line(number, text)
 
-    def _stretch(self, block: Block, rows: list[_Rows], start: int, end: int) -> None:
+    def _stretch(self, block: Block, rows: list[_Rows], start: int, end: int, missed: _Missed) -> None:
         """The lines from `start` to `end`, of which none has to be read by itself."""
         short = end - start < FEWEST
         while start < end and (short or not self.reading.calm):
@@ -137,6 +166,8 @@ class ByColumns:
             start += 1
         if start >= end:
             return
+        self.reading.lines += int(block.filled[end] - block.filled[start])
+        missed.told(self.reading.unread, start, end)
         parts = [(r, r.within(start, end)) for r in rows]
         parts = sorted(((r, s) for r, s in parts if s.start < s.stop), key=lambda p: int(p[0].places[p[1].start]))
         count = sum((s.stop - s.start) * len(r.shape.keys) for r, s in parts)
@@ -144,6 +175,7 @@ class ByColumns:
         plain = all(r.shape.plain for r, _ in parts if self.reading.columns_of(r.shape))
         if not plain or (not recorder.full and recorder.kept + count > MAX_VALUES):
             for at in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
+                self.reading.lines -= 1
                 self.reading.line(block.first + at, block.text(at))
         elif parts:
             _Stretch(self.reading, block, parts).take()

@@ -438,7 +438,8 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size
     metric, factor = _converted(name, found, written)
-    if metric is None and not name.known and (snake in IGNORED or spelled[-1].lower().strip("():") in _STOP):
+    filler = spelled[-1].lower().strip("():") in _STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
+    if metric is None and not name.known and (snake in IGNORED or filler):
         draft.leftover += len(spelled)
         return
     over = total if name.canonical.startswith("accuracy") else None

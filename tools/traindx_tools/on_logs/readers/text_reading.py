@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.configs.printed import is_dump
+from traindx_tools.on_logs.configs.printed import is_dump, is_setting
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
+from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
+from traindx_tools.on_logs.readers.unread import Unread
 from traindx_tools.on_logs.run import Note, Run
 
 _MAX_SHAPES = 50_000
@@ -34,8 +36,6 @@ _TABLE_SLOT = 9
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
-SHOWN, WIDEST = 3, 100
-"""Lines, and characters of a line, that are shown of a log in which nothing was found."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -63,6 +63,8 @@ class _Shape:
     """Neither a bar nor a line in which a metric stands twice."""
     silent: bool = False
     """Whether such lines say nothing at all."""
+    unread: bool = False
+    """Whether they hold numbers that are neither settings nor part of a warning."""
     ready: bool = False
     """Whether such lines are records and nothing else."""
     columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
@@ -106,19 +108,27 @@ class TextReading:
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
-    _unread: list[tuple[int, str]] = field(default_factory=list)
-    """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
+    forms: tuple[LineForm, ...] = ()
+    """What a person says of the shapes of lines."""
+    formed: set[str] = field(default_factory=set)
+    """Which of them a line had."""
+    unread: Unread = field(default_factory=Unread)
+    lines: int = 0
+    """Lines that are not empty."""
 
     def __post_init__(self) -> None:
         self.recorder = Recorder(self.source)
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
+        self.lines += 1
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is None:
-            shape = self.learn(number, text, mask)
+            shape = self.learn(text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
+            if shape.unread:
+                self.unread.add(1, number, text)
             return
         elif shape.ready and not self._in_traceback and not self._tables.open:
             self._apply(shape, text, number, *shape.prefix.time_and_rank(text))
@@ -138,13 +148,6 @@ class TextReading:
         """Where the values of lines of a shape without a rank go."""
         return shape.columns.get(None) or self._columns(shape, None)
 
-    def learn(self, number: int, text: str, mask: bytes) -> _Shape:
-        """Works out the shape of a line that is met for the first time."""
-        shape = self._learn(text, mask)
-        if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
-            self._unread.append((number, text))
-        return shape
-
     def whole(self, shape: _Shape, number: int, text: str) -> None:
         """Reads a line in full: it may begin or end what goes over several lines."""
         prefix = shape.prefix.same_shape(text)
@@ -161,6 +164,8 @@ class TextReading:
             self._note(shape.note, number, body, prefix)
         if shape.plan is not NOTHING:
             self._apply(shape, text, number, prefix.time, prefix.rank)
+        if shape.unread:
+            self.unread.add(1, number, text)
 
     def _skip_traceback(self, body: str, starts: bool) -> bool:
         if starts:
@@ -170,7 +175,8 @@ class TextReading:
             return True
         return self._in_traceback
 
-    def _learn(self, text: str, mask: bytes) -> _Shape:
+    def learn(self, text: str, mask: bytes) -> _Shape:
+        """Works out the shape of a line that is met for the first time."""
         prefix = parse_prefix(text)
         body = text[prefix.end:]
         parts = split(body)
@@ -180,12 +186,24 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
+        plan, note, spans = self._told(text, prefix.end) or (plan, note, spans)
         shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
-                       body[:1] in _BARS, commas=any("," in p for p in parts[1::2]),
+                       body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        used = plan.fields or plan.header or plan.bar or note or shape.traceback or shape.sectioned
+        shape.unread = not used and bool(spans) and prefix.level not in _QUIET_LEVELS and not is_setting(body)
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
+
+    def _told(self, text: str, start: int) -> tuple[Plan, str | None, list[tuple[int, int]]] | None:
+        """What a person says of lines of this shape; None where they say nothing."""
+        for form in self.forms:
+            spans = form.spans(text, start)
+            if spans is not None:
+                self.formed.add(form.text)
+                return form.plan, None, spans
+        return None
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
@@ -328,19 +346,22 @@ class TextReading:
         self.recorder.step = array("d", settled.step.tobytes())
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
-        nothing = "" if len(self.recorder) else _unread_note(self._unread)
-        remarks = [r for r in (nothing, settled.remark, note, _cut_note(self.recorder)) if r]
+        missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
+        remarks = [r for r in (missed, settled.remark, note, _cut_note(self.recorder)) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
-                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks)),))
+                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks),
+                                       unused=self.unread.count + len(self.recorder) - self.recorder.rows),))
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
         counts = self.recorder.counts()
         many = len(self.recorder) >= 4
+        again = {k.name.canonical for k, n in counts.items() if n > 1}
         for key, count in counts.items():
-            lonely = not key.name.known and key.metric is None and count == 1 and many
+            unknown = not key.name.known and (key.metric or "time/").startswith("time/")
+            lonely = unknown and count == 1 and many and key.name.canonical not in again
             if (key in self.tentative and key not in self.firm and count < 3) or lonely:
                 self.recorder.forget([key])
 
@@ -370,20 +391,6 @@ def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-def _unread_note(lines: Sequence[tuple[int, str]]) -> str:
-    """What stands in a log of which no value was read, and how a line is written that is always understood."""
-    if not lines:
-        return ""
-    shown = "; ".join(f'line {number}: "{_printable(text)}"' for number, text in lines)
-    return (f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is; "
-            "--name OWN=KNOWN says what a name stands for")
-
-
-def _printable(text: str) -> str:
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
 
 
 def _cut_note(recorder: Recorder) -> str:
