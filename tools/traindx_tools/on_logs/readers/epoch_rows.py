@@ -1,8 +1,8 @@
 """Rows of an evaluation whose counter says the epoch, among rows of training whose counter says the step.
 
 MMEngine writes `{"loss": 0.8, "epoch": 2, "step": 500}` while it trains and `{"mse": 1.3, "step": 2}` when it has
-evaluated. Such rows are told by what the file says itself: they lack the epoch that all others have, they hold a measure
-that no other row has, and their counter is the epoch of the row before and no step that could follow it.
+evaluated. Such rows are told by what the file says itself: they lack the epoch that all others have, they hold a
+measure that no other row has, and their counter is the epoch of the row before and no step that could follow it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FEWEST = 48
 """Lines of a stretch below which taking them one by one is quicker."""
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(eq=False)
@@ -197,11 +198,14 @@ class _Stretch:
 
     def _each(self, values: list[bool]) -> Mask:
         """What holds for each shape, laid over its lines."""
-        return np.repeat(np.array(values, np.bool_), [s.stop - s.start for _, s in self.parts])[self.order]
+        return self._laid(np.array(values, np.bool_))
+
+    def _laid(self, values: NDArray[T]) -> NDArray[T]:
+        return np.asarray(np.repeat(values, [s.stop - s.start for _, s in self.parts])[self.order])
 
     def take(self) -> None:
         """Adds the records and carries the state of the reading on."""
-        from traindx_tools.on_logs.readers.text_reading import SLOTS
+        from traindx_tools.on_logs.readers.text_reading import SLOTS, under
 
         reading = self.reading
         plans = [r.shape.plan for r, _ in self.parts]
@@ -211,18 +215,20 @@ class _Stretch:
         indented = self._each([r.shape.indented for r, _ in self.parts])
         train = self._each([g == TRAIN for g in groups])
         slots = [-1 if p.step is None else p.step.sureness + SLOTS[g] for p, g in zip(plans, groups, strict=True)]
-        slot = np.repeat(np.array(slots, np.int8), [s.stop - s.start for _, s in self.parts])[self.order]
+        slot = self._laid(np.array(slots, np.int8))
         totals = self._token(3)
         if (last := np.flatnonzero(totals == totals)).size:
             reading.counters.epoch_total = float(totals[last[-1]])
         epoch = self._epochs(self._token(2), dated, train)
-        step = self._steps(self._token(0), counted, dated, indented, train)
+        step, headed = self._steps(self._token(0), counted, dated, indented, train)
+        sureness, end = reading.head
+        slot = np.where(headed, self._laid(np.array([under(sureness, g) for g in groups], np.int8)), slot)
         columns = [reading.columns_of(r.shape) for r, _ in self.parts]
         if reading.recorder.full:
             return
         times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
         reading.counters.slot.frombytes(slot.tobytes())
-        reading.counters.total.frombytes(self._token(1).tobytes())
+        reading.counters.total.frombytes(np.where(headed, end, self._token(1)).tobytes())
         reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
@@ -249,14 +255,15 @@ class _Stretch:
         return filled
 
     def _steps(self, stated: Floats, counted: Mask, dated: Mask,
-               indented: Mask, train: Mask) -> Floats:
-        """The step of each line: its own, that of the heading above, or that of the line that it is indented below."""
+               indented: Mask, train: Mask) -> tuple[Floats, Mask]:
+        """The step of each line: its own, that of the heading above, or that of the line that it is indented below;
+        and which of them have that of the heading."""
         reading = self.reading
         heads = np.maximum.accumulate(np.where(counted & ~indented, np.arange(len(counted)), -1))
         above = np.where(heads >= 0, np.where(train[np.maximum(heads, 0)], stated[np.maximum(heads, 0)], math.nan),
                          reading.above)
-        under = np.where(heads >= 0, math.nan, reading.step)
-        step = np.where(counted, stated, np.where(
-            ~np.isnan(under), under, np.where(indented & ~dated, above, math.nan)))
-        reading.step, reading.above = float(under[-1]), float(above[-1])
-        return step
+        heading = np.where(heads >= 0, math.nan, reading.step)
+        headed = ~counted & ~np.isnan(heading)
+        step = np.where(counted, stated, np.where(headed, heading, np.where(indented & ~dated, above, math.nan)))
+        reading.step, reading.above = float(heading[-1]), float(above[-1])
+        return step, headed

@@ -11,7 +11,7 @@ from operator import itemgetter
 import numpy as np
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_logs.configs.printed import is_dump, is_setting
+from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
@@ -22,13 +22,12 @@ from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.readers.unread import Unread
+from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere
 from traindx_tools.on_logs.run import Note, Run
 
 _MAX_SHAPES = 50_000
 _MAX_SHAPE_LENGTH = 2_000
 """Longer lines are worked out anew each time: remembering them would cost more than it saves."""
-_QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
 SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
@@ -104,6 +103,8 @@ class TextReading:
     trained: float = math.nan
     """The epoch that the last line of the training itself stated."""
     step: float = math.nan
+    head: tuple[int, float] = (-1, math.nan)
+    """Of the heading that stated the step: how surely it counts, and its planned end."""
     above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
@@ -191,19 +192,16 @@ class TextReading:
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
         used = plan.fields or plan.header or plan.bar or note or shape.traceback or shape.sectioned
-        shape.unread = not used and bool(spans) and prefix.level not in _QUIET_LEVELS and not is_setting(body)
+        shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
 
-    def _told(self, text: str, start: int) -> tuple[Plan, str | None, list[tuple[int, int]]] | None:
+    def _told(self, text: str, start: int) -> tuple[Plan, None, list[tuple[int, int]]] | None:
         """What a person says of lines of this shape; None where they say nothing."""
-        for form in self.forms:
-            spans = form.spans(text, start)
-            if spans is not None:
-                self.formed.add(form.text)
-                return form.plan, None, spans
-        return None
+        form, spans = next(((f, s) for f in self.forms if (s := f.spans(text, start))), (None, []))
+        self.formed.update({form.text} if form else ())
+        return (form.plan, None, spans) if form else None
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
@@ -228,7 +226,7 @@ class TextReading:
             kind = None  # a record that also counts skipped steps or names a device
         remark = kind is not None and (notes.hides_metrics(kind, body) or (
             plan.step is None and plan.epoch is None and plan.leftover > 2))
-        if remark or prefix.level in _QUIET_LEVELS:
+        if remark or prefix.level in QUIET_LEVELS:
             plan = NOTHING
         if kind is None and plan.header:
             kind = "epoch" if plan.epoch else None
@@ -268,7 +266,7 @@ class TextReading:
             if not shape.indented:
                 self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
         elif not math.isnan(self.step):
-            step = self.step
+            step, slot, total = self.step, under(self.head[0], shape.keys[0].group), self.head[1]
         elif shape.indented and plan.epoch is None:
             step, slot = self.above, -1
         if plan.rank is not None:
@@ -292,6 +290,7 @@ class TextReading:
             self._flush()
             self.epoch = epoch if plan.epoch else self.epoch
             self.step, self.above = step, math.nan
+            self.head = (-1 if plan.step is None else plan.step.sureness, total)
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
@@ -347,7 +346,7 @@ class TextReading:
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
-        remarks = [r for r in (missed, settled.remark, note, _cut_note(self.recorder)) if r]
+        remarks = [r for r in (missed, settled.remark, note, self.recorder.cut) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
@@ -384,6 +383,11 @@ class TextReading:
         return bar, "step"
 
 
+def under(sureness: int, group: str) -> int:
+    """The slot of records of a group below a heading."""
+    return sureness if sureness < 0 else sureness + SLOTS[group]
+
+
 def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
     start, end = spans[token]
     return float(text[start:end].replace(",", ""))
@@ -391,10 +395,3 @@ def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-def _cut_note(recorder: Recorder) -> str:
-    if recorder.full:
-        return f"only its first {recorder.kept:,} values were kept"
-    dropped = recorder.dropped_names
-    return f"{dropped} values of too many different names were left out" if dropped else ""

@@ -6,11 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from traindx_tools.on_logs.configs.printed import is_setting
+from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
+from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
+
+QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
+"""Lines of which no metric is read: they are looked at for errors."""
 SHOWN, WIDEST = 3, 100
 """Lines, and characters of a line, that are shown."""
-WORTH_TELLING, OFTEN, MANY = 0.05, 10, 0.25
-"""Share of a log's lines from which on a person is told, where there are as many lines as a banner does not have, or a
-larger share: what is lost of a log are lines that recur."""
+TOLD_FROM = ((3, 0.25), (10, 0.05))
+"""Lines, and their share of all, from which on a person is told: what is lost of a log recurs, a banner does
+not."""
 _NUMBERS = re.compile(r"[-+\d.]+")
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
         "for")
@@ -46,7 +52,7 @@ class Unread:
 
     def note(self, lines: int, found: bool) -> str:
         """What a person is told of them: always where no value was found, else where they are many."""
-        few = self.count < WORTH_TELLING * lines or (self.count < OFTEN and self.count < MANY * lines)
+        few = all(self.count < fewest or self.count < part * lines for fewest, part in TOLD_FROM)
         if not self.count or (found and few):
             return ""
         shown = quoted(sorted(self.shown))
@@ -55,6 +61,13 @@ class Unread:
                     f"1e-4\" is; {_HOW}")
         return (f"{self.count:,} of {lines:,} lines ({share(self.count, lines)}) hold numbers and were not used, as in "
                 f"{shown}. {_HOW}")
+
+
+def is_read_elsewhere(message: str, level: str | None) -> bool:
+    """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
+    return (level in QUIET_LEVELS or is_setting(message)
+            or exception_line(message, right_after_frames=False) is not None
+            or any(s.needs in message and s.pattern.search(message) for s in SIGNATURES))
 
 
 def share(part: int, whole: int) -> str:
