@@ -1,4 +1,4 @@
-"""`--name OWN=KNOWN` and `--line EXAMPLE`: what names and lines of a log mean, where a person knows and no reader does."""
+"""`--name OWN=KNOWN`, `--line EXAMPLE`: what names and lines of a log mean, where a person knows and no reader does."""
 
 from __future__ import annotations
 
