@@ -66,7 +66,8 @@ class Follower:
     _findings: Hysteresis = field(default_factory=Hysteresis)
     _causes: set[str] = field(default_factory=set)
     _last: Look | None = None
-    _unclear: str = ""
+    _unclear: bool = False
+    """Whether it was said that there is nothing to judge; once is enough."""
     _next: float = 0.0
     _pending: bool = False
     _final: bool = False
@@ -97,7 +98,8 @@ class Follower:
         changes = self._watched.changes()
         for name, change in changes:
             self._of_file(name, change)
-        self._note_quiet(any(change != "gone" for _, change in changes))
+        if self._watched.there:
+            self._note_quiet(any(change != "gone" for _, change in changes))
         self._pending = self._pending or any(change != "gone" for _, change in changes)
         if self.clock() < self._next or not self._watched.there:
             return
@@ -123,13 +125,14 @@ class Follower:
             self._last = self.look()
         except UnreadableInput as nothing:
             self._last = None
-            if str(nothing) != self._unclear:
+            if not self._unclear:
                 self.words.remark(f"nothing to judge yet: {nothing}")
-            self._unclear = str(nothing)
+            self._unclear = True
         self._final = False
         rest = 0.0 if first else RESTS * (self.spent() - start)  # the first one also loads what it needs
         self._next = self.clock() + rest
         if self._last is not None:
+            self._unclear = False
             self._judge(self._last)
 
     def _judge(self, look: Look) -> None:
