@@ -16,8 +16,9 @@ from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
-from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms, require_matches
+from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.renaming import (

@@ -7,19 +7,14 @@ other signs are meant as they are. The example may be a part of the line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers.counters import EPOCH, RANK, counter_kind
 from traindx_tools.on_logs.readers.line_parser import Counter, Field, Plan
-from traindx_tools.on_logs.readers.lines import ESCAPE
 from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.recorder import Key
-from traindx_tools.on_logs.readers.unread import SHOWN, quoted
 
 LONGEST = 400
 """Characters of an example."""
@@ -96,24 +91,6 @@ def parse_forms(given: Iterable[str | LineForm]) -> tuple[LineForm, ...]:
     if len(forms) > MOST:
         raise UnreadableInput(f"{len(forms)} examples of lines were given: at most {MOST} are taken")
     return forms
-
-
-def require_matches(forms: Iterable[LineForm], sources: Sequence[Source]) -> None:
-    """Raises UnreadableInput, with the first lines that hold numbers, where no line of any source had a shape."""
-    missing = next((f for f in forms if not f.optional and not any(f.text in s.formed for s in sources)), None)
-    if missing is not None:
-        seen = "; ".join(f"{s.name}, {quoted(lines)}" for s in sources[:SHOWN] if (lines := _numbered(s)))
-        raise UnreadableInput(f"--line {missing.text!r}: no line is like it. There are lines such as {seen or 'none'}. "
-                              "{} passes over what differs from line to line; a step is a whole number")
-
-
-def _numbered(source: Source) -> list[tuple[int, str]]:
-    """The first lines of a text that hold a number."""
-    with suppress(OSError):
-        if not is_binary(source.head):
-            lines = ESCAPE.sub("", source.head.decode("utf-8", "replace")).splitlines()
-            return [(i, t) for i, t in enumerate(lines, 1) if any(c.isdigit() for c in t)][:SHOWN]
-    return []
 
 
 def _refused(text: str, why: str) -> UnreadableInput:

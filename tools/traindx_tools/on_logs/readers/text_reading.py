@@ -15,11 +15,12 @@ from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
+from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import value
-from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
+from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
 from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere
@@ -109,6 +110,7 @@ class TextReading:
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
+    launched: Launched = field(default_factory=Launched)
     forms: tuple[LineForm, ...] = ()
     """What a person says of the shapes of lines."""
     formed: set[str] = field(default_factory=set)
@@ -178,7 +180,7 @@ class TextReading:
 
     def learn(self, text: str, mask: bytes) -> _Shape:
         """Works out the shape of a line that is met for the first time."""
-        prefix = parse_prefix(text)
+        prefix = self.launched.prefix(text)
         body = text[prefix.end:]
         parts = split(body)
         spans, at = [], prefix.end
