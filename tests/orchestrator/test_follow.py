@@ -296,7 +296,7 @@ def test_a_notice_gets_title_and_text_as_arguments(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("arguments", "why"), [
     (["nowhere.log", "--follow"], "there is no file"), (["-", "--follow"], "cannot be followed"),
-    (["s3://b/a.log", "--follow"], "cannot be followed"), (["--follow"], "needs a log"),
+    (["s3://b/a.log", "--follow"], "cannot be followed"), (["--follow"], "give a log file"),
     ([__file__, "--follow", "--run", "x"], "--run does not go with"), ([__file__, "--notify"], "go with --follow"),
     ([__file__, "--follow", "--out", "x"], "--out does not go with"),
     ([__file__, "--follow", "--every", "0"], "not in the range")])

@@ -74,8 +74,6 @@ def follow(following: Following, paths: Sequence[str], refused: Mapping[str, obj
 
 
 def _checked(paths: Sequence[str], refused: Mapping[str, object]) -> None:
-    if not paths:
-        raise BadUsage("--follow needs a log: traindx diagnose run.log --follow")
     for name, given in refused.items():
         if given:
             raise BadUsage(f"{name} does not go with --follow: end it with Ctrl-C and diagnose the log then")
