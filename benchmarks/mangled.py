@@ -1,6 +1,7 @@
 """Whether damaged logs are read without a crash and without a stall: a count of mangled inputs, what became of them.
 
-    python benchmarks/mangled.py [--count 10000] [--workers N] [--seed 0] [--only NUMBER] [--folder FOLDER ...]
+    python benchmarks/mangled.py [--count 10000] [--workers N] [--seed 0] [--seconds S] [--only NUMBER]
+        [--folder FOLDER ...]
 
 `make mangled` runs ten million of them, for a night. Each is made of pieces of the logs of `tests/fixtures` (what real
 writers left, in every format that is known): cut, spliced with another one, its lines shuffled or repeated, bytes
@@ -231,6 +232,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, with what was read")
     parser.add_argument("--only", type=int, help="make this one again, read it and show where it fails")
     parser.add_argument("--folder", action="append", help="logs that are mangled (default: tests/fixtures)")
     options = parser.parse_args(given)
@@ -250,6 +252,8 @@ def main(given: Sequence[str] | None = None) -> int:
             if whole.count // 100_000 > told:
                 told = whole.count // 100_000
                 print(report(whole, time.monotonic() - start), flush=True)
+            if time.monotonic() - start > options.seconds:
+                break
     print(report(whole, time.monotonic() - start))
     return 1 if whole.failed else 0
 
