@@ -89,7 +89,7 @@ def mangled(number: int, seed: int, folders: tuple[str, ...]) -> tuple[str, byte
     files = originals(folders)
     name, data = chance.choice(files)
     data = _piece(chance, data)
-    for _ in range(chance.randint(1, 4)):
+    for _turn in range(chance.randint(1, 4)):
         data = chance.choice(_WAYS)(chance, data, files)
     return name, data[:LARGEST]
 
@@ -105,7 +105,7 @@ Files = tuple[tuple[str, bytes], ...]
 
 def _flipped(chance: random.Random, data: bytes, _: Files) -> bytes:
     found = bytearray(data)
-    for _ in range(chance.randint(1, 8)):
+    for _turn in range(chance.randint(1, 8)):
         if found:
             found[chance.randrange(len(found))] = chance.randrange(256)
     return bytes(found)
@@ -139,7 +139,7 @@ def _odd_numbers(chance: random.Random, data: bytes, _: Files) -> bytes:
 
 
 def _odd_words(chance: random.Random, data: bytes, _: Files) -> bytes:
-    for _ in range(chance.randint(1, 6)):
+    for _turn in range(chance.randint(1, 6)):
         at = chance.randint(0, len(data))
         data = data[:at] + chance.choice(_ODD) * chance.choice((1, 1, 1, 50)) + data[at:]
     return data

@@ -132,9 +132,13 @@ class Bench:
     looks: int = 0
 
     def __post_init__(self) -> None:
-        alarm = Alarm(command=("call",), run=lambda c, data, told: self.called.append(told["TRAINDX_RULE"]) or "")
+        alarm = Alarm(command=("call",), run=self._call)
         self.follower = Follower([str(self.log)], self.look, self.said, alarm, clock=lambda: self.now,
                                  spent=lambda: 0.0)
+
+    def _call(self, command: Sequence[str], data: bytes, told: dict[str, str]) -> str:
+        self.called.append(told["TRAINDX_RULE"])
+        return ""
 
     def look(self) -> Report:
         self.looks += 1
@@ -282,7 +286,12 @@ def test_a_notice_gets_title_and_text_as_arguments(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     alarm = alarm_of(True, None)
     called: list[Sequence[str]] = []
-    alarm.run = lambda command, data, told: called.append(command) or ""
+
+    def call(command: Sequence[str], data: bytes, told: dict[str, str]) -> str:
+        called.append(command)
+        return ""
+
+    alarm.run = call
     alarm.raise_for(finding(), "a.log:5")
     assert called == [("notify-send", "--app-name=traindx", "--", "traindx: high, L106",
                        "loss rises from 1 to 9 (a.log:5)")]

@@ -7,7 +7,7 @@ other signs are meant as they are. The example may be a part of the line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from traindx_tools.errors import UnreadableInput
@@ -91,6 +91,15 @@ def parse_forms(given: Iterable[str | LineForm]) -> tuple[LineForm, ...]:
     if len(forms) > MOST:
         raise UnreadableInput(f"{len(forms)} examples of lines were given: at most {MOST} are taken")
     return forms
+
+
+def told_by(forms: Iterable[LineForm], line: str, start: int) -> Iterator[tuple[LineForm, list[tuple[int, int]]]]:
+    """The first of the forms that a line has, and where its numbers stand; nothing where it has none of them."""
+    for form in forms:
+        spans = form.spans(line, start)
+        if spans is not None:
+            yield form, spans
+            return
 
 
 def _refused(text: str, why: str) -> UnreadableInput:

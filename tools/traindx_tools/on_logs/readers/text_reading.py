@@ -16,7 +16,7 @@ from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
-from traindx_tools.on_logs.readers.line_forms import LineForm
+from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import value
@@ -190,7 +190,9 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
-        plan, note, spans = self._told(text, prefix.end) or (plan, note, spans)
+        for form, told in told_by(self.forms, text, prefix.end):
+            self.formed.add(form.text)
+            plan, note, spans = form.plan, None, told
         shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
@@ -199,12 +201,6 @@ class TextReading:
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
-
-    def _told(self, text: str, start: int) -> tuple[Plan, None, list[tuple[int, int]]] | None:
-        """What a person says of lines of this shape; None where they say nothing."""
-        form, spans = next(((f, s) for f in self.forms if (s := f.spans(text, start))), (None, []))
-        self.formed.update({form.text} if form else ())
-        return (form.plan, None, spans) if form else None
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
@@ -233,6 +229,8 @@ class TextReading:
             plan = NOTHING
         if kind is None and plan.header:
             kind = "epoch" if plan.epoch else None
+        if not (plan.fields or plan.header or plan.bar or plan.epoch):
+            plan = NOTHING  # a count of something else: nothing is done with it
         dialect = dialects.of_line(body) if len(parts) > 1 else None
         if dialect:
             self.dialects[dialect] = self.dialects.get(dialect, 0) + 1

@@ -17,6 +17,8 @@ SHOWN, WIDEST = 3, 100
 TOLD_FROM = ((3, 0.25), (10, 0.05))
 """Lines, and their share of all, from which on a person is told: what is lost of a log recurs, a banner does
 not."""
+_TRIED = 1_000
+"""Lines among which further shapes are looked for."""
 _NUMBERS = re.compile(r"[-+\d.]+")
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
         "for")
@@ -31,19 +33,21 @@ class Unread:
     """The number and the text of the first ones."""
     shapes: list[tuple[int, str]] = field(default_factory=list)
     """The same of the first ones that differ in more than digits."""
+    _tried: int = 0
 
     def add(self, count: int, number: int, text: str) -> None:
         """Some lines of a shape; `number` and `text` are those of the first."""
         self.count += count
         if len(self.first) < SHOWN:
             self.first.append((number, text))
+        self._tried += self.wants_more
         if self.wants_more and all(_NUMBERS.sub("0", text) != _NUMBERS.sub("0", t) for _, t in self.shapes):
             self.shapes.append((number, text))
 
     @property
     def wants_more(self) -> bool:
         """Whether the text of a further shape would be kept."""
-        return len(self.shapes) < SHOWN
+        return len(self.shapes) < SHOWN and self._tried < _TRIED
 
     @property
     def shown(self) -> list[tuple[int, str]]:
