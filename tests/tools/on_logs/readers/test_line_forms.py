@@ -115,6 +115,12 @@ def test_signs_of_patterns_are_meant_as_they_are(example: str) -> None:
     assert form.spans("a" * 5_000, 0) is None
 
 
+def test_many_places_that_are_passed_over_cost_no_more_than_a_few() -> None:
+    form = parse_form("{} ; " * 40 + "{loss} !")
+    assert form.spans("1 ; 2 " * 5_000, 0) is None
+    assert parse_form("{loss}x").spans("9" * 3_000, 0) is None
+
+
 # lines that were not used
 
 

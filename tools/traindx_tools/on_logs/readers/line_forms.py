@@ -21,8 +21,9 @@ LONGEST = 400
 MOST = 50
 """Examples that are taken at once."""
 _PLACE = re.compile(r"\{([^{}]*)\}")
+_SKIPPED = re.compile(r"\{\s*_?\s*\}")
 _NAME = re.compile(r"[^\W\d][\w ./@-]{0,79}")
-_NUMBER = (r"([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|NaN|NAN|inf|Inf|INF))"
+_NUMBER = (r"([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|NaN|NAN|inf|Inf|INF))"
            r"(?![\d.]*\d)")
 _COUNT = r"(\d{1,3}(?:,\d{3})+|\d{1,15})(?![\d.]*\d)"
 _NOT_WITHIN = r"(?<![\w.])"
@@ -36,7 +37,8 @@ class LineForm:
     """One shape of line, as a person wrote it down."""
 
     text: str
-    pattern: re.Pattern[str]
+    patterns: tuple[re.Pattern[str], ...]
+    """What stands between two `{}`: each is sought behind the one before, without going back."""
     names: tuple[str, ...]
     """Of each number that is taken, in the order of the line."""
     optional: bool = False
@@ -61,8 +63,17 @@ class LineForm:
 
     def spans(self, line: str, start: int) -> list[tuple[int, int]] | None:
         """From where to where each number stands, None where the line has another shape. `start`: behind its prefix."""
-        found = self.pattern.search(line, start) or (self.pattern.search(line) if start else None)
-        return None if found is None else [found.span(i + 1) for i in range(len(self.names))]
+        return self._spans(line, start) or (self._spans(line, 0) if start else None)
+
+    def _spans(self, line: str, at: int) -> list[tuple[int, int]] | None:
+        spans: list[tuple[int, int]] = []
+        for pattern in self.patterns:
+            found = pattern.search(line, at)
+            if found is None:
+                return None
+            spans += (found.span(i + 1) for i in range(pattern.groups))
+            at = found.end()
+        return spans
 
 
 def parse_form(text: str) -> LineForm:
@@ -82,7 +93,7 @@ def parse_form(text: str) -> LineForm:
         raise _refused(text, f"{{{twice}}} stands in it twice; {{}} passes over what is not needed")
     if "}{" in told:
         raise _refused(text, "between two names there must be something that parts their numbers")
-    return LineForm(told, re.compile(_pattern(told)), taken)
+    return LineForm(told, tuple(re.compile(_pattern(t)) for t in _SKIPPED.split(told) if t), taken)
 
 
 def parse_forms(given: Iterable[str | LineForm]) -> tuple[LineForm, ...]:
@@ -116,8 +127,6 @@ def _pattern(told: str) -> str:
 
 
 def _place(name: str, before: str) -> str:
-    if name in ("", "_"):
-        return r".*?"
     kind = counter_kind(name.lower())
     number = _COUNT if kind is not None and kind[0] != EPOCH else _NUMBER
     return number if before.strip() else _NOT_WITHIN + number
