@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= tests/evals/cases
 RUNS ?= 3
 
-.PHONY: demo docs test test-slow lint skills eval eval-skills bench clean
+.PHONY: demo docs test test-slow lint skills eval eval-skills bench healthy mangled nightly clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,16 @@ bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills an
 	$(BIN)/python benchmarks/hook_latency.py
 	$(BIN)/python benchmarks/skill_cost.py
 	$(BIN)/python benchmarks/session_prompts.py
+
+COUNT ?= 10000000
+
+healthy: $(VENV)/.dev ## healthy logs of up to 200,000 steps, and every false alarm on them (ten minutes)
+	$(BIN)/python benchmarks/healthy_logs.py
+
+mangled: $(VENV)/.dev ## ten million mangled logs without a crash and without a stall (a night; COUNT= for fewer)
+	$(BIN)/python -W ignore benchmarks/mangled.py --count $(COUNT)
+
+nightly: healthy mangled test-slow ## what takes a night
 
 $(VENV)/.docs: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -9,7 +9,8 @@ minutes. Every failed job has four red herrings: a host that loads slowly, a war
 watchdog speaks first, a rank that is killed at teardown; some lose the ends of two logs besides. Runs the comparison of
 ranks over each and prints whether the first finding names the rank and the operation (right), what it says, the
 seconds, MB for each second of a processor, and the most memory of one process. A healthy job is right where nothing of
-medium or above is found.
+medium or above is found. Logs that `--keep` left are not written anew: the memory of a second run is that of reading
+alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Score:
         from traindx_tools.on_logs.artifacts import discover
         from traindx_tools.on_ranks.logs import examine_ranks
 
-        size = write(case, folder)
+        written = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) if folder.is_dir() else 0
+        size = written or write(case, folder)
         start, spent = time.perf_counter(), _processor()
         many = examine_ranks(discover([folder], most=100_000).sources, workers=options.workers, cluster=options.cluster)
         taken, spent = time.perf_counter() - start, _processor() - spent
@@ -73,7 +75,7 @@ def main() -> int:
     parser.add_argument("--form", choices=FORMS, help="one form in place of a kind's own")
     parser.add_argument("--workers", type=int, help="processes (default: one a processor)")
     parser.add_argument("--cluster", help="a Ray cluster in place of processes")
-    parser.add_argument("--keep", help="a folder in which the logs are left")
+    parser.add_argument("--keep", help="a folder in which the logs are left, and from which they are read again")
     parser.add_argument("--show", action="store_true", help="print the whole first finding")
     options = parser.parse_args()
     score = Score()

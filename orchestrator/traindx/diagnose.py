@@ -26,6 +26,7 @@ from traindx_tools.examine import Examination, examine
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
+from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.scope import NOTHING_ASKED, Asked
 from traindx_tools.set_aside import to_json
 from traindx_tools.sources import resolved
@@ -215,15 +216,16 @@ def _read_code(code: Sequence[Path]) -> tuple[tuple[Anchor, ...], CodeNames]:
 
 def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
              missing: Sequence[str] = (), root: Path | None = None,
-             names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED,
+             names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = (), asked: Asked = NOTHING_ASKED,
              cluster: str | None = None) -> Report:
     """Reads artifacts and names the cause.
 
     `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-"
     (then `stdin` holds the bytes). `symptom`: what a person saw, in their words; it is a hint and never a cause.
     `root`: the workspace that places are named from; by default the deepest folder that holds every path. `names`:
-    what the log's own names stand for, as in {"Verlust": "loss"}. `asked`: which files are the run's own, where the
-    person says so (`traindx_tools.scope`). `cluster`: the address of a Ray cluster that reads the logs of many ranks.
+    what the log's own names stand for, as in {"Verlust": "loss"}. `lines`: what its lines mean, as in
+    "{step} | {loss} | {lr}". `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
+    `cluster`: the address of a Ray cluster that reads the logs of many ranks.
     The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
     Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
     """
@@ -233,7 +235,8 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked, cluster=cluster)
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *lines),
+                   asked=asked, cluster=cluster)
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
     return Report(seen, places, subject, tuple(missing), names=in_code, asked=asked)

@@ -1,4 +1,4 @@
-"""`--name OWN=KNOWN`: what the names in a log stand for, where a person knows and no reader does."""
+"""`--name OWN=KNOWN`, `--line EXAMPLE`: what names and lines of a log mean, where a person knows and no reader does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def name_option(command: Command) -> Command:
-    """Adds `--name` to a command; what it is given goes through `names_of`."""
+    """Adds `--name` and `--line` to a command; what `--name` is given goes through `names_of`."""
+    command = click.option("--line", "forms", multiple=True, metavar="EXAMPLE",
+                           help="What the numbers of a line are: the line with names in their places, as in --line "
+                                "'{step} | {loss} | {lr}'; {} passes over anything. May be repeated.")(command)
     option = click.option("--name", "own_names", multiple=True, metavar="OWN=KNOWN",
                           help="What a name in the log stands for, as in --name 'Verlust=loss'. May be repeated.")
     return option(command)

@@ -2,6 +2,7 @@
 
     entry = ["train.py"]        # the Python files that start the training
     budget = 120                # seconds of experiments after --run
+    lines = ["{step} | {loss}"] # what the numbers of the log's own lines are
 
     [names]                     # what the log's own names stand for
     Verlust = "loss"
@@ -33,6 +34,7 @@ from filelock import FileLock, Timeout
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
 from traindx_tools.rules import explained_rules
 from traindx_tools.scope import Asked
 from traindx_tools.set_aside import SetAside
@@ -53,7 +55,7 @@ MOST_DOTS = 200
 """In one line; a reason may be long."""
 LOCK_SECONDS = 20.0
 _FOLDERS_ABOVE = 20
-_KEYS = ("entry", "budget", "names", "ignore")
+_KEYS = ("entry", "budget", "lines", "names", "ignore")
 _IGNORE_KEYS = ("rule", "because", "path")
 
 
@@ -67,6 +69,7 @@ class ProjectFile:
     budget: float | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[SetAside, ...] = ()
+    lines: tuple[LineForm, ...] = ()
 
     def asked(self, asked: Asked) -> Asked:
         """What was asked, with what the file adds: an entry point where none was named, what is set aside."""
@@ -193,7 +196,8 @@ def _parsed(path: Path, text: str) -> ProjectFile:
         raise BadUsage(f"{shown}: there is no setting {unknown[0]!r}. There are: {', '.join(_KEYS)}. What a language "
                        "model may cost stands in [tool.traindx] of pyproject.toml")
     return ProjectFile(path, _entry(path, table.get("entry", []), shown), _budget(table.get("budget"), shown),
-                       _names(table.get("names", {}), shown), _ignored(table.get("ignore", []), shown))
+                       _names(table.get("names", {}), shown), _ignored(table.get("ignore", []), shown),
+                       _lines(table.get("lines", []), shown))
 
 
 def _shown(path: Path) -> str:
@@ -227,6 +231,15 @@ def _names(given: Any, source: str) -> Mapping[str, str]:
     if not isinstance(given, dict) or not all(isinstance(v, str) and v.strip() and k.strip() for k, v in given.items()):
         raise BadUsage(f'{source}: [names] holds lines such as Verlust = "loss": what the log calls it, and what it is')
     return {k.strip(): v.strip() for k, v in given.items()}
+
+
+def _lines(given: Any, source: str) -> tuple[LineForm, ...]:
+    if not isinstance(given, list) or not all(isinstance(g, str) for g in given):
+        raise BadUsage(f'{source}: lines is a list of examples such as "{{step}} | {{loss}} | {{lr}}"')
+    try:
+        return tuple(replace(f, optional=True) for f in parse_forms(given))
+    except UnreadableInput as refused:
+        raise BadUsage(f"{source}: {refused}") from refused
 
 
 def _ignored(given: Any, source: str) -> tuple[SetAside, ...]:

@@ -15,3 +15,5 @@ class Artifact:
     rows: int = 0
     note: str = ""
     """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
+    unused: int = 0
+    """Lines of free text that hold numbers of which nothing was taken."""

@@ -24,6 +24,7 @@ from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_events, judge_run
+from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts
@@ -241,23 +242,24 @@ def _each_error_once(run: Run) -> Run:
 
 
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
-            names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED,
+            names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = (), asked: Asked = NOTHING_ASKED,
             cluster: str | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
-    statements are shown from. `names`: what the log's own names stand for (see `read_run`). `asked`: which files are
-    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. `cluster`: the address of
-    a Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput;
+    statements are shown from. `names`, `lines`: what the log's own names and lines mean (see `read_run`). `asked`:
+    which files are said to be the run's own. Only these are judged, see `traindx_tools.scope`. `cluster`: the address
+    of a Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput;
     BadUsage for an entry point that is no Python file.
     """
     with keeping(MOST_VALUES):
-        return _examined(resolved(paths), symptom, stdin, root, names, asked, cluster)
+        return _examined(resolved(paths), symptom, stdin, root, names, lines, asked, cluster)
 
 
 def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, root: Path | None,
-              names: Mapping[str, str] | None, asked: Asked, cluster: str | None) -> Examination:
-    reading, ranks = _read(paths, stdin, names, cluster)
+              names: Mapping[str, str] | None, lines: Sequence[str | LineForm], asked: Asked,
+              cluster: str | None) -> Examination:
+    reading, ranks = _read(paths, stdin, names, lines, cluster)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
@@ -289,13 +291,13 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
 
 
 def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, str] | None,
-          cluster: str | None) -> tuple[Reading, ManyRanks | None]:
+          lines: Sequence[str | LineForm], cluster: str | None) -> tuple[Reading, ManyRanks | None]:
     """What the files tell; logs of many ranks are compared first, and few of them are read whole."""
     found = discover(paths, stdin=stdin, most=MOST_FILES)
     ranks = examine_ranks(found.sources, cluster=cluster)
     if ranks is not None:
         found.sources = [s for s in found.sources if s.name not in ranks.aside]
-    reading = read_parts(paths, names=names, found=first_files(found))
+    reading = read_parts(paths, names=names, lines=lines, found=first_files(found))
     if ranks is None:
         return reading, None
     numbers = ranks.rank_of_file

@@ -15,6 +15,7 @@ import click
 
 from traindx.abandoned import temporary
 from traindx.disagreeing import not_options, written_down
+from traindx.follow.command import asked_to_follow, follow_options
 from traindx.naming import name_option, names_of
 from traindx.offered import typed
 from traindx.scoping import asked_of, scope_options, which_option
@@ -181,13 +182,15 @@ def _say(text: str) -> None:
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--note", is_flag=True, help="Write the verdict and the findings of medium and above to the named run "
               "(wandb: notes and tags, mlflow: tags), behind what stands there. Never without this.")
+@follow_options
 @click.option("-v", "--verbose", is_flag=True,
               help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, disagreed: tuple[str, ...], because: str,
-            cluster: str | None, out: str | None, note: bool, verbose: bool, as_json: bool) -> int:
+            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], forms: tuple[str, ...],
+            entry: tuple[str, ...], everything: bool, which: int | None, disagreed: tuple[str, ...], because: str,
+            cluster: str | None, out: str | None, note: bool, follow: bool, every: float, notify: bool,
+            on_finding: str | None, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, wandb:ENTITY/PROJECT/RUN, mlflow:RUN, - for standard input) and name the
     cause.
 
@@ -201,6 +204,14 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
     if not paths and context is None:
         raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
+    following = asked_to_follow(follow, every, notify, on_finding)
+    if following is not None:
+        from traindx.follow.command import follow as followed
+
+        refused = {"--run": run_command is not None, "--against": against, "--context": context is not None,
+                   "--note": note, "--out": out is not None, "--entry": entry, "--all": everything, "--not": disagreed}
+        return followed(following, paths, refused, as_json, symptom=symptom, names=names_of(own_names), lines=forms,
+                        which=which, cluster=cluster)
     with temporary("traindx-diagnose-") as scratch:
         noting = noting_of(paths) if note else None
         asked = request(resolved(paths), symptom, context, scratch / "context")
@@ -213,7 +224,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         with _working(run_command) as at:
             report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
-                              names=names_of(own_names), cluster=cluster,
+                              names=names_of(own_names), lines=forms, cluster=cluster,
                               asked=asked_of(entry, everything, run_command, which=which))
             missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
             subject = report.subject if asked.subject is None else asked.subject

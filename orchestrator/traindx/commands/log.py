@@ -30,7 +30,7 @@ AT_A_TERMINAL = 24
               help=f"Rows of each table, 0: all of them (default: {AT_A_TERMINAL} at a terminal, all in a pipe).")
 @name_option
 def command(paths: tuple[str, ...], form: str, anomalies: bool, merged: bool, rows: int | None,
-            own_names: tuple[str, ...]) -> None:
+            own_names: tuple[str, ...], forms: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
     from traindx.places import common_root
     from traindx.project_file import read_project_file
@@ -43,8 +43,8 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, merged: bool, ro
         click.echo("\n".join(_merged(paths)))
         return
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    known = read_project_file(common_root(paths)).names
-    run = read_run(paths, stdin=stdin, names={**known, **names_of(own_names)})
+    known = read_project_file(common_root(paths))
+    run = read_run(paths, stdin=stdin, names={**known.names, **names_of(own_names)}, lines=(*known.lines, *forms))
     table = table_of(run)
     if not len(table):
         read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])

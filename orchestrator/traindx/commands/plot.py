@@ -11,8 +11,8 @@ from traindx.naming import name_option, names_of
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--out", default="traindx-plot.png", show_default=True, help="The PNG to write.")
 @name_option
-def command(paths: tuple[str, ...], out: str, own_names: tuple[str, ...]) -> None:
+def command(paths: tuple[str, ...], out: str, own_names: tuple[str, ...], forms: tuple[str, ...]) -> None:
     """Draw loss, gradient norm and learning rate of the run in PATHS, with the findings marked."""
     from traindx_tools.plots import visualize_loss_curve
 
-    click.echo(visualize_loss_curve(paths, out, names=names_of(own_names)))
+    click.echo(visualize_loss_curve(paths, out, names=names_of(own_names), lines=forms))

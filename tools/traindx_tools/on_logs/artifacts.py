@@ -17,10 +17,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.on_logs import zstandard
+
+if TYPE_CHECKING:
+    from traindx_tools.on_logs.readers.line_forms import LineForm
 
 HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""
@@ -31,7 +35,7 @@ MAX_MATCHES = 10 * MAX_FILES
 MAX_MADE = 16 * 2**20
 """Bytes read of a file that says it is empty and is not: the system makes it up (/proc, /sys), perhaps without end."""
 MAX_UNPACKED = 512 * 2**20
-"""Bytes read of one gzip stream: a bomb ends here."""
+"""Bytes read of one packed stream: a bomb ends here."""
 MAX_STDIN = 2 * 2**30
 """Bytes read from standard input."""
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "site-packages", "checkpoints_orbax"})
@@ -49,6 +53,10 @@ class Source:
     filesystem: Any = None
     above: int = 0
     """Lines of its file before the first one here: not 0 where it is one of several runs."""
+    forms: tuple[LineForm, ...] = ()
+    """What a person says of the shapes of its lines."""
+    formed: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Which of these a line had when it was read."""
     _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
 
@@ -61,11 +69,12 @@ class Source:
         return cast(BinaryIO, self.filesystem.open(self.name, "rb"))
 
     def open(self) -> BinaryIO:
-        """The bytes, unpacked where they are gzip, and then bounded by `MAX_UNPACKED`. Raises OSError."""
+        """The bytes, unpacked where they are gzip or zstandard, and then bounded by `MAX_UNPACKED`. Raises OSError."""
         stream = self.raw()
         if not self.zipped:
             return stream
-        self._opened[:] = [_Bounded(gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
+        packed = zstandard.unpacked(stream) if self.stored_head.startswith(zstandard.MAGIC) else None
+        self._opened[:] = [_Bounded(packed or gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
         return cast(BinaryIO, self._opened[0])
 
     @property
@@ -94,8 +103,8 @@ class Source:
 
     @property
     def zipped(self) -> bool:
-        """Whether it is a gzip stream."""
-        return self.stored_head[:3] == b"\x1f\x8b\x08"
+        """Whether it is a gzip or a zstandard stream."""
+        return self.stored_head.startswith((b"\x1f\x8b\x08", zstandard.MAGIC))
 
     @cached_property
     def head(self) -> bytes:
@@ -106,7 +115,8 @@ class Source:
             try:
                 return stream.read(HEAD_BYTES)
             except OSError as broken:
-                raise OSError(f"damaged gzip stream: {broken}") from broken
+                what = str(broken) if "zstandard" in str(broken) else f"damaged gzip stream: {broken}"
+                raise OSError(what) from broken
 
 
 class _Bounded(io.RawIOBase):
@@ -150,7 +160,6 @@ _REFUSED_MAGIC = (
     (b"\x89HDF", "hdf5", "an HDF5 file, no log"),
     (b"BZh", "archive", "bzip2: unpack it first"),
     (b"\xfd7zXZ", "archive", "xz: unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "archive", "zstandard: unpack it first"),
     (b"7z\xbc\xaf", "archive", "a 7z archive: unpack it first"),
     (b"SQLite format 3", "sqlite", "an SQLite database: export its metrics as CSV"),
     (b"\x89PNG", "image", "a picture"),

@@ -92,9 +92,10 @@ def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:
     return written, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", source.name)]
 
 
-def read_last_run(paths: Sequence[str | Path] | str | Path, *, names: Mapping[str, str] | None = None) -> Run:
+def read_last_run(paths: Sequence[str | Path] | str | Path, *, names: Mapping[str, str] | None = None,
+                  lines: Sequence[str] = ()) -> Run:
     """Reads the run that was written last, where files hold several; arguments and errors as of `read_run`."""
-    return joined(each_run(read_parts(paths, names=names))[-1].reading)
+    return joined(each_run(read_parts(paths, names=names, lines=lines))[-1].reading)
 
 
 def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
@@ -132,7 +133,7 @@ def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     body, shift = lines[segment.start - 1 : segment.end], segment.start - 1
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
         body, shift = [lines[0], *body], shift - 1
-    alone = Source(source.name, data=b"\n".join(body), above=shift)
+    alone = Source(source.name, data=b"\n".join(body), above=shift, forms=source.forms)
     return alone, shifted(read_source(alone), shift)
 
 

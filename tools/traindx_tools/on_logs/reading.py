@@ -16,7 +16,9 @@ from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
+from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
 from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.renaming import (
@@ -54,18 +56,19 @@ _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", 
 
 
 def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
-             names: Mapping[str, str] | None = None) -> Run:
+             names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = ()) -> Run:
     """Everything that the artifacts of one run tell: series, errors, notes, configuration.
 
     `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input), fsspec URLs or names of runs
     ("wandb:ENTITY/PROJECT/RUN", "mlflow:RUN", "tensorboard:FOLDER", see `traindx_tools.sources`). Formats are told
     by content; nothing is executed or unpickled; a file that cannot be used stands in `Run.artifacts` with the reason.
-    `names`: what the log's own names stand for, as in {"Kosten": "loss", "Runde": "epoch"}.
+    `names`: what the log's own names stand for, as in {"Kosten": "loss", "Runde": "epoch"}. `lines`: examples of its
+    lines with names in place of their numbers, as in "{step} | {loss} | {lr}" (see `readers.line_forms`).
 
-    Raises UnreadableInput where a path names nothing, where nothing of what it names could be read, or where a name
-    stands for nothing that is known.
+    Raises UnreadableInput where a path names nothing, where nothing of what it names could be read, where a name stands
+    for nothing that is known, or where no line is like an example.
     """
-    return joined(read_parts(paths, stdin=stdin, names=names))
+    return joined(read_parts(paths, stdin=stdin, names=names, lines=lines))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +94,19 @@ class Reading:
 
 
 def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
-               names: Mapping[str, str] | None = None, found: Discovery | None = None) -> Reading:
+               names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = (),
+               found: Discovery | None = None) -> Reading:
     """Finds the files and reads each by itself; arguments and errors as of `read_run`. `found`: what was found
     already."""
     from traindx_tools.sources import resolved
 
-    own = checked(names or {})
+    own, forms = checked(names or {}), parse_forms(lines)
     found = expanded(discover(resolved(paths), stdin=stdin) if found is None else found)
-    sources = tuple(s if isinstance(s, StoredRun) else renamed_source(s, own) for s in found.sources)
+    sources = tuple(s if isinstance(s, StoredRun) else replace(renamed_source(s, own), forms=forms, formed=set())
+                    for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
     _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
+    require_matches(forms, sources)
     return Reading(found, sources, parts)
 
 
@@ -221,7 +227,7 @@ def _read(source: Source) -> Run:
     if not head.text.strip():
         what = "only blanks" if head.data else "an empty file"
         return Run(artifacts=(Artifact(source.name, "empty", note=what),))
-    reader = sniff(head)
+    reader = text_log.READER if any(f.spans(t, 0) for f in source.forms for t in head.lines) else sniff(head)
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     run, errors = _with_errors(source, reader, head)

@@ -208,3 +208,15 @@ def test_nan_beside_a_stroke_is_a_value(line: str, group: str) -> None:
     run = found(read(line))
     assert math.isnan(run[group, "loss"][0])
     assert not any("nan" in name for _, name in run)
+
+
+@pytest.mark.parametrize(("line", "name"), [
+    ("epoch {i} loss 0.5{i} acc 0.8{i} val 0.7{i}", "accuracy"), ("{i}: acc=0.8{i} (val=0.7{i})", "accuracy"),
+    ("step {i} loss 0.5{i} f1 0.8{i} | val 0.7{i}", "f1"),
+    ("epoch {i} loss 0.5{i} val 0.7{i}", "loss"), ("epoch {i} loss 0.5{i} lr 0.01 val 0.7{i}", "loss"),
+    ("epoch {i} train 0.5{i} acc 0.8{i} val 0.7{i} acc 0.6{i}", "loss"),
+    ("epoch {i} loss 0.5{i} acc 0.8{i} val 0.7{i} acc 0.6{i}", "loss")])
+def test_a_bare_val_measures_what_was_named_before_it(line: str, name: str) -> None:
+    run = read_run(["-"], stdin="".join(line.format(i=i) + "\n" for i in range(1, 9)).encode())
+    found = [s for s in run.series if s.group == "validation" and s.values[0] == 0.71]
+    assert [s.name for s in found] == [name], [(s.name, s.group) for s in run.series]

@@ -61,6 +61,11 @@ def is_dump(text: str) -> bool:
     return _CALL.search(text) is not None or _DICT.search(text) is not None
 
 
+def is_setting(text: str) -> bool:
+    """Whether a line states settings and nothing else: a dump, a command line, or one name with its value."""
+    return any(p.match(text) for p in (_MEGATRON, _SETTING)) or is_dump(text) or _COMMAND.search(text) is not None
+
+
 def _head(lines: Iterable[tuple[int, str]]) -> list[str]:
     head: list[str] = []
     for _, text in lines:

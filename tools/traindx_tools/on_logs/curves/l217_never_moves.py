@@ -103,10 +103,16 @@ def _largest_hidden_fall(v: Floats) -> float | None:
     fall = float(first.mean() - second.mean())
     if level <= 0 or abs(trend(v)) >= TREND or abs(fall) > 2.0 * error:
         return None
-    if abs(float(v[0]) - float(v[1:].mean())) > 3.0 * scatter or abs(float(np.corrcoef(v[:-1], v[1:])[0, 1])) > 0.6:
+    if abs(float(v[0]) - float(v[1:].mean())) > 3.0 * scatter or abs(_of_neighbours(v)) > 0.6:
         return None  # it fell at once, or it wanders: the scatter is no noise of batches
     hidden = ratio(abs(fall) + 2.0 * error, level)
     return hidden if hidden <= UNSEEN else None
+
+
+def _of_neighbours(v: Floats) -> float:
+    """The correlation of each value with the next; 0 where only the first or the last one differs from the others."""
+    before, after = v[:-1], v[1:]
+    return float(np.corrcoef(before, after)[0, 1]) if before.std() > 0 and after.std() > 0 else 0.0
 
 
 def _witness(run: Run) -> _Witness:

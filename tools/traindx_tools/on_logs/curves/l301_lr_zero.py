@@ -83,11 +83,11 @@ def _from_later(run: Run, t: Track) -> Finding | None:
 def _rounded_on_time(t: Track, share: float) -> bool:
     """Whether a cosine to zero that ends on time would be printed as 0 from here on already.
 
-    It is below half of the last printed place u from the share arccos(u / peak - 1) / pi on; a fifth is left for
-    steeper tails and a warm-up.
+    It is below half of the last printed place u from the share arccos(u / peak - 1) / pi on, where the peak may have
+    been half of u less than was printed; a fifth is left for steeper tails and a warm-up.
     """
     unit = printed_unit(t.y) or 0.0
-    peak = max(float(t.y.max()), unit)
+    peak = max(float(t.y.max()) - unit / 2, unit / 2)
     return share >= 0.8 * float(np.arccos(np.clip(unit / peak - 1, -1, 1))) / np.pi
 
 

@@ -13,6 +13,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
+from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
@@ -81,8 +82,8 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
                                        "taken for data and not read"),))
     reading.recorder.even_out()
     note = "; ".join(filter(None, (f"{damaged} damaged lines skipped" if damaged else "", reading.recorder.remark)))
-    return merge([reading.run(), Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read,
-                                                         note=note),))])
+    read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note),))
+    return merge([told_by_epoch(reading.run()), read])
 
 
 def _placed(reading: columns.RowReading) -> bool:

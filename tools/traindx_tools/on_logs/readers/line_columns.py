@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, numbers, 
 from traindx_tools.on_logs.readers.line_times import times
 from traindx_tools.on_logs.readers.names import TRAIN
 from traindx_tools.on_logs.readers.recorder import Columns
+from traindx_tools.on_logs.readers.unread import SHOWN, Unread
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ FEWEST = 48
 MOST_REFUSED = 3
 """Blocks in which pyarrow did not take a family after which it is asked no more."""
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(eq=False)
@@ -140,11 +142,33 @@ class _Families:
         mask = line.translate(DIGITS_AS_ZEROS)
         shape = self.reading.known(mask)
         if shape is None:
-            shape = self.reading.learn(block.first + at, block.text(at), mask)
+            shape = self.reading.learn(block.text(at), mask)
         if not line.isascii() or in_columns(shape, mask) is None:
             return None
         cells = arrow_cells.cells_of(line, shape.spans, shape.prefix.end)
         return None if cells is None else (shape, cells)
+
+
+class _Missed:
+    """The lines of a block of which nothing is taken although they hold numbers."""
+
+    def __init__(self, block: Block, silent: list[Ints]) -> None:
+        self.block, self.shapes = block, silent
+        self.places = np.sort(np.concatenate(silent)) if silent else np.zeros(0, np.int64)
+
+    def told(self, unread: Unread, start: int, end: int) -> None:
+        """Notes those between two places."""
+        low, high = np.searchsorted(self.places, (start, end)).tolist()
+        if low == high:
+            return
+        at = int(self.places[low])
+        unread.add(high - low, self.block.first + at, self.block.text(at))
+        for at in self.places[low + 1:high][:SHOWN].tolist() if len(unread.first) < SHOWN else ():
+            unread.add(0, self.block.first + at, self.block.text(at))
+        for places in self.shapes if unread.wants_more else ():
+            one = int(np.searchsorted(places, start))
+            if one < len(places) and places[one] < end:
+                unread.add(0, self.block.first + int(places[one]), self.block.text(int(places[one])))
 
 
 class ByColumns:
@@ -157,25 +181,28 @@ class ByColumns:
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        first, alone, rows = self._sorted(block)
+        first, alone, rows, silent = self._sorted(block)
         _converted(block, rows)
+        missed = _Missed(block, silent)
         start = 0
         for at in (*alone.tolist(), len(block)):
-            self._stretch(block, rows, start, at)
+            self._stretch(block, rows, start, at, missed)
             if at < len(block):
                 self._one(block, at, first)
             start = at + 1
 
-    def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[_Rows]]:
-        """The lines with shapes that are met for the first time, all that are read by themselves, and the others."""
+    def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[_Rows], list[Ints]]:
+        """The lines with shapes that are met for the first time, all that are read by themselves, the records, and
+        those of which nothing is taken although they hold numbers."""
         first: dict[int, _Shape] = {}
         alone: list[Ints] = [block.long]
         rows, rest = self._families.taken(block)
+        silent: list[Ints] = []
         for mask, places in rest:
             shape = self.reading.known(mask)
             if shape is None:
                 at = int(places[0])
-                shape = self.reading.learn(block.first + at, block.text(at), mask)
+                shape = self.reading.learn(block.text(at), mask)
                 if self.reading.known(mask) is None:
                     alone.append(places)
                     first[at] = shape
@@ -190,16 +217,19 @@ class ByColumns:
                 rows.append(_Rows(shape, tokens, places, block))
             elif not shape.silent:
                 alone.append(places)
-        return first, np.unique(np.concatenate(alone)), rows
+            elif shape.unread:
+                silent.append(places)
+        return first, np.unique(np.concatenate(alone)), rows, silent
 
     def _one(self, block: Block, at: int, first: dict[int, _Shape]) -> None:
         number, text = block.first + at, block.text(at)
         if at in first:
+            self.reading.lines += 1
             self.reading.whole(first[at], number, text)
         else:
             self.reading.line(number, text)
 
-    def _stretch(self, block: Block, rows: list[_Rows], start: int, end: int) -> None:
+    def _stretch(self, block: Block, rows: list[_Rows], start: int, end: int, missed: _Missed) -> None:
         """The lines from `start` to `end`, of which none has to be read by itself."""
         short = end - start < FEWEST
         while start < end and (short or not self.reading.calm):
@@ -208,6 +238,8 @@ class ByColumns:
             start += 1
         if start >= end:
             return
+        self.reading.lines += int(block.filled[end] - block.filled[start])
+        missed.told(self.reading.unread, start, end)
         parts = [(r, r.within(start, end)) for r in rows]
         parts = sorted(((r, s) for r, s in parts if s.start < s.stop), key=lambda p: int(p[0].places[p[1].start]))
         count = sum((s.stop - s.start) * len(r.shape.keys) for r, s in parts)
@@ -215,6 +247,7 @@ class ByColumns:
         plain = all(r.shape.plain for r, _ in parts if self.reading.columns_of(r.shape))
         if not plain or (not recorder.full and not recorder.has_room(count)):
             for at in np.sort(np.concatenate([r.places[s] for r, s in parts])).tolist():
+                self.reading.lines -= 1
                 self.reading.line(block.first + at, block.text(at))
         elif parts:
             _Stretch(self.reading, block, parts).take()
@@ -236,11 +269,14 @@ class _Stretch:
 
     def _each(self, values: list[bool]) -> Mask:
         """What holds for each shape, laid over its lines."""
-        return np.repeat(np.array(values, np.bool_), [s.stop - s.start for _, s in self.parts])[self.order]
+        return self._laid(np.array(values, np.bool_))
+
+    def _laid(self, values: NDArray[T]) -> NDArray[T]:
+        return np.asarray(np.repeat(values, [s.stop - s.start for _, s in self.parts])[self.order])
 
     def take(self) -> None:
         """Adds the records and carries the state of the reading on."""
-        from traindx_tools.on_logs.readers.text_reading import SLOTS
+        from traindx_tools.on_logs.readers.text_reading import SLOTS, under
 
         reading = self.reading
         plans = [r.shape.plan for r, _ in self.parts]
@@ -250,19 +286,21 @@ class _Stretch:
         indented = self._each([r.shape.indented for r, _ in self.parts])
         train = self._each([g == TRAIN for g in groups])
         slots = [-1 if p.step is None else p.step.sureness + SLOTS[g] for p, g in zip(plans, groups, strict=True)]
-        slot = np.repeat(np.array(slots, np.int8), [s.stop - s.start for _, s in self.parts])[self.order]
+        slot = self._laid(np.array(slots, np.int8))
         totals = self._token(3)
         if (last := np.flatnonzero(totals == totals)).size:
             reading.counters.epoch_total = float(totals[last[-1]])
         epoch = self._epochs(self._token(2), dated, train)
-        step = self._steps(self._token(0), counted, dated, indented, train)
+        step, headed = self._steps(self._token(0), counted, dated, indented, train)
+        sureness, end = reading.head
+        slot = np.where(headed, self._laid(np.array([under(sureness, g) for g in groups], np.int8)), slot)
         columns = [reading.columns_of(r.shape) for r, _ in self.parts]
         if reading.recorder.full:
             return
         times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
         reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
         reading.counters.slot.frombytes(slot.tobytes())
-        reading.counters.total.frombytes(self._token(1).tobytes())
+        reading.counters.total.frombytes(np.where(headed, end, self._token(1)).tobytes())
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
         """(where the values go, records counted from the first here, values) of each field of each shape."""
@@ -288,14 +326,15 @@ class _Stretch:
         return filled
 
     def _steps(self, stated: Floats, counted: Mask, dated: Mask,
-               indented: Mask, train: Mask) -> Floats:
-        """The step of each line: its own, that of the heading above, or that of the line that it is indented below."""
+               indented: Mask, train: Mask) -> tuple[Floats, Mask]:
+        """The step of each line: its own, that of the heading above, or that of the line that it is indented below;
+        and which of them have that of the heading."""
         reading = self.reading
         heads = np.maximum.accumulate(np.where(counted & ~indented, np.arange(len(counted)), -1))
         above = np.where(heads >= 0, np.where(train[np.maximum(heads, 0)], stated[np.maximum(heads, 0)], math.nan),
                          reading.above)
-        under = np.where(heads >= 0, math.nan, reading.step)
-        step = np.where(counted, stated, np.where(
-            ~np.isnan(under), under, np.where(indented & ~dated, above, math.nan)))
-        reading.step, reading.above = float(under[-1]), float(above[-1])
-        return step
+        heading = np.where(heads >= 0, math.nan, reading.step)
+        headed = ~counted & ~np.isnan(heading)
+        step = np.where(counted, stated, np.where(headed, heading, np.where(indented & ~dated, above, math.nan)))
+        reading.step, reading.above = float(heading[-1]), float(above[-1])
+        return step, headed

@@ -22,7 +22,7 @@ from traindx_tools.on_logs.readers.names import (
     words,
 )
 from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, as_memory, unit, value, whole
-from traindx_tools.on_logs.readers.pairs import is_accuracy_beside, named_pair
+from traindx_tools.on_logs.readers.pairs import EVALUATED, is_accuracy_beside, named_by_neighbours, named_pair
 from traindx_tools.on_logs.readers.recorder import Key
 
 MAX_TOKENS = 1_000
@@ -438,7 +438,8 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size
     metric, factor = _converted(name, found, written)
-    if metric is None and not name.known and (snake in IGNORED or spelled[-1].lower().strip("():") in _STOP):
+    filler = spelled[-1].lower().strip("():") in _STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
+    if metric is None and not name.known and (snake in IGNORED or filler):
         draft.leftover += len(spelled)
         return
     over = total if name.canonical.startswith("accuracy") else None
@@ -520,6 +521,9 @@ def _finish(draft: _Draft, bar: str) -> Plan:
         epochs, bare = [bare[0]], bare[1:]
     if not steps and bare and (bare[-1].total is not None or draft.items):
         steps = [bare[-1]]
+    for at, name in named_by_neighbours([(f.key.original, n) for f, n, _ in draft.items]).items():
+        found, _, explicit = draft.items[at]
+        draft.items[at] = (replace(found, key=replace(found.key, metric=name.canonical)), name, explicit)
     step = max(steps, key=lambda c: c.sureness) if steps else None
     epoch = epochs[0] if epochs else None
     fields = _accepted(draft, placed=bool(step or epoch))
@@ -555,11 +559,6 @@ def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
 
 def _is_setting(item: Field) -> bool:
     return item.key.metric is None and "_".join(words(item.key.original)) in IGNORED
-
-
-EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse",
-                        "nll", "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision",
-                        "recall"})
 
 
 _OF_TRAINING = frozenset({"learning_rate", "grad_norm", "loss_scale", "weight_norm", "skipped_steps"})

@@ -90,6 +90,8 @@ def unit(word: str, glued: bool) -> tuple[str, float] | None:
     """
     if glued and word in _MAGNITUDE:
         return "count", _MAGNITUDE[word]
+    if glued and word[1:] == "/s" and word[0] in _MAGNITUDE:  # "tokens=1.2k/s"
+        return "throughput", _MAGNITUDE[word[0]]
     for table, kind in ((_TIME, "time"), (_MEMORY, "memory")):
         if word in table and (glued or len(word) > 1 or word == "s"):
             return kind, table[word]

@@ -6,9 +6,15 @@ a pair of whole numbers is a count of a total ("9850/10000"), and a share with o
 
 from __future__ import annotations
 
-from traindx_tools.on_logs.readers.names import group_word, identify
+from collections.abc import Sequence
+
+from traindx_tools.on_logs.readers.names import Name, group_word, identify
 from traindx_tools.on_logs.readers.numbers import value, whole
 
+EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse",
+                        "nll", "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision",
+                        "recall"})
+"""What is measured on held-out data as well."""
 _OPENS = ("(", ",", "/", "|", "")
 _ENDS = ("", " ", ",", "|", ")", "\t", "\n", "]", ";")
 
@@ -37,6 +43,23 @@ def is_accuracy_beside(written: str, gap: str, text: str, after: str) -> bool:
         return False
     ends = after[1:2] == ")" if gap.strip() == "(" else after[1:2] in _ENDS
     return gap.strip() in _OPENS and ends and after[:1] == "%" and _is_share(text, percent=True)
+
+
+def named_by_neighbours(names: Sequence[tuple[str, Name]]) -> dict[int, Name]:
+    """What a bare "val" of a line measures, by its place: what was named right before it, as in "loss 0.5 acc 0.8 val
+    0.79".
+
+    A line that tells of both groups in the same words ("train 0.5 acc 0.8 val 0.6 acc 0.79") says with "val" what it
+    said with "train": its loss.
+    """
+    bare = [i for i, (written, _) in enumerate(names) if group_word(written)]
+    if len(bare) != 1 or bare[0] == 0:
+        return {}
+    at = bare[0]
+    before = names[at - 1][1]
+    again = any(name.canonical == before.canonical for _, name in names[at + 1:])
+    known = before.known and before.canonical in EVALUATED and before.canonical != "loss" and before.group is None
+    return {at: before} if known and not again else {}
 
 
 def _is_share(text: str, percent: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
@@ -47,17 +47,26 @@ class Prefix:
     logger: str | None = None
     time_at: tuple[int, int] | None = None
     rank_at: tuple[int, int] | None = None
+    host_at: tuple[int, int] | None = None
+    """From where to where the number of the host stands, where a launcher counts the ranks of each by itself."""
+    width: int = 1
+    """Ranks of a host."""
+    first: int = 0
+    """The rank of the first process of the first such host."""
 
     def same_shape(self, text: str) -> Prefix:
         """The prefix of another line whose text differs in digits only."""
-        if self.time_at is None and self.rank_at is None:
+        if self.time_at is None and self.rank_at is None and self.host_at is None:
             return self
-        return Prefix(self.end, *self.time_and_rank(text), self.level, self.logger, self.time_at, self.rank_at)
+        time, rank = self.time_and_rank(text)
+        return replace(self, time=time, rank=rank)
 
     def time_and_rank(self, text: str) -> tuple[float | None, int | None]:
         """What differs in the prefix of another line whose text differs in digits only."""
-        return (None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]]),
-                None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]]))
+        rank = None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]])
+        if self.host_at is not None:
+            rank = self.first + self.width * int(text[self.host_at[0]:self.host_at[1]]) + (rank or 0)
+        return None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]]), rank
 
 
 _NONE = Prefix()

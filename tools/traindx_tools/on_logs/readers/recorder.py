@@ -95,6 +95,13 @@ class Recorder:
     _gone: list[int] = field(default_factory=lambda: [0, 0])
     """Records, and values, that were dropped."""
 
+    @property
+    def cut(self) -> str:
+        """What was left out, in words; "" for nothing."""
+        if self.full:
+            return f"only its first {self.kept:,} values were kept"
+        return f"{self.dropped_names} values of too many different names were left out" if self.dropped_names else ""
+
     def __len__(self) -> int:
         return len(self.line)
 

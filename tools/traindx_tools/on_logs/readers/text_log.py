@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.readers.launched import launched
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.line_columns import ByColumns
 from traindx_tools.on_logs.readers.lines import LineStats, read_lines
@@ -27,7 +28,8 @@ def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[i
 
 def read(source: Source, beside: Beside | None = None) -> Run:
     """Reads any text log; `beside` is handed the same lines. Raises OSError."""
-    stats, reading = LineStats(), TextReading(source.name)
+    stats, reading = LineStats(), TextReading(source.name, launched=launched(source),
+                                               forms=source.forms)
     if has_decimal_commas(head_of(source).text):
         for number, text in lines_of(source, stats):
             reading.line(number, with_points(text))
@@ -35,6 +37,7 @@ def read(source: Source, beside: Beside | None = None) -> Run:
                 beside.line(number, text)
     else:
         each_block(source, ByColumns(reading).take, reading.line, stats, beside)
+    source.formed.update(reading.formed)
     return reading.finish(f"{stats.cut} lines longer than 64 KiB were cut" if stats.cut else "")
 
 

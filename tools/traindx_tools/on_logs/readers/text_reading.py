@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -16,18 +15,21 @@ from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
-from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
+from traindx_tools.on_logs.readers.launched import Launched
+from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
+from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import value
-from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
+from traindx_tools.on_logs.readers.pairs import EVALUATED
+from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
+from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere
 from traindx_tools.on_logs.run import Note, Run
 
 _MAX_SHAPES = 50_000
 _MAX_SHAPE_LENGTH = 2_000
 """Longer lines are worked out anew each time: remembering them would cost more than it saves."""
-_QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
 SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
@@ -35,8 +37,6 @@ _TABLE_SLOT = 9
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
-SHOWN, WIDEST = 3, 100
-"""Lines, and characters of a line, that are shown of a log in which nothing was found."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -64,6 +64,8 @@ class _Shape:
     """Neither a bar nor a line in which a metric stands twice."""
     silent: bool = False
     """Whether such lines say nothing at all."""
+    unread: bool = False
+    """Whether they hold numbers that are neither settings nor part of a warning."""
     ready: bool = False
     """Whether such lines are records and nothing else."""
     columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
@@ -103,23 +105,34 @@ class TextReading:
     trained: float = math.nan
     """The epoch that the last line of the training itself stated."""
     step: float = math.nan
+    head: tuple[int, float] = (-1, math.nan)
+    """Of the heading that stated the step: how surely it counts, and its planned end."""
     above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
-    _unread: list[tuple[int, str]] = field(default_factory=list)
-    """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
+    launched: Launched = field(default_factory=Launched)
+    forms: tuple[LineForm, ...] = ()
+    """What a person says of the shapes of lines."""
+    formed: set[str] = field(default_factory=set)
+    """Which of them a line had."""
+    unread: Unread = field(default_factory=Unread)
+    lines: int = 0
+    """Lines that are not empty."""
 
     def __post_init__(self) -> None:
         self.recorder = Recorder(self.source, beside=(self.counters.slot, self.counters.total))
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
+        self.lines += 1
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is None:
-            shape = self.learn(number, text, mask)
+            shape = self.learn(text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
+            if shape.unread:
+                self.unread.add(1, number, text)
             return
         elif shape.ready and not self._in_traceback and not self._tables.open:
             self._apply(shape, text, number, *shape.prefix.time_and_rank(text))
@@ -139,14 +152,6 @@ class TextReading:
         """Where the values of lines of a shape without a rank go."""
         return shape.columns.get(None) or self._columns(shape, None)
 
-    def learn(self, number: int, text: str, mask: bytes) -> _Shape:
-        """Works out the shape of a line that is met for the first time."""
-        shape = self._learn(text, mask)
-        if shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
-            insort(self._unread, (number, text))  # lines of a block are met by their shapes
-            del self._unread[SHOWN:]
-        return shape
-
     def whole(self, shape: _Shape, number: int, text: str) -> None:
         """Reads a line in full: it may begin or end what goes over several lines."""
         prefix = shape.prefix.same_shape(text)
@@ -163,6 +168,8 @@ class TextReading:
             self._note(shape.note, number, body, prefix)
         if shape.plan is not NOTHING:
             self._apply(shape, text, number, prefix.time, prefix.rank)
+        if shape.unread:
+            self.unread.add(1, number, text)
 
     def _skip_traceback(self, body: str, starts: bool) -> bool:
         if starts:
@@ -172,8 +179,9 @@ class TextReading:
             return True
         return self._in_traceback
 
-    def _learn(self, text: str, mask: bytes) -> _Shape:
-        prefix = parse_prefix(text)
+    def learn(self, text: str, mask: bytes) -> _Shape:
+        """Works out the shape of a line that is met for the first time."""
+        prefix = self.launched.prefix(text)
         body = text[prefix.end:]
         parts = split(body)
         spans, at = [], prefix.end
@@ -182,9 +190,14 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
+        for form, told in told_by(self.forms, text, prefix.end):
+            self.formed.add(form.text)
+            plan, note, spans = form.plan, None, told
         shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
-                       body[:1] in _BARS, commas=any("," in p for p in parts[1::2]),
+                       body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        used = plan.fields or plan.header or plan.bar or note or shape.traceback or shape.sectioned
+        shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
@@ -212,10 +225,12 @@ class TextReading:
             kind = None  # a record that also counts skipped steps or names a device
         remark = kind is not None and (notes.hides_metrics(kind, body) or (
             plan.step is None and plan.epoch is None and plan.leftover > 2))
-        if remark or prefix.level in _QUIET_LEVELS:
+        if remark or prefix.level in QUIET_LEVELS:
             plan = NOTHING
         if kind is None and plan.header:
             kind = "epoch" if plan.epoch else None
+        if not (plan.fields or plan.header or plan.bar or plan.epoch):
+            plan = NOTHING  # a count of something else: nothing is done with it
         dialect = dialects.of_line(body) if len(parts) > 1 else None
         if dialect:
             self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
@@ -252,7 +267,7 @@ class TextReading:
             if not shape.indented:
                 self.step, self.above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
         elif not math.isnan(self.step):
-            step = self.step
+            step, slot, total = self.step, under(self.head[0], shape.keys[0].group), self.head[1]
         elif shape.indented and plan.epoch is None:
             step, slot = self.above, -1
         if plan.rank is not None:
@@ -276,6 +291,7 @@ class TextReading:
             self._flush()
             self.epoch = epoch if plan.epoch else self.epoch
             self.step, self.above = step, math.nan
+            self.head = (-1 if plan.step is None else plan.step.sureness, total)
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
@@ -330,19 +346,22 @@ class TextReading:
         self.recorder.step = array("d", settled.step.tobytes())
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
-        nothing = "" if len(self.recorder) else _unread_note(self._unread)
-        remarks = [r for r in (nothing, settled.remark, note, self.recorder.remark) if r]
+        missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
+        remarks = [r for r in (missed, settled.remark, note, self.recorder.remark) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
-                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks)),))
+                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks),
+                                       unused=self.unread.count + len(self.recorder) - self.recorder.rows),))
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
         counts = self.recorder.counts()
         many = len(self.recorder) >= 4
+        again = {k.name.canonical for k, n in counts.items() if n > 1}
         for key, count in counts.items():
-            lonely = not key.name.known and key.metric is None and count == 1 and many
+            unknown = not key.name.known and (key.metric or "time/").startswith("time/")
+            lonely = unknown and count == 1 and many and key.name.canonical not in again
             if (key in self.tentative and key not in self.firm and count < 3) or lonely:
                 self.recorder.forget([key])
 
@@ -365,6 +384,11 @@ class TextReading:
         return bar, "step"
 
 
+def under(sureness: int, group: str) -> int:
+    """The slot of records of a group below a heading."""
+    return sureness if sureness < 0 else sureness + SLOTS[group]
+
+
 def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
     start, end = spans[token]
     return float(text[start:end].replace(",", ""))
@@ -372,18 +396,3 @@ def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-def _unread_note(lines: Sequence[tuple[int, str]]) -> str:
-    """What stands in a log of which no value was read, and how a line is written that is always understood."""
-    if not lines:
-        return ""
-    shown = "; ".join(f'line {number}: "{_printable(text)}"' for number, text in lines)
-    return (f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is; "
-            "--name OWN=KNOWN says what a name stands for")
-
-
-def _printable(text: str) -> str:
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
-

@@ -20,6 +20,7 @@ _STREAMS = re.compile(
       | \[\d+,(?P<mpi>\d{1,6})\]<std(?:err|out)>:[ ]?          # mpirun --tag-output
       | (?P<srun>\d{1,6}):[ ]                                  # srun --label
       | \[?[Rr](?:ank|ANK)[ _:=#]{0,2}(?P<own>\d{1,6})\]?[ ]?[:|][ ]?  # written by the training script itself
+      | \[pod/(?P<pod>[\w.-]{1,253})[/ ][\w.-]{1,63}\][ ]?         # kubectl logs --prefix
       | \((?P<ray>[\w:. ]{0,80}pid=\d+[^)\n]{0,80})\)[ ]?      # Ray actors and tasks
     """,
     re.VERBOSE,
@@ -57,5 +58,5 @@ def _split(number: int, text: str) -> Line:
     if match is None:
         return Line(number, text)
     rank = next((int(match[name]) for name in _NUMBERED if match[name]), None)
-    stream = match["ray"] or f"{match.lastgroup}:{rank}"
+    stream = match["ray"] or match["pod"] or f"{match.lastgroup}:{rank}"
     return Line(number, text[match.end() :], stream, rank)

@@ -11,13 +11,13 @@ from typing import Any
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.launchers import form_of
 from traindx_tools.on_logs.stores import StoredRun
 from traindx_tools.on_ranks.logs import mapping
 from traindx_tools.on_ranks.logs.endings import endings
 from traindx_tools.on_ranks.logs.flight_recorder import told_by_recorder
 from traindx_tools.on_ranks.logs.job import Job, job_of
 from traindx_tools.on_ranks.logs.numbering import attempt_named, rank_named
-from traindx_tools.on_ranks.logs.prefixes import form_of
 from traindx_tools.on_ranks.logs.reading import FIRST_LINES, read_file
 from traindx_tools.on_ranks.logs.told import FileTold
 from traindx_tools.on_ranks.rules import (

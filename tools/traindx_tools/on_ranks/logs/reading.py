@@ -13,11 +13,11 @@ from functools import cache
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
+from traindx_tools.on_logs.launchers import NOBODY, Whose, form_of
 from traindx_tools.on_ranks.logs import words
 from traindx_tools.on_ranks.logs.claims import ClaimReader, running_in
 from traindx_tools.on_ranks.logs.errors_in_lines import ErrorReader
 from traindx_tools.on_ranks.logs.flight_recorder import told_by_recorder
-from traindx_tools.on_ranks.logs.prefixes import NOBODY, Whose, form_of
 from traindx_tools.on_ranks.logs.speaking import speaks_of_error
 from traindx_tools.on_ranks.logs.told import (
     LONGEST,

@@ -14,7 +14,7 @@ SHARE = 0.6
 """Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
 _FORMS = {
     # kubectl logs --prefix: [pod/trainer-worker-3/pytorch] ...; the container is the process's host
-    "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ?"),
+    "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})[/ ][\w.-]{1,63}\] ?"),
     # stern: trainer-worker-3 pytorch ...
     "stern": re.compile(rb"(?P<host>[a-z][a-z0-9.-]*-(?:\d{1,5}|[a-z0-9]{5})) [a-z][a-z0-9-]{1,62} "),
     # srun --label: "  3: ..."
@@ -36,6 +36,8 @@ class Whose:
     rank: int | None = None
     local: int | None = None
     host: str | None = None
+    at: tuple[int, int] | None = None
+    """From where to where the outer prefix tells the rank, or else the host."""
 
 
 NOBODY = Whose()
@@ -47,20 +49,26 @@ class Form:
 
     name: str = ""
 
+    def outer_end(self, line: bytes) -> int:
+        """Where the launcher's own prefix ends; 0 where the line has none."""
+        found = _FORMS[self.name].match(line) if self.name else None
+        return found.end() if found else 0
+
     def whose(self, line: bytes) -> Whose:
         """The prefix of one line."""
-        start, rank, local, host = 0, None, None, None
+        start, rank, local, host, at = 0, None, None, None, None
         if self.name and (found := _FORMS[self.name].match(line)):
             told = found.groupdict()
             start = found.end()
             rank = int(told["rank"]) if told.get("rank") else None
             host = told["host"].decode("ascii", "replace") if told.get("host") else None
+            at = found.span("rank" if told.get("rank") else "host")
         if line[start:start + 1] == b"[" and (found := _WITHIN.match(line, start)):
             start = found.end()
             rank = int(found["rank"]) if found["rank"] else rank
             inner = found["local"] or found["local2"]
             local = int(inner) if inner else None
-        return Whose(start, rank, local, host) if start else NOBODY
+        return Whose(start, rank, local, host, at) if start else NOBODY
 
 
 def form_of(lines: Sequence[bytes]) -> Form:

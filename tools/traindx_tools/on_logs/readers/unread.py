@@ -1,0 +1,91 @@
+"""Lines with numbers of which nothing was taken: how many, which, and how a person says what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from traindx_tools.on_logs.configs.printed import is_setting
+from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
+from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
+
+QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
+"""Lines of which no metric is read: they are looked at for errors."""
+SHOWN, WIDEST = 3, 100
+"""Lines, and characters of a line, that are shown."""
+TOLD_FROM = ((3, 0.25), (10, 0.05))
+"""Lines, and their share of all, from which on a person is told: what is lost of a log recurs, a banner does
+not."""
+_TRIED = 1_000
+"""Lines among which further shapes are looked for."""
+_NUMBERS = re.compile(r"[-+\d.]+")
+_HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
+        "for")
+
+
+@dataclass
+class Unread:
+    """The lines of one text that hold numbers and were used for nothing."""
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+    """The number and the text of the first ones."""
+    shapes: list[tuple[int, str]] = field(default_factory=list)
+    """The same of the first ones that differ in more than digits."""
+    _tried: int = 0
+
+    def add(self, count: int, number: int, text: str) -> None:
+        """Some lines of a shape; `number` and `text` are those of the first."""
+        self.count += count
+        if len(self.first) < SHOWN:
+            self.first.append((number, text))
+        self._tried += self.wants_more
+        if self.wants_more and all(_NUMBERS.sub("0", text) != _NUMBERS.sub("0", t) for _, t in self.shapes):
+            self.shapes.append((number, text))
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the text of a further shape would be kept."""
+        return len(self.shapes) < SHOWN and self._tried < _TRIED
+
+    @property
+    def shown(self) -> list[tuple[int, str]]:
+        """A few lines for a person: of as many shapes as there are."""
+        return sorted(dict.fromkeys((*self.shapes, *self.first)), key=lambda line: line not in self.shapes)[:SHOWN]
+
+    def note(self, lines: int, found: bool) -> str:
+        """What a person is told of them: always where no value was found, else where they are many."""
+        few = all(self.count < fewest or self.count < part * lines for fewest, part in TOLD_FROM)
+        if not self.count or (found and few):
+            return ""
+        shown = quoted(sorted(self.shown))
+        if not found:
+            return (f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr "
+                    f"1e-4\" is; {_HOW}")
+        return (f"{self.count:,} of {lines:,} lines ({share(self.count, lines)}) hold numbers and were not used, as in "
+                f"{shown}. {_HOW}")
+
+
+def is_read_elsewhere(message: str, level: str | None) -> bool:
+    """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
+    return (level in QUIET_LEVELS or is_setting(message)
+            or exception_line(message, right_after_frames=False) is not None
+            or any(s.needs in message and s.pattern.search(message) for s in SIGNATURES))
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent, with a digit behind the point where it is small."""
+    percent = 100.0 * part / whole if whole else 0.0
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
+
+
+def printable(text: str) -> str:
+    """A line as it may be shown: without control characters, cut."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
+
+
+def quoted(lines: Sequence[tuple[int, str]]) -> str:
+    """Lines with their numbers, for messages."""
+    return "; ".join(f'line {number}: "{printable(text)}"' for number, text in lines)
