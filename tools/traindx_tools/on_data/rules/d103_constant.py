@@ -16,9 +16,12 @@ from traindx_tools.on_data.places import listed, number, of, place
 from traindx_tools.on_data.roles import is_label
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.tasks import Task
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 30
+AS_ELSEWHERE = 0.05
+"""By how much less a model may agree with the only label of a shard than with the labels of the other shards."""
 
 RULE = Rule(
     id="D103",
@@ -27,7 +30,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="spread of each field and feature, by shard",
     matters="What does not vary tells a model nothing; where it varies elsewhere, a model learns which shard it sees.",
-    alike=("A padding column, or a border of pictures: constant in all shards.", "A rare feature in a small shard."),
+    alike=("A padding column, or a border of pictures: constant in all shards.", "A rare feature in a small shard.",
+           "A label that a model of the other shards says of these inputs too: a remark."),
     confirm=("Print the field's first rows in this shard and in another.",),
     thresholds={
         "fewest": Threshold(FEWEST, "rows", "below that a value may repeat by chance"),
@@ -49,7 +53,8 @@ def check(view: View) -> Iterator[Finding]:
                 yield from _never_varies(data, shards, name)
                 continue
             for shard in shards:
-                yield from _alone(shard, [s for s in shards if s is not shard], name, view.comparisons)
+                fits = any(_fits(t, shard) for t in data.tasks if t.field == name)
+                yield from _alone(shard, [s for s in shards if s is not shard], name, view.comparisons, fits)
 
 
 def _never_varies(data: DataSet, shards: list[Shard], name: str) -> Iterator[Finding]:
@@ -66,7 +71,14 @@ def _never_varies(data: DataSet, shards: list[Shard], name: str) -> Iterator[Fin
     )
 
 
-def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int) -> Iterator[Finding]:
+def _fits(task: Task, shard: Shard) -> bool:
+    """Whether the only label of a shard is what the other shards' rows say of its inputs."""
+    i = next((i for i, part in enumerate(task.parts) if part.shard is shard), None)
+    others = [task.accuracy[j] for j in task.others(i)] if i is not None and task.scores[i] is not None else []
+    return i is not None and bool(others) and task.accuracy[i] >= float(np.median(others)) - AS_ELSEWHERE
+
+
+def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int, fits: bool = False) -> Iterator[Finding]:
     """The features that are constant in this shard and vary in every other."""
     seen = shard.summaries[name]
     others = [s for s in others if s.summaries[name].shape == seen.shape]
@@ -74,7 +86,7 @@ def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int) -> It
         return
     if seen.column_stds is None or seen.column_means is None:
         if seen.constant and _by_chance(others, name, None, seen.low, seen.rows) * comparisons < LEVEL:
-            yield _finding(shard, others, name, [], seen.low)
+            yield _finding(shard, others, name, [], seen.low, fits)
         return
     still = np.flatnonzero(seen.column_stds <= 1e-9 * np.maximum(1.0, np.abs(seen.column_means)))
     moving = [i for i in still if all(_std(s, name, int(i)) > 0 for s in others)]
@@ -87,7 +99,7 @@ def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int) -> It
         < LEVEL
     ]
     if told:
-        yield _finding(shard, others, name, told, float(seen.column_means[told[0]]))
+        yield _finding(shard, others, name, told, float(seen.column_means[told[0]]), fits)
 
 
 def _std(shard: Shard, name: str, feature: int) -> float:
@@ -107,7 +119,7 @@ def _column(shard: Shard, name: str, feature: int | None) -> Array:
     return flat[:5000, feature] if feature is not None else flat[:5000].reshape(-1)[:50_000]
 
 
-def _finding(shard: Shard, others: list[Shard], name: str, features: list[int], value: float) -> Finding:
+def _finding(shard: Shard, others: list[Shard], name: str, features: list[int], value: float, fits: bool) -> Finding:
     label = is_label(others[0].columns[name])
     width = int(np.prod(shard.columns[name].row_shape))
     what = of(name, shard)
@@ -118,10 +130,10 @@ def _finding(shard: Shard, others: list[Shard], name: str, features: list[int], 
     on_purpose = label and (len(siblings) < 2 or any(s.summaries[name].distinct_rows == 1 for s in others))
     return RULE.finding(
         f"{what} is {number(value)} in all {shard.rows:,} rows, and varies in {len(others)} other "
-        f"shard{'s' * (len(others) != 1)}",
+        f"shard{'s' * (len(others) != 1)}" + ("; its inputs say so too" if fits else ""),
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN if label else Bearing.CAUSE,
-        severity=Severity.INFO if on_purpose else Severity.MEDIUM if label else None,
+        severity=Severity.INFO if on_purpose or fits else Severity.MEDIUM if label else None,
         measured={"field": name, "value": value, "features": tuple(features[:20]), "kind": "in-one-shard"},
     )

@@ -33,6 +33,8 @@ SKILL = 0.3
 LOST = 0.1
 OWN = 0.5
 FEWEST = 100
+ONE_LABEL = 0.95
+"""Share of one label in a shard from which its rows say nothing of their pairing."""
 
 RULE = Rule(
     id="D109",
@@ -103,7 +105,7 @@ def _shift(task: Task, i: int, scores_of: dict[int, Array], comparisons: int) ->
 def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     part, scores = task.parts[i], task.scores[i]
     others = [j for j in task.others(i) if len(task.parts[j].y) >= FEWEST]
-    if scores is None or len(others) < 2 or task.skill(i) > LOST:
+    if scores is None or len(others) < 2 or task.skill(i) > LOST or task.chance[i] >= ONE_LABEL:
         return
     typical = [task.skill(j) for j in others]
     usual = float(np.median([task.chance[j] for j in others]))

@@ -45,6 +45,10 @@ AGREE = 0.9
 """Share of the values of a field that must be as everywhere, as they are or after the operation that is named. Where
 features were reordered, some operation fits the oddest of them by chance."""
 MOST_VALUES = 64
+FEWEST_OTHER = 16
+"""Rows of another file from which on its own change says something."""
+ALIKE = 0.25
+"""Share of a stretch's change that another file has at the same place, from which the change is the order's."""
 
 RULE = Rule(
     id="D142",
@@ -97,7 +101,7 @@ def _of_group(view: View, data: DataSet, group: Sequence[Shard]) -> Iterator[Fin
         whole = [s for s in shards if s.part.index == index]
         found = [] if shard.numbers is not None else [
             seen for s in made if (p := odd_stretch(index, s.parts[index], comparisons)) is not None
-            and _counts(seen := _Seen(s, p))]
+            and _counts(seen := _Seen(s, p)) and not _recurs(seen)]
         if found or whole:  # a shard that is odd for a stretch of it alone is told by the stretch
             yield _finding(view, group, made, _together(found) if found else whole)
     yield from _groups(group, made, data.labels)
@@ -145,6 +149,26 @@ def _group_finding(group: Sequence[Shard], odd: OddGroup, found: Sequence[OddGro
 def _counts(seen: _Seen) -> bool:
     """Whether a value that does not fit its row has nothing to do with it; any other statistic counts."""
     return not seen.statistic.pairs or lost(*_split(seen, seen.statistic.pairs))
+
+
+def _recurs(seen: _Seen) -> bool:
+    """Whether half of the other files change alike at the same place: rows are sorted, a regime comes last."""
+    index, stretch = seen.part.index, seen.part.stretch
+    assert stretch is not None
+    whole = len(seen.statistic.parts[index])
+    mine = _change(seen.statistic.parts[index], stretch.start / whole, stretch.end / whole)
+    others = [p for i, p in enumerate(seen.statistic.parts) if i != index and len(p) >= FEWEST_OTHER]
+    changes = [_change(p, stretch.start / whole, stretch.end / whole) for p in others]
+    return bool(changes) and 2 * sum(c * mine > 0 and abs(c) >= ALIKE * abs(mine) for c in changes) >= len(changes)
+
+
+def _change(values: Array, start: float, end: float) -> float:
+    """The median within a stretch less that of the rest; `start`, `end` as shares of the rows."""
+    inside = np.zeros(len(values), bool)
+    inside[int(start * len(values)):max(int(start * len(values)) + 1, int(end * len(values)))] = True
+    inner, outer = values[inside], values[~inside]
+    inner, outer = inner[np.isfinite(inner)], outer[np.isfinite(outer)]
+    return float(np.median(inner) - np.median(outer)) if len(inner) and len(outer) else 0.0
 
 
 def _together(found: Sequence[_Seen]) -> list[_Seen]:
