@@ -223,7 +223,7 @@ def test_a_fault_of_ours_is_a_sentence_and_no_traceback(project: Path, monkeypat
 def test_without_the_sdk_the_extra_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mcp", "mcp.server", "mcp.server.lowlevel"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtra, match=r"pip install 'traindx\[mcp\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'mcp>="):
         serve(project)
 
 

@@ -12,6 +12,8 @@ from traindx_tools.on_data.roles import is_label, keys
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 IGNORE = -100
+WORDS, SOME = 16, 20_000
+"""Different values of a column of texts up to which it is a flag or a remark, whose empty cells are no padding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ def _fields(shard: Shard) -> Iterator[tuple[str, Array]]:
     """Masks first: they say what is padding."""
     columns = sorted(shard.columns.items(), key=lambda c: "mask" not in c[0].lower())
     for name, column in columns:
-        if column.kind == "text" and column.texts:
+        if column.kind == "text" and column.texts and len(np.unique(keys(column)[:SOME])) > WORDS:
             yield name, np.flatnonzero(column.values == 0)
         elif column.kind == "sequence":
             yield name, np.flatnonzero(_all_zero(column) if _is_mask(name, column) else column.lengths == 0)

@@ -65,6 +65,8 @@ def ratios(pairs: Iterable[tuple[Stats, Stats]]) -> Iterator[Ratio]:
         else:
             factor = product / before
             rest = float(np.linalg.norm(y - factor * x)) / math.sqrt(after)
+        if one.tensor.dtype not in _ROUNDING or other.tensor.dtype not in _ROUNDING:
+            continue  # whole numbers: quantised weights, masks
         rounding = max(_ROUNDING[t] for s in (one, other) for t in (s.tensor.dtype, s.rounded_to) if t)
         telling = not one.constant and int(np.count_nonzero(x)) >= _FEWEST
         yield Ratio(one.name, factor, rest, rounding, telling, one.tensor.matrix)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.entities import are_entities
 from traindx_tools.on_data.places import number, of, percent, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_label, is_row_id, keys, label_name
@@ -63,16 +64,18 @@ def _counted(shard: Shard, name: str) -> bool:
     )
 
 
-def _values(shard: Shard, name: str) -> Array:
+def _values(shard: Shard, name: str, words: bool) -> Array:
+    """`words`: texts are labels in some file of the group, so they are in all."""
     column = shard.columns[name]
     if column.kind == "text":
-        return keys(column) if is_label(column) else column.lengths
+        return keys(column) if words else column.lengths
     return column.lengths if column.kind == "sequence" else column.values.reshape(-1)[:500_000]
 
 
 def _counts(group: Sequence[Shard], name: str) -> tuple[Array, Array]:
     """Shape (shards, bins): how often each value, or each range of values, occurs; and the values or lower edges."""
-    parts = [_values(s, name) for s in group]
+    words = any(is_label(s.columns[name]) for s in group)
+    parts = [_values(s, name, words) for s in group]
     kinds = distinct(np.concatenate([distinct(p) for p in parts]))
     if len(kinds) > BINS:
         pool = np.sort(np.concatenate([p[:: max(1, len(p) // 2000)] for p in parts]))
@@ -111,11 +114,13 @@ def _among(data: DataSet, group: Sequence[Shard], name: str, comparisons: int) -
                 shares[odd.index] - typical,
                 kinds,
                 len(group),
+                of_its_own=are_entities(group),
             )
 
 
 def _finding(
-    data: DataSet, shard: Shard, name: str, effect: float, p: float, moved: Array, kinds: Array, compared: int
+    data: DataSet, shard: Shard, name: str, effect: float, p: float, moved: Array, kinds: Array, compared: int,
+    of_its_own: bool,
 ) -> Finding:
     up, down = int(np.argmax(moved)), int(np.argmin(moved))
     column = shard.columns[name]
@@ -128,10 +133,11 @@ def _finding(
         f"{of(name, shard)} is mixed otherwise than in its {compared - 1} siblings: {percent(effect)} of the "
         "values would "
         f"have to change ({most} occurs {percent(float(moved[up]))} more often, {least} "
-        f"{percent(-float(moved[down]))} less)",
+        f"{percent(-float(moved[down]))} less)" + ("; each file has a mix of its own" if of_its_own else ""),
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
+        severity=Severity.INFO if of_its_own else None,
         measured={
             "field": name,
             "effect": effect,
