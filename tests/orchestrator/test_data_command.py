@@ -83,3 +83,19 @@ def test_many_files_that_could_not_be_read_for_one_reason_are_one_line(
     told = [row for row in capsys.readouterr().out.splitlines() if ": not read: " in row]
     assert len(told) == lines, told
     assert told[0].startswith(f"{broken} files, such as ") == (broken == 5)
+
+
+def test_a_folder_of_data_alone_is_judged_and_one_of_junk_refused(tmp_path):
+    from traindx_tools.errors import UnreadableInput
+    from traindx_tools.examine import examine
+
+    (tmp_path / "data").mkdir()
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    rows[7, 2] = np.nan
+    np.save(tmp_path / "data" / "rows.npy", rows)
+    seen = examine([tmp_path / "data"], root=tmp_path)
+    assert [f.rule for f in seen.findings] == ["D101"]
+    (tmp_path / "junk").mkdir()
+    (tmp_path / "junk" / "a.zip").write_bytes(b"PK\x03\x04junk")
+    with pytest.raises(UnreadableInput, match="Nothing could be read"):
+        examine([tmp_path / "junk"], root=tmp_path)

@@ -27,7 +27,7 @@ from traindx_tools.on_logs.judge import judge_events, judge_run
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.readers.recorder import keeping
-from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts, require_something
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import files_apart, told_apart
@@ -274,6 +274,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     own = reading.without(outside(scope))
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
     weights = _weights(own, files, base, code.projects)
+    if not data.artifacts and not weights.read:
+        require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
@@ -297,7 +299,7 @@ def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, 
     ranks = examine_ranks(found.sources, cluster=cluster)
     if ranks is not None:
         found.sources = [s for s in found.sources if s.name not in ranks.aside]
-    reading = read_parts(paths, names=names, lines=lines, found=first_files(found))
+    reading = read_parts(paths, names=names, lines=lines, found=first_files(found), data=True)
     if ranks is None:
         return reading, None
     numbers = ranks.rank_of_file

@@ -45,6 +45,8 @@ _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell
 """Files that stand beside a run's logs and are no log: read elsewhere, or not at all."""
 _CONFIG = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+DATA = frozenset({"archive", "numpy", "hdf5", "parquet"})
+"""Files that are no log and hold data or weights."""
 MAX_CODE_FILES = 60
 """Python files that are asked what the names in a log mean."""
 MAX_CONFIG = 4 * 2**20
@@ -95,9 +97,10 @@ class Reading:
 
 def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
                names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = (),
-               found: Discovery | None = None) -> Reading:
+               found: Discovery | None = None, data: bool = False) -> Reading:
     """Finds the files and reads each by itself; arguments and errors as of `read_run`. `found`: what was found
-    already."""
+    already. `data`: where nothing but files of data is there,
+    the caller judges those, and asks `require_something` where it could not."""
     from traindx_tools.sources import resolved
 
     own, forms = checked(names or {}), parse_forms(lines)
@@ -105,7 +108,9 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
     sources = tuple(s if isinstance(s, StoredRun) else replace(renamed_source(s, own), forms=forms, formed=set())
                     for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
-    _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
+    artifacts = [a for p in parts for a in p.artifacts] + found.left_out
+    if not (data and any(a.format in DATA for a in artifacts)):
+        require_something(artifacts, found)
     require_matches(forms, sources)
     return Reading(found, sources, parts)
 
@@ -280,12 +285,12 @@ def _config_of(source: Source) -> dict[str, Any]:
     return read_config(source.name, data.decode("utf-8-sig", errors="replace"))
 
 
-def _require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
+def require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
     """Raises UnreadableInput where every source was refused, so that nobody takes silence for health."""
     useless = ("refused", "not read", "an empty file", "only blanks")
     if found.sources and not all(a.note.startswith(useless) for a in artifacts):
         return
     reasons = "; ".join(f"{a.path}: {a.note}" for a in artifacts[:5])
-    data = any(a.format in ("archive", "numpy", "hdf5", "parquet") for a in artifacts)
+    data = any(a.format in DATA for a in artifacts)
     raise UnreadableInput(f"Nothing could be read. {reasons}. Give a text log, CSV, JSON lines, trainer_state.json or "
                           f"TensorBoard event files.{' Data files alone: `traindx data PATH`.' if data else ''}")
