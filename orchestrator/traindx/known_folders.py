@@ -26,12 +26,20 @@ LARGEST = 4 * 2**20
 
 
 def list_file(environment: Mapping[str, str]) -> Path | None:
-    """Where the list lies; None where this process has no home."""
+    """Where the list lies; None where this process has no home. A service without HOME has that of its user."""
     if environment.get(SWITCH):
         return Path(environment[SWITCH])
-    home = environment.get("HOME")
+    home = environment.get("HOME") or _home_of_the_user()
     base = environment.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "")
     return Path(base) / "traindx" / "sessions.jsonl" if base else None
+
+
+def _home_of_the_user() -> str:
+    with contextlib.suppress(ImportError, KeyError):
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    return ""
 
 
 def remember(workspace: Path) -> None:

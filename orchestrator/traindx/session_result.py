@@ -166,9 +166,9 @@ def workspace_option(workspace: str | Path) -> str:
 
 
 def _typed(next_step: str, s: Session, workspace: Path) -> str:
-    """The next step with each command as it works from the current directory."""
+    """The next step with each command as it works from any directory: it is read elsewhere, and later."""
     told = next_step.replace(f"resume session {s.id}", f"resume it (traindx resume {s.id})")
-    where = workspace_option(workspace)
+    where = f" --workspace {shlex.quote(str(Path(workspace).resolve()))}" if workspace_option(workspace) else ""
     return re.sub(rf"traindx \w+ {re.escape(s.id)}", lambda m: m[0] + where, told)
 
 

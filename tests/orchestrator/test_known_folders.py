@@ -102,10 +102,14 @@ def test_a_damaged_list_costs_its_damaged_lines(listed: Path, tmp_path: Path, co
     assert known() == (tmp_path,)
 
 
-def test_a_list_that_cannot_be_kept_is_no_hindrance(listed: Path, tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_kept_is_no_hindrance(listed: Path, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     listed.parent.write_text("a file where the folder should be")
     remember(tmp_path)
     assert known() == ()
+    monkeypatch.setattr("traindx.known_folders._home_of_the_user", lambda: "")
     assert list_file({}) is None
+    monkeypatch.setattr("traindx.known_folders._home_of_the_user", lambda: "/of/the/user")
+    assert list_file({}) == Path("/of/the/user/.local/state/traindx/sessions.jsonl")
     assert list_file({"HOME": "/h"}) == Path("/h/.local/state/traindx/sessions.jsonl")
     assert list_file({"HOME": "/h", "XDG_STATE_HOME": "/s"}) == Path("/s/traindx/sessions.jsonl")

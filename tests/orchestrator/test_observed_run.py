@@ -70,3 +70,13 @@ def test_the_threads_that_the_person_set_are_those_of_the_copy():
     for odd in ({}, {"OMP_NUM_THREADS": "2,3"}, {"OMP_NUM_THREADS": ""}):
         given = threads_for(odd, at_once=10_000)
         assert {given[n] for n in THREADS[1:]} == {"1"}
+
+
+def test_a_run_that_was_killed_in_the_midst_is_made_again(case: Case) -> None:
+    folder = case.scratch / "evidence" / "run-0"
+    (folder / "copy").mkdir(parents=True)
+    (folder / "copy" / "train.py").write_text("half a copy")
+    report = diagnose([case.workspace], root=case.workspace)
+    after = with_observed_run(report, case, may_run=True)
+    assert any("was run again in a copy" in r for r in after.remarks), after.remarks
+    assert not (folder / "copy" / "train.py").exists() or "half" not in (folder / "copy" / "train.py").read_text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from traindx_tools.errors import BadUsage
+
 
 @click.command("reject")
 @click.argument("session")
@@ -14,4 +16,6 @@ def command(session: str, reason: str, workspace: str | None, by: str) -> int:
     """Reject the diagnosis that SESSION waits with. `traindx resume` looks for another cause."""
     from traindx.commands.deciding import decision_on, go_on
 
+    if not reason.strip():
+        raise BadUsage("--reason is empty: say what speaks against the diagnosis, such as 'it fails without X too'")
     return go_on(decision_on(session, workspace, "reject", by=by, comment=reason), wait=True)

@@ -9,6 +9,7 @@ nothing twice.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,8 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
         return report
     folder = case.scratch / "evidence" / f"run-{len(case.attempts)}"
     if may_run and not (folder / KEPT).is_file():
+        if folder.is_dir() and not folder.is_symlink():  # left by a process that was killed in the midst of the run
+            shutil.rmtree(folder, ignore_errors=True)
         _keep(folder, *_observed(report, case, folder))
     seen, note = _kept(folder)
     return replace(joined(report, seen, 0), remarks=(*report.remarks, note)) if note else report

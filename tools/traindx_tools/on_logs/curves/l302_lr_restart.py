@@ -5,7 +5,8 @@ loaded overwrote the restored rate with its initial one: one record at the old p
 model out. A schedule with a warm-up does not jump: at the resume it falls to nothing and climbs its first steps
 again. Without a resume in sight it is a second scheduler, a rebuilt optimizer or a schedule that wrapped around.
 
-Warm restarts are meant: they come after the rate has run down, at even or growing distances. Those are left alone.
+Warm restarts are meant: they come after the rate has run down, at even or growing distances, and begin no higher than
+the cycles before. Those are left alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 RUN_DOWN = 0.05
 ENOUGH = 8
 INITIAL = 0.9
+ABOVE = 1.5
 LOSS_JUMP = 1.1
 MOST_JUMPS = 200
 """Jumps that are judged one by one: no schedule restarts more often, and each is looked for in the whole loss."""
@@ -45,6 +47,7 @@ RULE = Rule(
         "initial": Threshold(INITIAL, "of the peak", "a jump back to the initial rate, allowing a step of decay"),
         "run_down": Threshold(RUN_DOWN, "of the peak", "a warm restart comes after the rate has run down"),
         "enough": Threshold(ENOUGH, "records of decay before", "fewer do not show its shape"),
+        "above": Threshold(ABOVE, "of every rate before", "no cycle of a schedule begins higher (SGDR: as high)"),
         "loss_jump": Threshold(LOSS_JUMP, "times the loss before", "together with the scatter of the loss"),
     },
 )
@@ -128,6 +131,8 @@ def _meant(t: Track, j: Jump, c: Context) -> bool:
     if c.stage:
         return True
     peak = float(t.y[: j.i].max())
+    if j.after > ABOVE * peak:
+        return False  # a restart begins at the height of the cycles before, or below
     if j.after < 0.5 * peak and not c.loss_jumps:
         return True  # a slope of a cyclic schedule between two records, or a mild re-warming
     if j.i < ENOUGH and not c.glitch and not c.loss_jumps:
@@ -175,18 +180,20 @@ def _report(t: Track, j: Jump, c: Context, count: int) -> Finding:
     first, peak = float(t.y[0]), float(t.y[: j.i].max())
     initial = abs(j.after - first) <= (1 - INITIAL) * max(first, j.after)
     to_peak = j.after >= INITIAL * peak
-    back = ", the initial one" if initial else ", its former peak" if to_peak else ""
+    above = j.after > ABOVE * peak
+    back = (f", {number(j.after / peak)} times the highest rate before" if above
+            else ", the initial one" if initial else ", its former peak" if to_peak else "")
     resume = f' at the resume ("{c.resume.text.strip()[:80]}")' if c.resume is not None else ""
     loss = (f"; the loss goes from {number(c.loss_before)} to {number(c.loss_after)}"
             if c.loss_before is not None and c.loss_after is not None else "")
     then = f"; the next record is back at {number(float(t.y[j.i + 1]))}" if c.glitch else ""
-    certain = c.resume is not None or c.glitch
+    certain = c.resume is not None or c.glitch or (above and c.loss_jumps)
     top = j.i if j.top is None else j.top
     moves = "jumps" if j.top is None else "starts over"
     return RULE.finding(
         f"the learning rate {moves} from {number(j.before)} at {t.place(j.i - 1)} "
-        f"{'' if j.top is None else f'with {number(float(t.y[j.i]))} '}back up to {number(j.after)} at "
-        f"{t.place(top)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
+        f"{'' if j.top is None else f'with {number(float(t.y[j.i]))} '}{'' if above else 'back '}up to "
+        f"{number(j.after)} at {t.place(top)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
         bearing=Bearing.CAUSE if certain and (initial or to_peak) else Bearing.SIGN,
         severity=Severity.HIGH if c.resume is not None or c.loss_jumps else Severity.MEDIUM,
         measured={"position": float(s.position[t.index[j.i]]), "before": j.before, "after": j.after, "initial": initial,

@@ -24,7 +24,7 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="Relative norm of the difference of every tensor that both files hold.",
     matters="What stands still is not trained; what moves alone is trained at another rate, or was overwritten.",
-    alike=("a backbone frozen on purpose", "adapters", "two files of the same step"),
+    alike=("a backbone frozen on purpose", "adapters", "two files of the same step", "norms folded into layers"),
     confirm=("print requires_grad and whether the optimizer holds the parameter", "compare with a third checkpoint"),
     thresholds={
         "moved": Threshold(0.9, "share of the matrices that moved", "so that one that did not is the exception"),
@@ -37,7 +37,7 @@ _MOVED, _ALONE = 0.9, 10.0
 
 def check(seen: Seen) -> Iterator[Finding]:
     """The main parts of two files."""
-    if seen.other is None or not seen.main:
+    if seen.other is None or not seen.main or _is_export(seen):
         return
     changes = seen.changes
     weights = {s.name for s in seen.weights} & changes.keys()
@@ -50,6 +50,14 @@ def check(seen: Seen) -> Iterator[Finding]:
     yield from _still_in_stack(seen, changes)
     yield from _still(seen, weights, moved)
     yield from _further(seen, changes)
+
+
+def _is_export(seen: Seen) -> bool:
+    """Whether the other file holds the weights without the norms: they were folded into what stands before them."""
+    assert seen.other is not None
+    mine, theirs = ([t for t in part.tensors if t.name.rpartition(".")[2] in ("running_mean", "running_var")]
+                    for part in (seen.part, seen.other.part))
+    return bool(mine) and not theirs
 
 
 def _nothing(seen: Seen, changes: Mapping[str, float], weights: set[str]) -> Iterator[Finding]:
