@@ -15,6 +15,9 @@ from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
+_TRAINS = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|optax|equinox|tensorflow|keras|lightning|transformers|"
+                     r"mlx|paddle|sklearn|numpy|trl|accelerate|deepspeed|\w*train\w*)\b", re.MULTILINE)
+"""An import of what programs train with, or of a module that is called so."""
 _ARGUMENTS = re.compile(r"required\s*=\s*True|add_argument\(\s*['\"][^-'\"]|nargs\s*=\s*['\"]\+")
 """A script that cannot be started without arguments which nobody but its author knows."""
 _LAUNCHED = re.compile(r"init_process_group\(|LOCAL_RANK")
@@ -58,8 +61,8 @@ class Places:
     def training_command(self) -> str | None:
         """The command that `traindx run` recorded, else `python train.py` where one script can be run or is called so.
 
-        None where there is no such script, or it takes arguments that must be given. One that waits for its ranks is
-        started with two of them.
+        None where there is no such script, where it takes arguments that must be given, where it is a notebook, or is
+        not called so and imports nothing that trains. One that waits for its ranks is started with two of them.
         """
         if self.recorded is not None:
             return self.recorded
@@ -68,7 +71,7 @@ class Places:
         only = named or mains or list(self.code)
         text = _text(only[0]) if len(only) == 1 else ""
         asks = _ARGUMENTS.search(text) or ("sys.argv[1" in text and "len(sys.argv)" not in text)
-        if len(only) != 1 or asks:
+        if len(only) != 1 or asks or only[0].suffix != ".py" or not (named or _TRAINS.search(text)):
             return None
         ranks = _LAUNCHED.search(text) and not _LAUNCHES.search(text)
         program = "torchrun --nproc_per_node 2" if ranks else "python"

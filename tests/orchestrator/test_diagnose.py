@@ -310,3 +310,24 @@ def test_a_rerun_that_could_not_show_the_fault_does_not_make_it_intermittent(
                     str(tmp_path / "out"), capsys=capsys)
     assert said in " ".join(out.split())
     assert "intermittent" not in out
+
+
+def test_a_notebook_that_was_given_is_the_code(tmp_path: Path) -> None:
+    import json
+
+    from traindx.diagnose import diagnose
+
+    source = ["import torch\n", "net = torch.nn.Linear(4, 1)\n", "opt = torch.optim.SGD(net.parameters(), 0.1)\n",
+              "for step in range(60):\n", "    p = torch.sigmoid(net(torch.randn(8, 4)))\n",
+              "    loss = -(torch.log(p) * 0 + torch.log(1 - p)).mean()\n",
+              "    opt.zero_grad(); loss.backward(); opt.step()\n",
+              "    print(f'step {step} loss {loss.item():.4f}')\n"]
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1, "source": source}
+    (tmp_path / "train.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4,
+                                                      "nbformat_minor": 5}))
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss {0.7 - 0.01 * i if i < 40 else float('nan'):.4f}\n"
+                                              for i in range(60)))
+    for given in ([tmp_path / "log.txt", tmp_path / "train.ipynb"], [tmp_path]):
+        seen = diagnose(given, root=tmp_path).seen
+        assert any(f.rule == "C107" for f in seen.findings), given
+    assert not any("python train.ipynb" in c for c in diagnose([tmp_path], root=tmp_path).to_json()["next_checks"])

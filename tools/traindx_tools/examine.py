@@ -147,8 +147,14 @@ def _refuted(run: Run, symptom: str) -> dict[str, str]:
 
 
 def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tuple[Path, ...]:
-    """The Python files among the artifacts, and those that lie beside a log that was given by itself."""
-    named = [Path(a.path) for a in artifacts if a.format == "python" and "://" not in a.path]
+    """The Python files among the artifacts, and those that lie beside a log that was given by itself.
+
+    Notebooks count where they were given by name, or where there is no script.
+    """
+    local = [a for a in artifacts if "://" not in a.path]
+    named = [Path(a.path) for a in local if a.format == "python"]
+    given = {str(p) for p in paths}
+    named += [Path(a.path) for a in local if a.format == "notebook" and (a.path in given or not named)]
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
     return tuple(dict.fromkeys([*named, *beside]))

@@ -44,6 +44,8 @@ class Monitor:
     def __enter__(self) -> Monitor:
         self._mine = current_session() is None
         self._session = current_session() or open_session(self._settings())
+        if not self._mine:
+            self.folder = Path(self._session.settings.folder)
         attach(self._session)
         here = attached()
         if here is not None:
