@@ -50,4 +50,6 @@ def install_line(extra: str, package: str = "") -> str:
         needed = []
     of_extra = [n.partition(";")[0].strip() for n in needed if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", n)]
     own = [n for n in of_extra if not n.startswith("traindx") and (extra != "all" or n.startswith(package))]
-    return f"pip install {' '.join(repr(n) for n in own or [package or extra])}"
+    if package and not any(n.startswith(package) for n in own):
+        own = [package]  # what another package of the extra brings with it, or does not
+    return f"pip install {' '.join(repr(n) for n in own or [extra])}"

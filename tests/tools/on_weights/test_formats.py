@@ -122,7 +122,7 @@ def test_orbax_is_read_through_tensorstore(tmp_path: Path) -> None:
 def test_orbax_without_its_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "_METADATA").write_text("{}")
     monkeypatch.setitem(__import__("sys").modules, "tensorstore", None)
-    with pytest.raises(MissingExtra, match=r"traindx\[jax\]"):
+    with pytest.raises(MissingExtra, match="pip install 'tensorstore'"):
         examine(tmp_path)
 
 

@@ -197,7 +197,7 @@ def test_ray_gives_the_same_report(tmp_path: Path) -> None:
 
 def test_a_cluster_without_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"traindx\[ray\]"):
+    with pytest.raises(MissingExtra, match=r"pip install 'ray>="):
         list(mapping.over(eval, ["1"], lambda item, why: -1, cluster="local"))
 
 
