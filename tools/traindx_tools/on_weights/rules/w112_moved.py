@@ -55,7 +55,7 @@ def check(seen: Seen) -> Iterator[Finding]:
 def _is_export(seen: Seen) -> bool:
     """Whether the other file holds the weights without the norms: they were folded into what stands before them."""
     assert seen.other is not None
-    mine, theirs = ([t for t in part.tensors if t.name.rpartition(".")[2] in ("running_mean", "running_var")]
+    mine, theirs = ([n for n in part.tensors if n.rpartition(".")[2] in ("running_mean", "running_var")]
                     for part in (seen.part, seen.other.part))
     return bool(mine) and not theirs
 
