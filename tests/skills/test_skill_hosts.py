@@ -67,7 +67,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("tree")
     for part in ("skills", "agents", "tools", "orchestrator", "templates", ".claude-plugin"):
         shutil.copytree(ROOT / part, to / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "plugin.json", "mcp.json", ".mcp.json",
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "plugin.json", "mcp.json", ".mcp.json",
                  "gemini-extension.json"):
         shutil.copy(ROOT / name, to / name)
     return to
