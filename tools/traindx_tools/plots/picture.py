@@ -98,7 +98,7 @@ def _headline(run: Run, findings: Sequence[Finding]) -> str:
         worst = max(faults, key=lambda f: f.severity.rank)
         return style.plain(f"{worst.rule}  {worst.statement}", 400)
     bad = sum(not s.finite.all() for s in run.series)
-    return f"{bad} of {len(run.series)} metrics hold non-finite values" if bad else "Nothing wrong was found"
+    return f"{bad} of {len(run.series)} metrics hold non-finite values" if bad else "No curve looks wrong"
 
 
 def _subtitle(run: Run, axis: Axis) -> str:
