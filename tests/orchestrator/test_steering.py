@@ -112,10 +112,10 @@ def test_a_next_step_works_from_another_folder(work: Path, monkeypatch: pytest.M
     assert f"traindx approve {waiting.session} --option A" in waiting.next_step
     monkeypatch.chdir(work.parent)
     below = read_result(waiting.folder)
-    assert f"traindx approve {waiting.session} --workspace {work.name} --option A" in below.next_step
+    assert f"traindx approve {waiting.session} --workspace {work} --option A" in below.next_step
     assert below.diagnosis is not None
     decide(waiting.folder, Decision.reject(below.diagnosis, "no"))
-    assert f"traindx resume {waiting.session} --workspace {work.name}" in read_result(waiting.folder).next_step
+    assert f"traindx resume {waiting.session} --workspace {work}" in read_result(waiting.folder).next_step
 
 
 def test_a_wish_about_the_fix_moves_no_cause_and_stands_with_the_option(work: Path):

@@ -280,7 +280,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     own = reading.without(outside(scope))
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
     weights = _weights(own, files, base, code.projects)
-    if not data.artifacts and not weights.read:
+    if all(a.note.startswith("not read") for a in data.artifacts) and not weights.read:
         require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)

@@ -105,7 +105,10 @@ def test_code_that_is_no_code_names_nothing(tmp_path: Path) -> None:
         assert list(named_paths([code], tmp_path)) == []
 
 
-def test_data_alone_are_sent_to_their_command(tmp_path: Path) -> None:
+def test_data_alone_are_judged_and_damaged_ones_are_sent_to_their_command(tmp_path: Path) -> None:
     series(tmp_path, "npz", shards=2, rows=30)
+    assert {a.format for a in examine([tmp_path]).run.artifacts} == {"npz"}
+    for path in tmp_path.glob("*.npz"):
+        path.write_bytes(b"PK\x03\x04junk")
     with pytest.raises(UnreadableInput, match="traindx data PATH"):
         examine([tmp_path])
