@@ -23,7 +23,7 @@ MOST_OBJECTS = 100_000
 MOST_DEPTH = 6
 LEAST_ENTRIES = 8
 """Entries from which a container is looked at as a history."""
-MOST_ENTRIES = 20_000
+MOST_ENTRIES = 4_000
 """Entries of one history that are looked at, the last ones."""
 MOST_PARTS = 16
 MOST_ARRAYS = 512

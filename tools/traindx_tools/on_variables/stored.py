@@ -27,7 +27,7 @@ of another lies in two parts, once each."""
 WATCHED = 8
 """Arrays of one part that are remembered between two looks."""
 MOST_VALUES = 1024
-MOST_HISTORIES = 64
+MOST_HISTORIES = 16
 Address = tuple[int, int]
 
 

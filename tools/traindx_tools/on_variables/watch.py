@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding
@@ -13,6 +14,8 @@ from traindx_tools.on_variables.stored import Stored, StoredItems
 from traindx_tools.rows.spent import Spent
 
 FIRST_LOOK = 4
+DIGITS = 0.2
+"""Seconds of this thread that one look may take for the digits of arrays, the nearest variables first."""
 AT_ONCE, SHARE = 0.5, 0.01
 """Seconds that looking may take at once, and the share of a longer run."""
 
@@ -39,7 +42,10 @@ class VariablesWatch:
             return
         with self._spent.counted():
             look = take_look()
+            until = time.thread_time() + DIGITS
             for place, array in look.arrays:
+                if time.thread_time() > until:
+                    break
                 for found in lost_digits(array):
                     self._digits.setdefault((place, found.column), found)
             for stored in self._items.look(step, look.histories):
