@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,13 +154,17 @@ def _equal(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:
               for s in matrices}
     if sum(len(f) > 1 for f, _ in shares.values()) > max(1, _FEW * len(matrices)):
         return
+    highest = {  # two of each stack are enough: a matrix itself and the most of the others
+        stack.members[0].name: nlargest(2, ((shares[m.name][1], m.name) for m in stack.members if m.name in shares))
+        for stack in seen.stacks}
     for stats in matrices:
         found, share = shares[stats.name]
+        if len(found) < 2:
+            continue
         stack = seen.stack_of.get(stats.name)
-        usual = max((shares[m.name][1] for m in stack.members if m is not stats and m.name in shares), default=0.0
-                    ) if stack is not None else 0.0
+        usual = max((top for top, name in highest[stack.members[0].name] if name != stats.name), default=0.0) if stack else 0.0
         runs = np.diff(found)
-        if len(found) < 2 or share <= usual + _EQUAL or (stack is None and share < _FEW) or (
+        if share <= usual + _EQUAL or (stack is None and share < _FEW) or (
                 len(found) > 3 and (runs == 1).mean() > 0.7):  # blocks in a row are W117's
             continue
         listed = ", ".join(str(int(i)) for i in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
