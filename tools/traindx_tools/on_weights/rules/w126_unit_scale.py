@@ -162,7 +162,8 @@ def _equal(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:
         if len(found) < 2:
             continue
         stack = seen.stack_of.get(stats.name)
-        usual = max((top for top, name in highest[stack.members[0].name] if name != stats.name), default=0.0) if stack else 0.0
+        tops = highest[stack.members[0].name] if stack else []
+        usual = max((top for top, name in tops if name != stats.name), default=0.0)
         runs = np.diff(found)
         if share <= usual + _EQUAL or (stack is None and share < _FEW) or (
                 len(found) > 3 and (runs == 1).mean() > 0.7):  # blocks in a row are W117's
