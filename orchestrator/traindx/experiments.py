@@ -94,16 +94,11 @@ class Answer:
 def run_experiments(request: Request, say: Say = lambda _: None, progress: Say = lambda _: None) -> Answer:
     """Tries each change. Raises BadUsage for a change that cannot be made, UnreadableInput for a folder that cannot be
     written. Ctrl-C ends the run that goes on; what was finished is kept, and `resume` goes on from there."""
-    if not request.command.strip():
-        raise BadUsage("the command is empty: give one that trains, such as --run 'python train.py'")
-    if request.budget is not None and not math.isfinite(request.budget):
-        raise BadUsage(f"--budget is a number of seconds, got {request.budget}")
-    if request.workspace.resolve() in _NO_PROJECTS:
-        raise BadUsage(f"{request.workspace} is no folder of a project: give the folder of the training code")
+    checked(request)
     if not request.changes:
         raise BadUsage("there is nothing to change: name it with --change NAME; `traindx experiment --list` shows what "
                        "there is")
-    folder = _made(request.folder)
+    folder = folder_of(request)
     kept, journal = paths(folder)
     place = ProtectedPlace(request.workspace, folder / COPIES, request.how, reads_log=reads_log(request.outcome))
     prepare = preparing(request.command, request.workspace, request.seed_option)
@@ -119,6 +114,21 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
         written(result, folder)
         results.append(result)
     return Answer(request, tuple(results), place.sandbox.said)
+
+
+def checked(request: Request) -> None:
+    """Raises BadUsage for a request that cannot be run at all."""
+    if not request.command.strip():
+        raise BadUsage("the command is empty: give one that trains, such as --run 'python train.py'")
+    if request.budget is not None and not math.isfinite(request.budget):
+        raise BadUsage(f"--budget is a number of seconds, got {request.budget}")
+    if request.workspace.resolve() in _NO_PROJECTS:
+        raise BadUsage(f"{request.workspace} is no folder of a project: give the folder of the training code")
+
+
+def folder_of(request: Request) -> Path:
+    """The folder of a request's files, made. Raises UnreadableInput where it cannot be written."""
+    return _made(request.folder)
 
 
 def reads_log(outcome: Outcome) -> bool:

@@ -268,20 +268,28 @@ def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> st
 
 
 def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
-    """One change, one control, one verdict, as JSON. Raises BadUsage without consent: the command trains."""
+    """One change, one control, one verdict, as JSON, or a screen. Raises BadUsage without consent: the command trains.
+    """
     from traindx.experiments import Request, run_experiments
+    from traindx.screening import run_screen
     from traindx_tools.experiments.change import parse_change
     from traindx_tools.experiments.choosing import chosen_for
     from traindx_tools.experiments.outcome import parse_outcome
 
-    typed = shlex.join(["traindx", "experiment", ".", "--run", given.command, "--change", given.change])
+    if bool(given.change) is bool(given.screen):
+        raise BadUsage("give either `change`, as in learning-rate:times=0.1, or `screen`, as in settings,files")
+    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen]
+    typed = shlex.join(["traindx", "experiment", ".", "--run", given.command, *asked_for])
     if not reach.allow_run:
         raise BadUsage(f"an experiment runs the training, and this server has no consent to that. The person can run "
                        f"`{typed}`, or start the server with `traindx mcp --run`")
     files = reach.logs(given.paths).files if given.paths else []
     outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
-    request = Request(reach.root, given.command, (parse_change(given.change),), outcome, given.budget,
-                      seed_option=given.seed_option, resume=True)
+    changes = (parse_change(given.change),) if given.change else ()
+    request = Request(reach.root, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
+                      resume=True)
+    if given.screen:
+        return _json(run_screen(request, [k.strip() for k in given.screen.split(",")], say).to_json())
     answer = run_experiments(request, say).to_json()
     return _json({**{k: answer[k] for k in ("outcome", "sandbox", "rest")}, **answer["experiments"][0]})
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 UNLIKELY = 0.03
 """Confidence below which a second hypothesis is not worth a command."""
 
+SUSPECTED = 0.5
+"""Confidence from which on the first hypothesis says itself what to look at next."""
+
 MOST = 8
 """Commands that are named at most."""
 
@@ -52,7 +55,7 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
     tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
     found = [*report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
-             *_instruments(report), *_code(report)]
+             *_screen(report), *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
@@ -109,6 +112,16 @@ def _experiments(report: Examined, without: Collection[str]) -> Iterator[str]:
     likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
     if report.status == "needs_more_data" and target is not None and training and likely:
         yield from of_experiments(report, likely, typed([training]), target)
+
+
+def _screen(report: Examined) -> Iterator[str]:
+    """Everything changed, one at a time, where nothing that was read says what to look at."""
+    target, training = _one_path(report), _training(report)
+    first = next(iter(report.seen.verdict.hypotheses), None)
+    unknown = report.status == "needs_more_data" and (first is None or first.confidence < SUSPECTED)
+    if unknown and target is not None and training and not any(f.rule == "X105" for f in report.seen.findings):
+        seen = f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
+        yield f"traindx experiment {target} --run {typed([training])} --screen{seen}"
 
 
 def _associated(report: Examined) -> Iterator[str]:

@@ -18,6 +18,7 @@ from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import reads_log, written
 from traindx.joining import joined
 from traindx.proposal import edits_of
+from traindx.screening import makeable, write_screen
 from traindx_tools import triage, unlinked
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.experiment_entries import decided
@@ -32,6 +33,9 @@ from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import event, number
+from traindx_tools.experiments.screening.arms import arms_of
+from traindx_tools.experiments.screening.screen import screen
+from traindx_tools.experiments.screening.telling import findings_of
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
@@ -40,6 +44,8 @@ MOST_EXPERIMENTS = 4
 """Of one diagnosis: what four changes do not decide wants a person or an agent."""
 MOST_VAIN = 2
 """First runs with a change that were no better than the control: a third guess is seldom better founded."""
+LEAST_SCREENED = 10.0
+"""Runs that the budget has to allow before everything is changed, one at a time: the default one never does."""
 LEAST_LENGTH = 5.0
 """Seconds that a run is taken to last at least: Python and its frameworks start anew each time."""
 Say = Callable[[str], None]
@@ -90,7 +96,7 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     engine = Engine(place, preparing(command, workspace), kept, journal, say=say, control=control)
     purse = Budget(budget if budget is not None else min(MOST_SECONDS, TIMES_LENGTH * max(run_seconds, LEAST_LENGTH)),
                    length=run_seconds)
-    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say)
+    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say, command, workspace)
     return planned.done()
 
 
@@ -116,6 +122,8 @@ class Planned:
     folder: Path
     run_seconds: float
     say: Say
+    command: str
+    workspace: Path
 
     def done(self) -> Report:
         """Makes experiments until it is decided."""
@@ -146,9 +154,32 @@ class Planned:
                 ended = f"{MOST_VAIN} changes that were the likeliest to tell did not take the symptom away."
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
+        if not proven(self.report) and self.purse.left >= LEAST_SCREENED * max(self.run_seconds, 1.0):
+            more, told = self._screened()
+            results += more
+            findings += told
+            ended = f"{ended} Then everything that can be changed was, one at a time."
         note = Proved(tuple(results), tuple(findings), self.outcome, ended).note
         drawn = tuple(path for r in results if (path := self.folder / f"{r.id}.png").is_file())
         return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])), drawn=drawn)
+
+    def _screened(self) -> tuple[list[Result], list[Finding]]:
+        """Every setting and file changed, one at a time, where no hypothesis was left to be tried.
+
+        A program whose settings cannot be read is left alone.
+        """
+        try:
+            arms = arms_of(self.command, self.workspace, ("files", "settings"))
+            found = screen(self.engine, makeable(self.engine, arms), self.outcome, self.purse)
+        except BadUsage as error:
+            self.say(f"nothing was screened: {error}")
+            return [], []
+        for result in found.confirmed:
+            written(result, self.folder)
+        write_screen(found, self.folder)
+        told = list(findings_of(found))
+        self.report = joined(self.report, told, 0)
+        return list(found.confirmed), told
 
     def _choice(self, tried: set[str]) -> Choice | None:
         beliefs = self._beliefs()

@@ -99,7 +99,7 @@ ROOMS = (
 
 
 VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolating.rules",
-            "traindx_tools.experiments.replaying.rules")
+            "traindx_tools.experiments.replaying.rules", "traindx_tools.experiments.screening.rules")
 """Packages of rules that say what experiments showed."""
 
 

@@ -14,7 +14,7 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.arms import MOST_REPEATS
 
 if TYPE_CHECKING:
-    from traindx.experiments import Answer
+    from traindx.experiments import Answer, Request
     from traindx_tools.experiments.outcome import Outcome
 
 EPILOG = """\b
@@ -29,6 +29,9 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
               help="Your consent to run the training again, in copies, with CMD.")
 @click.option("--change", "changes", multiple=True, metavar="NAME[:k=v]",
               help="What to change, one at a time (several times: several experiments).")
+@click.option("--screen", metavar="KINDS", is_flag=False, flag_value="settings,files,stages",
+              help="Change everything that can be changed, one at a time: settings, files, stages (all three without "
+                   "KINDS), and try again what stands out. 600 s without --budget.")
 @click.option("--symptom", default="", help="What you saw, in your words: it says what is measured.")
 @click.option("--outcome", "measured", metavar="KIND[:METRIC]",
               help="What is measured: nonfinite, error, exit, hang, level, fall, rise, gap, step-time, memory-growth.")
@@ -43,9 +46,9 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.option("--list", "listed", is_flag=True, help="List what can be changed, and exit.")
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/experiments of the workspace).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
-def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], symptom: str,
-            measured: str | None, budget: float | None, repeats: int, seed_option: str, resume: bool, no_sandbox: bool,
-            listed: bool, out: str | None, as_json: bool) -> int:
+def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], screen: str | None,
+            symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str, resume: bool,
+            no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
     """Prove a cause by changing one thing: the run of PATHS (its folder, its log) with and without it.
 
     Control, change and other seeds are run in copies that cannot write to your files, each as short as it shows the
@@ -66,6 +69,8 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
     status = Status()
     status.say(f"measured: {outcome.said} ({outcome})")
     try:
+        if screen is not None:
+            return _screened(request, screen, status, as_json)
         answer = run_experiments(request, status.say, status.progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("what was finished is kept: the same command with --resume goes on") from None
@@ -75,6 +80,26 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
         click.echo(json.dumps(answer.to_json(), indent=1, allow_nan=False))
     else:
         _print(answer)
+    return answer.exit_code
+
+
+def _screened(request: Request, screen: str, status: Status, as_json: bool) -> int:
+    """Everything changed, one at a time."""
+    from traindx.safe_text import block, line
+    from traindx.screening import run_screen
+    from traindx_tools.experiments.screening.telling import lines
+
+    kinds = tuple(k.strip() for k in screen.split(",") if k.strip())
+    answer = run_screen(request, kinds, status.say, status.progress)
+    status.clear()
+    if as_json:
+        click.echo(json.dumps(answer.to_json(), indent=1))
+        return answer.exit_code
+    for text in lines(answer.screened):
+        click.echo(block(text.replace("\n", " ")))
+    click.echo(f"  {answer.page}")
+    for typed in answer.rest:
+        click.echo(f"  next: {line(typed)}")
     return answer.exit_code
 
 

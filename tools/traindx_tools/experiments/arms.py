@@ -23,6 +23,9 @@ class Design:
     """Steps before which the effect of the change cannot be judged."""
     pilot: bool = False
     """Whether a first run with the change that is no better than the first control ends it: one of many questions."""
+    first_seed: int = 0
+    """The seed that runs begin with. What was chosen among many by its run with the program's own seed is tried with
+    others: the luck that chose it is not in them."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ def changes(runs: Iterable[Run]) -> list[Run]:
 def wanted(design: Design, runs: Sequence[Run]) -> tuple[bool, int] | None:
     """The first of the order that was not run; None where all were."""
     done = {(r.changed, r.seed) for r in runs}
-    return next((o for o in ORDER if o not in done and o[1] < design.repeats), None)
+    order = ((changed, design.first_seed + seed) for changed, seed in ORDER if seed < design.repeats)
+    return next((o for o in order if o not in done), None)
 
 
 def hindered(design: Design, runs: Sequence[Run]) -> str:

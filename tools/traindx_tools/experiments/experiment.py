@@ -81,11 +81,12 @@ class Engine:
     """The program's own run as it was made before, under the instruments: the first control."""
 
     def experiment(self, change: Change, outcome: Outcome, *, budget: Budget | None = None,
-                   repeats: int = MOST_REPEATS, least: float = 0.0, pilot: bool = False) -> Result:
+                   repeats: int = MOST_REPEATS, least: float = 0.0, pilot: bool = False,
+                   first_seed: int = 0) -> Result:
         """One change, one verdict. Raises BadUsage for a change that cannot be prepared, OSError of a full disk."""
         purse = budget or Budget()
         before = purse.spent
-        design = Design(change, outcome, repeats, least, pilot)
+        design = Design(change, outcome, repeats, least, pilot, first_seed)
         self.prepare(change, 0)  # what cannot be prepared is said before the control is run
         name = self._begin(design)
         made: list[Made] = []
@@ -136,7 +137,7 @@ class Engine:
                 trace = self.kept.put(key, trace)
         if not wanted.changed and trace.ended and not trace.stopped:
             purse.length = max(purse.length or 0.0, trace.seconds)
-        run = Run(wanted.changed, wanted.seed, _with_applied(trace, design.change if wanted.changed else Change(),
+        run = Run(wanted.changed, wanted.seed, with_applied(trace, design.change if wanted.changed else Change(),
                                                              prepared))
         self._note(name, run, key, kept=old is not None)
         return Made(run, key, old is not None)
@@ -170,7 +171,7 @@ class Engine:
         return Result(name, design, verdict, tuple(made), purse.spent - before, purse.seconds, applied)
 
 
-def _with_applied(trace: Trace, change: Change, prepared: Prepared) -> Trace:
+def with_applied(trace: Trace, change: Change, prepared: Prepared) -> Trace:
     """What the change did: told by the process where it takes hold inside, known where it was done before the start."""
     if change.is_control:
         return trace

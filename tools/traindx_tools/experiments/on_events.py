@@ -69,7 +69,7 @@ def _not_shown(design: Design, runs: Sequence[Run], unfinished: Sequence[Run]) -
         return Verdict("inconclusive", f"the control does not show {design.outcome.said} up to {where}, where the time "
                        "was up", lacks="budget")
     if len(done) < min(CONTROLS_TO_SHOW, design.repeats):
-        return Next(False, len(done))
+        return Next(False, design.first_seed + len(done))
     return Verdict("inconclusive", f"not reproduced: {len(done)} controls end without {design.outcome.said}")
 
 

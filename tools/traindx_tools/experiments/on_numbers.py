@@ -23,7 +23,7 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     """The verdict, or the run that is needed for it. The last run may still be going on."""
     old = controls(runs)
     if not old:
-        return Next(False, 0)
+        return Next(False, design.first_seed)
     horizon = end_of(design.outcome, old[0].trace)
     if horizon is None:
         broke = f"; it ended with {old[0].trace.broke}" if old[0].trace.broke else ""

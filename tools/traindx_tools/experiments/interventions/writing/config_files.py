@@ -72,11 +72,12 @@ def with_value(name: str, text: str, path: Path_, value: Any) -> str:
 
 def _put(data: Any, path: Path_, value: Any) -> None:
     for key in path[:-1]:
-        data = data[_key(data, key)]
-    data[_key(data, path[-1])] = value
+        data = data[key_in(data, key)]
+    data[key_in(data, path[-1])] = value
 
 
-def _key(data: dict[Any, Any], key: str) -> Any:
+def key_in(data: dict[Any, Any], key: str) -> Any:
+    """The key as the mapping holds it: it may be a number there."""
     return key if key in data else next(k for k in data if str(k) == key)
 
 

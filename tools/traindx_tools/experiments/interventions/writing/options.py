@@ -26,6 +26,9 @@ class OptionOfProgram:
     kind: str = "value"
     """"value", "values" (several words), "on" (a flag that sets True), "off" (sets False), "both" (--x and --no-x)."""
     aliases: tuple[str, ...] = ()
+    default: object = None
+    """What it is without being given, where that is a literal; else None."""
+    choices: tuple[object, ...] = ()
 
 
 def normalised(name: str) -> str:
@@ -46,9 +49,9 @@ def options_of(tree: ast.Module) -> Iterator[OptionOfProgram]:
             yield from _declared(node, click=last == "option")
         elif _is(called, FUNCTION_READERS) and node.args and isinstance(node.args[0], ast.Name) and (
                 node.args[0].id in functions):
-            for name in _parameters(functions[node.args[0].id]):
+            for name, default in _parameters(functions[node.args[0].id]):
                 flag = name if called.endswith("Fire") else name.replace("_", "-") if "typer" in called else name
-                yield OptionOfProgram(f"--{flag}", frozenset({name}))
+                yield OptionOfProgram(f"--{flag}", frozenset({name}), default=_value(default))
         elif _is(called, DATACLASS_READERS):
             dashes = called.startswith("tyro")
             for given in ast.walk(node):
@@ -92,7 +95,9 @@ def _declared(call: ast.Call, click: bool) -> Iterator[OptionOfProgram]:
     dest = _text(told.get("dest"))
     others = [n for n in names if not n.startswith("-")] if click else []
     keys = {normalised(f) for f in [*flags, *others, *([dest] if dest else [])]}
-    yield OptionOfProgram(long[0], frozenset(keys), kind, tuple(flags))
+    choices = _value(told.get("choices"))
+    yield OptionOfProgram(long[0], frozenset(keys), kind, tuple(flags), _value(told.get("default")),
+                          tuple(choices) if isinstance(choices, (list, tuple)) else ())
 
 
 def _fields(kind: ast.ClassDef, classes: dict[str, ast.ClassDef], before: str, dashes: bool,
@@ -108,12 +113,25 @@ def _fields(kind: ast.ClassDef, classes: dict[str, ast.ClassDef], before: str, d
         if isinstance(inner, ast.Name) and inner.id in classes and depth < 6:
             yield from _fields(classes[inner.id], classes, f"{name}.", dashes, depth + 1)
             continue
-        yield OptionOfProgram("--" + (name.replace("_", "-") if dashes else name), frozenset({name}))
+        yield OptionOfProgram("--" + (name.replace("_", "-") if dashes else name), frozenset({name}),
+                              default=_value(line.value))
 
 
-def _parameters(function: ast.FunctionDef) -> list[str]:
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
+    """Each with its default."""
     given = function.args
-    return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    placed = (*given.posonlyargs, *given.args)
+    yield from zip((a.arg for a in placed), (*[None] * (len(placed) - len(given.defaults)), *given.defaults),
+                   strict=True)
+    yield from zip((a.arg for a in given.kwonlyargs), given.kw_defaults, strict=True)
+
+
+def _value(node: ast.expr | None) -> object:
+    """Of a literal its value, else None."""
+    try:
+        return None if node is None else ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _text(node: ast.expr | None) -> str | None:

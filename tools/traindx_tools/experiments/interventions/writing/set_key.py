@@ -68,8 +68,8 @@ def _known(program: Program) -> Iterator[str]:
     for tree in program.trees.values():
         for option in options_of(tree):
             yield from option.keys
-    for name in (*program.configs, *_named_configs(program)):
-        yield from (".".join(p) for p in config_files.keys_of(_read(program, name)[1]))
+    for name in (*program.configs, *named_configs(program)):
+        yield from (".".join(p) for p in config_files.keys_of(read_config(program, name)[1]))
     for name, tree in program.trees.items():
         yield from (d.name.rpartition(".")[2] for d in defaults.defaults_of(program.sources[name], tree))
 
@@ -95,7 +95,8 @@ def _on_command_line(program: Program, key: str, value: Option) -> Iterator[Spot
         if whole is not None:
             yield Spot(key, _with_text(program, call, _appended(call, shlex.quote(f"{whole}={_text(value)}"))))
     elif any(uses(t, OMEGA) for t in program.trees.values()) and any(
-            config_files.matching(_read(program, n)[1], key) for n in (*program.configs, *_named_configs(program))):
+            config_files.matching(read_config(program, n)[1], key)
+            for n in (*program.configs, *named_configs(program))):
         yield Spot(key, _with_text(program, call, _appended(call, shlex.quote(f"{key}={_text(value)}"))))
     elif any(uses(t, LIGHTNING) for t in program.trees.values()) and key.split(".")[0] in (
             "trainer", "model", "data", "optimizer", "lr_scheduler", "seed_everything", "ckpt_path"):
@@ -163,7 +164,7 @@ def _hydra_key(program: Program, key: str) -> str | None:
             group = path.parent.relative_to(folder).parts
             if not group and path.stem != primary:
                 continue
-            data = _read(program, name)[1]
+            data = read_config(program, name)[1]
             for found in config_files.matching(data, key):
                 if found[0] != "defaults":
                     wanted.add(".".join((*group, *found)))
@@ -196,14 +197,14 @@ def _hydra_configs(program: Program) -> Iterator[tuple[Path, str]]:
 
 
 def _in_configs(program: Program, key: str, value: Option) -> Iterator[Spot]:
-    yield from _in_config(program, key, value, program.configs or _named_configs(program))
+    yield from _in_config(program, key, value, program.configs or named_configs(program))
 
 
 def _in_config(program: Program, key: str, value: Option, names: tuple[str, ...]) -> Iterator[Spot]:
     for name in names:
         if Path(name).suffix not in config_files.SUFFIXES or not (program.workspace / name).is_file():
             continue
-        text, data = _read(program, name)
+        text, data = read_config(program, name)
         for path in config_files.matching(data, key):
             new = config_files.with_value(name, text, path, _of_kind(data, path, value))
             yield Spot(f"{name}:{'.'.join(path)}", Prepared(program.command, files={name: new.encode()}))
@@ -213,7 +214,7 @@ def _of_kind(data: Any, path: tuple[str, ...], value: Option) -> Any:
     """A list where a list stood: `0.9,0.99` is two numbers there."""
     old = data
     for key in path:
-        old = old[config_files._key(old, key)]
+        old = old[config_files.key_in(old, key)]
     if isinstance(old, dict):
         raise BadUsage(f"{'.'.join(path)} holds {', '.join(map(str, list(old)[:6]))}: set one of these.")
     if isinstance(old, list) and not isinstance(value, list):
@@ -230,7 +231,13 @@ def _number(text: str) -> Any:
         return text
 
 
-def _named_configs(program: Program) -> tuple[str, ...]:
+def settings_files(program: Program) -> tuple[str, ...]:
+    """The configuration files that the command names, else those that the program's texts name."""
+    return tuple(n for n in program.configs or named_configs(program)
+                 if Path(n).suffix in config_files.SUFFIXES and (program.workspace / n).is_file())
+
+
+def named_configs(program: Program) -> tuple[str, ...]:
     """Configuration files that the program's texts name."""
     found: dict[str, None] = {}
     for name, tree in program.trees.items():
@@ -245,7 +252,8 @@ def _named_configs(program: Program) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _read(program: Program, name: str) -> tuple[str, Any]:
+def read_config(program: Program, name: str) -> tuple[str, Any]:
+    """Text and content of a configuration file. Raises BadUsage where it is damaged."""
     text = read_text(program.workspace / name)
     return text, config_files.parsed(name, text)
 

@@ -1,0 +1,91 @@
+"""What is tried, in which order: one setting, one of many like files, or one stage of the training at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from traindx_tools.errors import BadUsage
+from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.interventions.writing.program import Program
+from traindx_tools.experiments.plan import Decision
+from traindx_tools.experiments.screening.settings import settings_of
+from traindx_tools.experiments.screening.values import other_values
+
+KINDS = ("settings", "files", "stages")
+DATA = (".npz", ".npy", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".feather", ".tar", ".bin", ".h5", ".hdf5",
+        ".tfrecord", ".pt", ".safetensors", ".txt", ".json", ".wav", ".mds")
+FEWEST_ALIKE = 3
+"""Files that are named alike but for a number or one word: of two, the other may be the validation set."""
+MOST_ALIKE = 64
+_SETTING, _FILE = frozenset({"cfg.value-carries"}), frozenset({"data.file-carries"})
+_OWN = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", "scratch"})
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One change of one thing. `now`: what the thing is without it, "" where that has no value."""
+
+    kind: str
+    what: str
+    change: Change
+    now: str = ""
+    file: str = ""
+    line: int | None = None
+    """Where the thing stands."""
+    modes: frozenset[str] = frozenset()
+    """Failure modes that the change undoes."""
+
+    @property
+    def to(self) -> str:
+        """The value that the change sets, "" where it sets none."""
+        return str(next(iter(self.change.options.values()), "")) if self.kind == "settings" else ""
+
+    @property
+    def said(self) -> str:
+        """`model.dropout: 0.9 -> 0.09`, `data/part-3.npz left out`, `no-clipping`."""
+        if self.kind == "settings":
+            return f"{self.what}: {self.now} -> {self.to}"
+        return f"{self.what} left out" if self.kind == "files" else self.what
+
+
+def arms_of(command: str, workspace: Path, kinds: Sequence[str] = KINDS,
+            stages: Iterable[Decision] = ()) -> list[Arm]:
+    """Everything that can be changed in a run of the command, the first value of each setting before any second one.
+
+    `stages`: changes of the catalog that have something to take hold of in this program. Raises BadUsage for a kind
+    that is none, and where the command starts no Python file below the workspace.
+    """
+    unknown = [k for k in kinds if k not in KINDS]
+    if unknown or not kinds:
+        raise BadUsage(f"--screen takes {', '.join(KINDS)}, separated by commas; got {', '.join(unknown) or 'nothing'}")
+    rounds: list[list[Arm]] = [[], [], []]
+    if "files" in kinds:
+        rounds[0] += [Arm("files", name, Change("files-left-out", {"files": name}), file=name, modes=_FILE)
+                      for group in alike(workspace) for name in group]
+    if "settings" in kinds:
+        for setting in settings_of(Program(command, workspace)):
+            now = str(setting.value)
+            for at, value in enumerate(other_values(setting.value, setting.choices)[:len(rounds)]):
+                rounds[at].append(Arm("settings", setting.typed, Change("set", {setting.typed: value}), now,
+                                      setting.file, setting.line, _SETTING))
+    if "stages" in kinds:
+        rounds[0] += [Arm("stages", str(d.change), d.change, modes=d.removes) for d in stages]
+    return [arm for one in rounds for arm in one]
+
+
+def alike(workspace: Path) -> Iterator[list[str]]:
+    """Groups of data files of one folder whose names differ in a number or one word."""
+    folders: dict[tuple[Path, str], list[Path]] = {}
+    for path in sorted(workspace.rglob("*")):
+        inside = path.relative_to(workspace).parts
+        if path.suffix.lower() in DATA and not _OWN.intersection(inside) and path.is_file() and not path.is_symlink():
+            shape = re.sub(r"\d+", "#", path.name)
+            folders.setdefault((path.parent, shape), []).append(path)
+    for (_, shape), paths in folders.items():
+        if "#" in shape and FEWEST_ALIKE <= len(paths) <= MOST_ALIKE:
+            yield [str(p.relative_to(workspace)) for p in paths]
+
+

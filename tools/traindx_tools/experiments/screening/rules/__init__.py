@@ -1,0 +1,1 @@
+"""What a screen came to, as findings."""
