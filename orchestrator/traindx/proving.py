@@ -154,7 +154,8 @@ class Planned:
                 ended = f"{MOST_VAIN} changes that were the likeliest to tell did not take the symptom away."
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
-        if not proven(self.report) and self.purse.left >= LEAST_SCREENED * max(self.run_seconds, 1.0):
+        shown = not results or not _symptomless(results[-1])
+        if shown and not proven(self.report) and self.purse.left >= LEAST_SCREENED * max(self.run_seconds, 1.0):
             more, told = self._screened()
             results += more
             findings += told

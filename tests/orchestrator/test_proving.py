@@ -77,7 +77,8 @@ def report(tmp_path: Path) -> Report:
 
 
 def planned(report: Report, place: Scripted, folder: Path, seconds: float = 100.0) -> Planned:
-    return Planned(report, Engine(place, prepared), Outcome("nonfinite"), Budget(seconds), folder, 1.0, lambda _: None)
+    return Planned(report, Engine(place, prepared), Outcome("nonfinite"), Budget(seconds), folder, 1.0, lambda _: None,
+                   "python train.py", folder)
 
 
 def confidence(report: Report, mode: str) -> float:
@@ -99,7 +100,8 @@ def test_the_run_that_was_made_first_is_the_first_control(report: Report, tmp_pa
     own = place.run(prepared(Change(), 0), lambda _: False, seconds=9.0)
     place.runs.clear()
     engine = Engine(place, prepared, control=own)
-    Planned(report, engine, Outcome("nonfinite"), Budget(100.0), tmp_path / "x", 1.0, lambda _: None).done()
+    Planned(report, engine, Outcome("nonfinite"), Budget(100.0), tmp_path / "x", 1.0, lambda _: None,
+            "python train.py", tmp_path).done()
     assert place.runs[0] != "control"
     assert place.runs.count("control") == 2, "two placebos of the change that helps"
 
@@ -118,6 +120,30 @@ def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, 
     idle = [f for f in after.seen.findings if f.rule == "X103"]
     assert any("lr.too-high" in str(f.measured["decides"]) for f in idle)
     assert not after.seen.verdict.causes
+
+
+def test_with_time_for_it_every_setting_is_changed(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM + "\nimport yaml\ncfg = yaml.safe_load(open('run.yaml'))\n")
+    (tmp_path / "run.yaml").write_text("scale: 3.0\ndepth: 2\nbias: true\n")
+    place = Scripted(("set",))
+
+    def prepare(change: Change, seed: int) -> Prepared:
+        made = prepared(change, seed)
+        cures = change.name == "set" and "run.yaml:scale" in change.options
+        return made if cures or change.name != "set" else Prepared(made.command, inside=(
+            Change("other", change.options),))
+
+    engine = Engine(place, prepare)
+    after = Planned(report, engine, Outcome("nonfinite"), Budget(10_000.0), tmp_path / "x", 1.0, lambda _: None,
+                    "python train.py", tmp_path).done()
+    found = [f for f in after.seen.findings if f.rule == "X105"]
+    assert [f.measured["setting"] for f in found] == ["run.yaml:scale"] * len(found)
+    assert found
+    carries = next(h for h in after.seen.verdict.hypotheses if h.mode.id == "cfg.value-carries")
+    assert any(w.finding.rule == "X101" for w in carries.speaks_for)
+    assert after.seen.verdict.hypotheses[0] is carries
+    assert "one at a time" in after.remarks[-1]
+    assert (tmp_path / "x" / f"{found[0].measured['experiment']}.md").is_file()
 
 
 def test_a_control_without_the_symptom_ends_it_and_says_so(report: Report, tmp_path: Path) -> None:
@@ -193,7 +219,7 @@ def test_one_mode_alone_is_proven_by_its_own_change_and_suspected_by_a_common_on
     pro, con = experiment_entries("lr.too-high")
     assert [(s.rule, s.role, s.bearing) for s in pro] == [
         ("X101", "cause", None), ("X101", "sign", Bearing.SIGN), ("X102", "companion", Bearing.SIGN),
-        ("X301", "companion", None)]
+        ("X105", "companion", Bearing.SIGN), ("X301", "companion", None)]
     assert [s.role for s in con] == ["contradicts"]
     for text, meant in (("lr.too-high", True), ("a.b,lr.too-high", True), ("lr.too-high-after-shift", False),
                         ("xlr.too-high", False), ("", False)):

@@ -99,7 +99,7 @@ class _Screen:
         tried: list[Tried] = []
         left: list[Arm] = []
         for place, arm in enumerate(() if problem else self.arms):
-            if self.purse.left < control.seconds * (1 + (CONFIRMING if self._promising(control, tried, at) else 0)):
+            if self._time_is_up(control, tried, at):
                 left = list(self.arms[place:])
                 break
             tried.append(self._tried(name, arm, control, at, len(tried) + 1))
@@ -187,7 +187,11 @@ class _Screen:
         words = iter(judged(self.outcome, control, run, at))
         return [t if t.trace is None else replace(t, judged=next(words)) for t in tried]
 
-    def _promising(self, control: Trace, tried: Sequence[Tried], at: float | None) -> bool:
+    def _time_is_up(self, control: Trace, tried: Sequence[Tried], at: float | None) -> bool:
+        """Time for one more run is wanted, and for a confirmation where something stands out."""
+        runs = self.purse.left / max(control.seconds, 1e-9)
+        if runs < 1 or runs >= 1 + CONFIRMING:
+            return runs < 1
         return any(t.judged.word in ("goes", "better") for t in self._judged(control, tried, at))
 
     def _confirmed(self, screened: Screened) -> list[Result]:

@@ -47,4 +47,4 @@ def _of_number(value: float) -> tuple[Option, ...]:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")
+    return float(f"{round(value, 15):.6g}")
