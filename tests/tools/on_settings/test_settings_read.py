@@ -170,3 +170,19 @@ def test_a_class_of_a_module_is_no_key_in_another_spelling():
     assert not never(code, config__yaml="lr: 0.1\nadam:\n  note: was better\n")
     (found,) = never("def main(cfg):\n    return cfg.WARM_UP\n", config__yaml="warmup: 10\n")
     assert found.measured["asked"] == "WARM_UP"
+
+
+def test_keys_with_leading_zeros_are_other_numbers():
+    (found,) = other("units:\n" + "".join(f"  {i:03d}: {i}\n" for i in range(1, 15)))
+    assert (found.rule, found.measured["kind"], found.measured["text"]) == ("S102", "keys", "010")
+    assert "010 as the octal number 8, 5 keys so, and 008 and 1 more as texts" in found.statement
+    assert found.where.line == 11
+    (found,) = other("languages:\n  da: 1\n  no: 2\n  sv: 3\n")
+    assert "key no without quotes under languages" in found.statement
+
+
+@pytest.mark.parametrize("text", [
+    "units: {1: a, 2: b, 10: c}\n", "units: {'010': a, '008': b}\n", "units: {001: a, 002: b, 007: c}\n",
+    "on: 1\noff: 2\n", "a: {on: true, p: 0.5}\n", "years: {2010: 1, 2008: 2}\n"])
+def test_keys_that_are_read_as_written_are_left_alone(text):
+    assert not other(text)

@@ -19,6 +19,7 @@ from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import History, parts_of
 from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
 from traindx_tools.on_variables.stored import StoredItems
+from traindx_tools.on_variables.watch import VariablesWatch
 
 PLACE = ("train.py", "main", "memory")
 
@@ -255,3 +256,31 @@ def test_arrays_that_are_never_written_to_or_of_two_objects_or_constant_say_noth
     assert not pairs_of({"m.s": rows, "m.s2": rows[::-1]}, {"m.s": later, "m.s2": later[::-1]})
     assert not pairs_of(*({"m.s": np.full((64, 2), i), "m.s2": np.full((64, 2), i)} for i in (1.0, 2.0)))
     assert not pairs_of({"m.s": rows, "m.s2": np.array(["a"] * 64)}, {})
+
+
+def test_moments_of_two_parameters_with_one_gradient_are_the_optimizer_s_own():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.LSTM(2, 16)  # the two biases of a gate get the same gradient at each step
+    optimizer = torch.optim.Adam(net.parameters())
+    watch = VariablesWatch()
+    for step in range(1, 9):
+        optimizer.zero_grad()
+        net(torch.randn(5, 3, 2, generator=torch.Generator().manual_seed(step)))[0].pow(2).mean().backward()
+        optimizer.step()
+        watch.stepped(step)
+    moments = [state["exp_avg"] for state in optimizer.state.values()]
+    assert torch.equal(moments[2], moments[3])
+    assert not list(watch.findings())
+
+
+def test_two_arrays_of_an_object_of_the_program_are_found_by_a_look():
+    class Memory:
+        def __init__(self):
+            self.state, self.after = np.zeros((32, 3)), np.zeros((32, 3))
+
+    memory, watch = Memory(), VariablesWatch()
+    for step in range(1, 9):
+        memory.state[:] = memory.after[:] = np.random.default_rng(step).normal(size=(32, 3))
+        watch.stepped(step)
+    (told,) = watch.findings()
+    assert told.measured["kind"] == "equal-arrays"

@@ -37,6 +37,8 @@ class Setting:
     plain: bool = True
     items: tuple[Setting, ...] = ()
     """The entries of a list, or the values of a map."""
+    key_type: str = "str"
+    """What its key is read as, where that was written without quotes; "str" for all else."""
 
     @property
     def key(self) -> str:
@@ -145,7 +147,8 @@ def _of_node(node: Any, path: tuple[str, ...], left: list[int], depth: int) -> S
 def _keyed(key: Any, value: Any, path: tuple[str, ...], left: list[int], depth: int) -> Setting:
     name = key.value if isinstance(key.value, str) else "?"
     made = _of_node(value, (*path, name), left, depth + 1)
-    return Setting(made.path, made.type, made.text, key.start_mark.line + 1, made.plain, made.items)
+    key_type = _TAGS.get(key.tag, "str") if getattr(key, "style", "") is None else "str"
+    return Setting(made.path, made.type, made.text, key.start_mark.line + 1, made.plain, made.items, key_type)
 
 
 _JSON = {bool: "bool", int: "int", float: "float", str: "str", type(None): "null"}

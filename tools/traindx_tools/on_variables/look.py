@@ -27,6 +27,8 @@ MOST_ENTRIES = 4_000
 """Entries of one history that are looked at, the last ones."""
 MOST_PARTS = 16
 MOST_ARRAYS = 512
+_NO_OWNERS = frozenset({"builtins", "collections", "types", "functools", "__main__"})
+"""Modules whose objects are containers, functions, or the program's own."""
 Place = tuple[str, str, str]
 """File, function ("" for a global) and path of a variable."""
 
@@ -58,17 +60,19 @@ class Look:
     arrays: list[tuple[Place, Any]] = field(default_factory=list)
     owners: dict[Place, tuple[str, str]] = field(default_factory=dict)
     """File and name of the class whose attribute a single array is."""
+    installed: set[Place] = field(default_factory=set)
+    """Single arrays that an object of an installed class holds: its own business, such as an optimizer's moments."""
 
 
 def take_look(seconds: float = 0.2) -> Look:
     """Walks the variables, the nearest first, for at most `seconds` of this thread's CPU time."""
     deadline, look, seen, visited = time.thread_time() + seconds, Look(), set[int](), 0
     starts = list(roots())
-    queue: deque[tuple[Place, Any, int, tuple[str, str] | None]] = deque(
-        ((file, function, name), value, 0, None) for file, function, name, value in starts)
+    queue: deque[tuple[Place, Any, int, tuple[str, str] | None, bool]] = deque(
+        ((file, function, name), value, 0, None, False) for file, function, name, value in starts)
     seen |= {id(look), id(queue), id(starts), id(seen)}
     while queue and visited < MOST_OBJECTS and (visited % 128 or time.thread_time() < deadline):
-        place, value, depth, owner = queue.popleft()
+        place, value, depth, owner, installed = queue.popleft()
         if id(value) in seen or issubclass(type(value), PLAIN) or _ours(value):
             continue
         seen.add(id(value))
@@ -78,13 +82,16 @@ def take_look(seconds: float = 0.2) -> Look:
                 look.arrays.append((place, value))
                 if owner is not None:
                     look.owners[place] = owner
-        elif entries := _entries(value):
+                if installed:
+                    look.installed.add(place)
+        elif not installed and (entries := _entries(value)):
             history = look.histories.setdefault(place, History(place, owner))
             history.total += len(entries)
             history.entries += entries[-max(0, MOST_ENTRIES - len(history.entries)):]
         elif depth < MOST_DEPTH:
-            inside = _owner(value) or owner
-            queue.extend(((*place[:2], place[2] + step), child, depth + 1, inside)
+            own_class = _owner(value)
+            theirs = own_class is None and (installed or _is_installed(value))
+            queue.extend(((*place[:2], place[2] + step), child, depth + 1, own_class or owner, theirs)
                          for step, child, _ in children(value))
     return look
 
@@ -97,6 +104,13 @@ def _owner(value: Any) -> tuple[str, str] | None:
     kind = type(value)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return (file, kind.__name__) if isinstance(file, str) and is_users(file) else None
+
+
+def _is_installed(value: Any) -> bool:
+    """Whether it is an object of an installed package's class; containers and functions are whose they stand in."""
+    module = str(type(value).__module__)
+    return module.partition(".")[0] not in _NO_OWNERS and not is_users(
+        str(getattr(sys.modules.get(module), "__file__", None) or ""))
 
 
 def _entries(value: Any) -> list[Any]:

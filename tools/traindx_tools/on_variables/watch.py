@@ -50,7 +50,7 @@ class VariablesWatch:
                     self._digits.setdefault((place, found.column), found)
             for stored in self._items.look(step, look.histories):
                 self._stored[stored.place, stored.part] = stored
-            equal = self._arrays.look(step, look.arrays, look.owners)
+            equal = self._arrays.look(step, [a for a in look.arrays if a[0] not in look.installed], look.owners)
             self._equal = {(e.one, e.other): e for e in equal} or self._equal
 
     def findings(self, rank: int = 0) -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 YAML 1.1, which most readers of Python follow, makes booleans of yes, no, on, off, numbers in base 60 of 12:30, octal
 numbers of 010, and text of 1e-3 (a float needs a dot). Each is told where its neighbours show what was meant: one
 boolean among texts. A number that is text is a remark: programs convert it.
-`kind`: "boolean-among-texts", "sixty", "octal", "number-is-text".
+Keys are read so too: of 008, 009 and 010 two are texts and the third is the number 8.
+`kind`: "boolean-among-texts", "sixty", "octal", "number-is-text", "keys".
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def check(seen: SettingsSeen) -> Iterator[Finding]:
         for setting in (file.root, *file.settings()):
             if setting.type == "list":
                 yield from _among_texts(file, setting)
+            elif setting.type == "map":
+                yield from _keys(file.path, setting)
             elif setting.type in ("int", "float", "str") and setting.plain and setting.path:
                 yield from _number(file.path, setting)
 
@@ -61,6 +64,36 @@ def _among_texts(file: SettingsFile, listed: Setting) -> Iterator[Finding]:
         measured={"kind": "boolean-among-texts", "key": ".".join(listed.path), "text": odd[0].text, "file": path,
                   "read": str(value), "name": listed.key},
         patch=file.replaced(odd[0].line, odd[0].text, f'"{odd[0].text}"', "the text in quotes"))
+
+
+def _keys(path: str, table: Setting) -> Iterator[Finding]:
+    """Keys of one map that are written alike and read as several types, or in another base.
+
+    Zero-padded keys mean their digits: from 010 on YAML makes other numbers of them, and of those with an 8 or a 9 texts.
+    """
+    padded = [i for i in table.items if re.fullmatch(r"0\d+", i.key)]
+    octal = [i for i in padded if i.key_type == "int"]
+    moved = [i for i in octal if _octal(i.key) != int(i.key)]
+    words = [i for i in table.items if i.key_type == "bool"]
+    others = [i for i in table.items if i.key_type == "str" and i not in padded]
+    where = ".".join(table.path) or "its root"
+    if len(padded) >= FEWEST and moved:
+        texts = [i.key for i in padded if i.key_type == "str"]
+        rest = f", and {texts[0]} and {len(texts) - 1} more as texts" if len(texts) > 1 else (
+            f", and {texts[0]} as a text" if texts else "")
+        yield _of_keys(path, table, moved[0], f"{path} writes {len(padded)} keys of {where} with leading zeros: YAML "
+                       f"reads {moved[0].key} as the octal number {_octal(moved[0].key)}, {len(moved)} keys so{rest}; "
+                       "whoever looks up the number that is written finds another entry, or none")
+    elif len(words) == 1 and len(others) >= FEWEST and _WORDS.fullmatch(words[0].key):
+        value = words[0].key.lower() in ("yes", "on", "y")
+        yield _of_keys(path, table, words[0], f"{path} has the key {words[0].key} without quotes under {where}: YAML "
+                       f"reads it as the boolean {value}, while the other {len(others)} keys are texts")
+
+
+def _of_keys(path: str, table: Setting, first: Setting, statement: str) -> Finding:
+    return RULE.finding(statement, Location(file=path, line=first.line), SOURCE, bearing=Bearing.CAUSE,
+                        measured={"kind": "keys", "key": ".".join(table.path), "text": first.key, "file": path,
+                                  "name": table.key})
 
 
 def _number(path: str, setting: Setting) -> Iterator[Finding]:
