@@ -40,6 +40,9 @@ _NORM_NAMES = _set(
     "g gn gnorm gmag grad_l2 gradl2 grad_len grad_size g_l2 gl2 norm_g norm_grad grad_nrm gradnrm g_nrm gnrm "
     "dtheta grad_rms clip_norm preclip_norm pre_clip_norm grad_magnitude"
 )
+ADVERSARIES = {"d": "discriminator_loss", "disc": "discriminator_loss", "discriminator": "discriminator_loss",
+               "g": "generator_loss", "gen": "generator_loss", "generator": "generator_loss"}
+"""Names of the two losses of a GAN, where both are there."""
 _R2_NAMES = frozenset({"nse", "nash_sutcliffe", "rsq", "r_sq", "r2score", "coef_determination", "explained_var"})
 _AROUND = frozenset({"mean", "avg", "average", "running", "run", "ema", "smoothed", "smooth", "batch", "epoch", "step",
                      "cur", "current", "total", "per", "sample", "value", "val", "last", "now", "curr", "m", "n"})

@@ -22,6 +22,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, identify, words
 from traindx_tools.on_logs.role_names import (
+    ADVERSARIES,
     AMBIGUOUS,
     COUNTERS,
     COUNTERS_IF_EVEN,
@@ -195,7 +196,9 @@ def _settled(run: Run, told: Mapping[int, Role]) -> dict[int, Role]:
         for kind in ("learning_rate", "grad_norm", "loss_scale", SCORE):
             out.update(_one_of(run, {i: r for i, r in mine.items() if r.name == kind}, group))
         losses = {i: r for i, r in mine.items() if r.name in (LOSS, "loss_term")}
-        out.update(_main_loss(run, losses, group))
+        adversaries = _adversaries(run, losses, group)
+        out.update(adversaries)
+        out.update(_main_loss(run, {i: r for i, r in losses.items() if i not in adversaries}, group))
         out.update({i: r for i, r in mine.items() if r.name not in (
             "learning_rate", "grad_norm", "loss_scale", SCORE, LOSS, "loss_term")})
     return out
@@ -212,6 +215,17 @@ def _one_of(run: Run, mine: Mapping[int, Role], group: str) -> dict[int, Role]:
             continue
         out[i] = Role(f"{name}/{'_'.join(_stem(s.original))}" if taken else name, mine[i].witness)
     return out
+
+
+def _adversaries(run: Run, losses: Mapping[int, Role], group: str) -> dict[int, Role]:
+    """The two losses of a generator and a discriminator by their names; by letters where the code calls both losses."""
+    found: dict[int, Role] = {}
+    for i, s in enumerate(run.series):
+        stem, told = "_".join(_stem(s.original)), losses.get(i)
+        by_code = told is not None and told.witness == "code"
+        if stem in ADVERSARIES and s.group == group and _is_unknown(s) and (len(stem) > 1 or by_code):
+            found[i] = Role(ADVERSARIES[stem], "code" if by_code else "name")
+    return found if len({r.name for r in found.values()}) == 2 else {}
 
 
 def _is_score(s: Series) -> bool:

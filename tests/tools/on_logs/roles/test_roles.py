@@ -188,3 +188,34 @@ def test_a_broken_value_before_a_name_that_begins_like_a_unit(tmp_path: Path, li
     assert r.loss is not None
     assert np.isnan(r.loss.values).sum() == 3
     assert [f.measured["kind"] for f in judge_run(r) if f.rule == "L109"] == ["zero-count"]
+
+
+ADVERSARIAL = """
+for k in range(100):
+    d = bce(net_d(real), one) + bce(net_d(fake.detach()), zero)
+    d.backward()
+    opt_d.step()
+    g = bce(net_d(fake), one)
+    g.backward()
+    opt_g.step()
+    print(f"step {k} %s {d.item():.3f} %s {g.item():.3f}")
+"""
+
+
+@pytest.mark.parametrize("names", [("d", "g"), ("disc", "gen"), ("D", "G")])
+def test_two_adversaries_have_no_main_loss(tmp_path: Path, names: tuple[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    d, g = (1.386 - np.exp(-np.arange(40) / 4) + 0.004 * rng.standard_normal(40),
+            0.693 + 0.01 * rng.standard_normal(40))
+    pairs = enumerate(zip(d, g, strict=True))
+    lines = "\n".join(f"step {i} {names[0]} {a:.3f} {names[1]} {b:.3f}" for i, (a, b) in pairs)
+    r = run_of(tmp_path, lines, "log", ADVERSARIAL % names)
+    assert {s.original: s.name for s in r.series} == {names[0]: "discriminator_loss", names[1]: "generator_loss"}
+    assert r.loss is None
+    assert [f for f in judge_run(r) if f.severity is not Severity.INFO] == []
+
+
+def test_a_distance_and_a_gradient_norm_are_no_adversaries(tmp_path: Path) -> None:
+    lines = "\n".join(f"step {i} loss {2 / (i + 1):.3f} d {i % 3 + 0.5} g {1 / (i + 1):.3f}" for i in range(40))
+    r = run_of(tmp_path, lines, "log")
+    assert not {"discriminator_loss", "generator_loss"} & {s.name for s in r.series}

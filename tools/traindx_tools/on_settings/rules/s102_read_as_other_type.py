@@ -69,7 +69,7 @@ def _among_texts(file: SettingsFile, listed: Setting) -> Iterator[Finding]:
 def _keys(path: str, table: Setting) -> Iterator[Finding]:
     """Keys of one map that are written alike and read as several types, or in another base.
 
-    Zero-padded keys mean their digits: from 010 on YAML makes other numbers of them, and of those with an 8 or a 9 texts.
+    Zero-padded keys mean their digits: from 010 on YAML makes other numbers of them, and texts of those with 8 or 9.
     """
     padded = [i for i in table.items if re.fullmatch(r"0\d+", i.key)]
     octal = [i for i in padded if i.key_type == "int"]
