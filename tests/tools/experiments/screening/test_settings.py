@@ -63,8 +63,9 @@ def test_every_arm_can_be_made_and_changes_one_place(project: Path) -> None:
 
 @pytest.mark.parametrize(("value", "others"), [
     (True, (False,)), (0, (1,)), (1, (4, 0)), (8, (2, 32)), (1000, (250, 20, 4000)), (-1, (1,)), (0.0, (0.1,)),
-    (0.999, (0.99, 0.9999)), (0.9, (0.0, 0.99)), (1e-8, (1e-9, 1e-7)), (0.5, (0.05, 0.75)), (0.001, (0.0001, 0.01)), (2.0, (0.2, 20.0)), ("text", ()),
-    (float("nan"), ()), (float("inf"), ())])
+    (0.999, (0.99, 0.9999)),
+    (0.9, (0.0, 0.99)), (1e-8, (1e-9, 1e-7)), (0.5, (0.05, 0.75)), (0.001, (0.0001, 0.01)), (2.0, (0.2, 20.0)),
+    ("text", ()), (float("nan"), ()), (float("inf"), ())])
 def test_other_values_lie_well_apart(value: object, others: tuple[object, ...]) -> None:
     assert other_values(value) == others  # type: ignore[arg-type]
 
