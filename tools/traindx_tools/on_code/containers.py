@@ -166,7 +166,9 @@ def _bag_item(base: Bag, index: Value) -> Value:
         plain = not base.open and index.items[2] == Const(None)
         if plain and all(i == Const(None) or shapes.literal(i) is not None for i in index.items[:2]):
             return Bag(base.kind, base.items[low:high], False, base.site, base.born_in)
-        return Bag(base.kind, base.items, True, base.site, base.born_in)
+        # what was gathered in a loop ends with the last examples: `layers[:-1]` ends before them
+        cut = high if isinstance(high, int) and high < 0 and index.items[2] == Const(None) else None
+        return Bag(base.kind, base.items[:cut], True, base.site, base.born_in)
     return joined(base.items)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,10 @@ MOST_ROWS = 200_000
 """Evaluated rows that are compared."""
 ALL = 0.95
 """Share of a batch from which it counts as one of training rows altogether."""
+MOSTLY = 0.5
+"""Share from which it may be training data that is evaluated, a part of which is known: memory is bounded."""
+BY_CHANCE = 1e-4
+"""Probability below which so many rows are no chance, at the share that the other batches show: a leak is in all."""
 
 
 @dataclass
@@ -35,20 +40,30 @@ class Overlaps:
         """Batches and rows: "batches", "rows", "known"; and of those of which all, a part or none is known in the end
         "all", "part", "part rows", "part known"."""
         out = dict.fromkeys(("batches", "rows", "known", "all", "part", "part rows", "part known"), 0)
-        for hashes, numbers, then in self._batches:
-            end = _known(trained, hashes, numbers)
-            if end and not then:  # its rows were trained on afterwards
-                continue
+        ends = [(len(hashes), _known(trained, hashes, numbers), then) for hashes, numbers, then in self._batches]
+        kept = [(n, end, then) for n, end, then in ends if then or not end]  # else trained on afterwards
+        few = [(n, then) for n, end, then in kept if end < MOSTLY * n]
+        share = sum(then for _, then in few) / max(1, sum(n for n, _ in few))
+        for n, end, then in kept:
             out["batches"] += 1
-            out["rows"] += len(hashes)
+            out["rows"] += n
             out["known"] += then
-            if end >= ALL * len(hashes):
+            if end >= ALL * n:
                 out["all"] += 1
-            elif then:
+            elif then and not (few and end >= MOSTLY * n and _tail(end, n, share) < BY_CHANCE):
                 out["part"] += 1
-                out["part rows"] += len(hashes)
+                out["part rows"] += n
                 out["part known"] += then
         return out
+
+
+def _tail(known: int, rows: int, share: float) -> float:
+    """Probability of at least so many known rows where each is known with this chance (Hoeffding's bound, 1963)."""
+    p, q = min(max(share, 1 / (rows + 1)), 1 - 1e-9), known / rows
+    if q <= p:
+        return 1.0
+    divergence = q * math.log(q / p) + ((1 - q) * math.log((1 - q) / (1 - p)) if q < 1 else 0.0)
+    return math.exp(-rows * divergence)
 
 
 def _known(trained: Book, hashes: Sequence[int], numbers: Sequence[tuple[int, int]]) -> int:
