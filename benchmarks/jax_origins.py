@@ -2,8 +2,8 @@
 
     python benchmarks/jax_origins.py [--only NAME]
 
-Each function that `tests/tools/on_jax/planted/jax_origins.py` gathers is evaluated by `find_nonfinite`; beside it stands
-whether `jax_debug_nans` names the same line for the same call (its message and traceback hold that line of the file).
+Each function that `tests/tools/on_jax/planted/jax_origins.py` gathers is evaluated by `find_nonfinite`; beside it
+stands whether `jax_debug_nans` names the same line for the same call (its message and traceback hold that line).
 Healthy functions of `jax_healthy.py` must be silent. Exit code 1 below 95 %, or where a healthy one is named.
 """
 

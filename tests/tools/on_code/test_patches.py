@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tokenize
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,19 @@ def copied(path: Path, folder: Path, change: Callable[[str], str] = str) -> Path
     return target
 
 
+@cache
+def found_in(fixture: Path) -> tuple[Finding, ...]:
+    """What is found in a fixture as it lies there: three tests ask."""
+    return tuple(audit([fixture]).findings)
+
+
 def of_rule(path: Path, rule: str) -> list[Finding]:
     return [f for f in audit([path]).findings if f.rule.lower() == rule]
+
+
+def patched(path: Path) -> list[Finding]:
+    """The findings of a fixture's own rule that bring a patch."""
+    return [f for f in found_in(path) if f.rule.lower() == path.parent.name and f.patch]
 
 
 def gist(finding: Finding) -> tuple[str, object]:
@@ -63,15 +75,17 @@ def comments(text: str) -> list[str]:
 @pytest.mark.parametrize("path", BAD, ids=name)
 def test_a_patch_takes_its_finding_away(path: Path, tmp_path: Path) -> None:
     """Applied alone, the file parses, keeps every comment, and the rule no longer says it."""
-    for number, given in enumerate(f for f in of_rule(path, path.parent.name) if f.patch):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        copy = copied(path, folder)
-        same = [f for f in of_rule(copy, path.parent.name) if f.patch and f.where.line == given.where.line]
+    if not (given := patched(path)):
+        return
+    copy = copied(path, tmp_path)
+    unchanged = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    found = of_rule(copy, path.parent.name)
+    others = [gist(f) for f in found]
+    for one in given:
+        same = [f for f in found if f.patch and f.where.line == one.where.line]
         told = [f.statement.replace(str(copy), str(path)) for f in same]
-        (finding,) = [f for f, text in zip(same, told, strict=True) if text == given.statement or len(same) == 1]
+        (finding,) = [f for f, text in zip(same, told, strict=True) if text == one.statement or len(same) == 1]
         before = copy.read_text()
-        others = [gist(f) for f in of_rule(copy, path.parent.name)]
         with_patch(copy, finding.patch)
         after = copy.read_text()
         ast.parse(after)
@@ -79,22 +93,28 @@ def test_a_patch_takes_its_finding_away(path: Path, tmp_path: Path) -> None:
         left = [gist(f) for f in of_rule(copy, path.parent.name)]
         assert left.count(gist(finding)) < others.count(gist(finding))
         assert not {g for g in left if g not in others and g[1] == finding.measured.get("kind")}
+        for file, raw in unchanged.items():
+            file.write_bytes(raw)
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)
 def test_the_diff_of_all_patches_is_taken_by_git(path: Path, tmp_path: Path) -> None:
     """With Windows' line ends too: what is proposed for a file applies as one diff."""
-    if not any(f.patch for f in audit([path]).findings):
+    if not any(f.patch for f in found_in(path)):
         return
+    diffs, copies = "", {}
     for number, ending in enumerate(("\n", "\r\n")):
         folder = tmp_path / str(number)
         folder.mkdir()
         copy = copied(path, folder, lambda text, ending=ending: text.replace("\n", ending))  # type: ignore[misc]
         texts, _ = read_texts([copy])
-        made = proposed(audit([copy]).findings, {t.path: t for t in texts}, str(folder))
-        subprocess.run(["git", "apply", "-p1", "-"], input=made.diff.encode(), cwd=folder, check=True)
-        raw = copy.read_bytes()
+        made = proposed(audit([copy]).findings, {t.path: t for t in texts}, str(tmp_path))
         assert made.used
+        diffs += made.diff
+        copies[copy] = ending
+    subprocess.run(["git", "apply", "-p1", "-"], input=diffs.encode(), cwd=tmp_path, check=True)
+    for copy, ending in copies.items():
+        raw = copy.read_bytes()
         assert raw.count(b"\n") == raw.count(ending.encode())
         ast.parse(raw)
 
@@ -106,6 +126,8 @@ def indented(text: str) -> str:
 
 @pytest.mark.parametrize("path", BAD, ids=name)
 def test_tabs_stay_tabs(path: Path, tmp_path: Path) -> None:
+    if not patched(path):
+        return
     copy = copied(path, tmp_path, indented)
     for finding in [f for f in of_rule(copy, path.parent.name) if f.patch]:
         for patch in finding.patch:
