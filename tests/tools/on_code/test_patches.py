@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -39,24 +40,44 @@ def copied(path: Path, folder: Path, change: Callable[[str], str] = str) -> Path
     return target
 
 
-@cache
-def found_in(fixture: Path) -> tuple[Finding, ...]:
-    """What is found in a fixture as it lies there: three tests ask."""
-    return tuple(audit([fixture]).findings)
+@dataclass(frozen=True)
+class Copied:
+    """A fixture in a folder of its own, as it was found there; no test changes that folder."""
+
+    path: Path
+    findings: tuple[Finding, ...]
+
+    @property
+    def own(self) -> list[Finding]:
+        """Those of the fixture's own rule."""
+        return of_rule(self.findings, self.path.parent.name)
 
 
-def of_rule(path: Path, rule: str) -> list[Finding]:
-    return [f for f in audit([path]).findings if f.rule.lower() == rule]
+Copies = Callable[[Path], Copied]
 
 
-def patched(path: Path) -> list[Finding]:
-    """The findings of a fixture's own rule that bring a patch."""
-    return [f for f in found_in(path) if f.rule.lower() == path.parent.name and f.patch]
+@pytest.fixture(scope="module")
+def lying(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """Each fixture is copied and audited once: three tests ask."""
+
+    @cache
+    def made(fixture: Path) -> Copied:
+        folder = tmp_path_factory.mktemp("lying") / fixture.parent.name
+        folder.mkdir()
+        copy = copied(fixture, folder)
+        return Copied(copy, tuple(audit([copy]).findings))
+
+    return made
 
 
-def gist(finding: Finding) -> tuple[str, object]:
-    """What a finding says, whatever line it is on."""
-    return re.sub(r"(:|lines? )\d+", "", finding.statement), finding.measured.get("kind")
+def of_rule(findings: Iterable[Finding], rule: str) -> list[Finding]:
+    return [f for f in findings if f.rule.lower() == rule]
+
+
+def gist(finding: Finding, folder: Path) -> tuple[str, object]:
+    """What a finding says, whatever line it is on and whatever folder its file lies in."""
+    said = finding.statement.replace(f"{folder}/", "")
+    return re.sub(r"(:|lines? )\d+", "", said), finding.measured.get("kind")
 
 
 def with_patch(path: Path, patches: tuple[Patch, ...]) -> None:
@@ -73,49 +94,46 @@ def comments(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)
-def test_a_patch_takes_its_finding_away(path: Path, tmp_path: Path) -> None:
+def test_a_patch_takes_its_finding_away(path: Path, lying: Copies, tmp_path: Path) -> None:
     """Applied alone, the file parses, keeps every comment, and the rule no longer says it."""
-    if not (given := patched(path)):
-        return
-    copy = copied(path, tmp_path)
-    unchanged = {p: p.read_bytes() for p in tmp_path.iterdir()}
-    found = of_rule(copy, path.parent.name)
-    others = [gist(f) for f in found]
-    for one in given:
-        same = [f for f in found if f.patch and f.where.line == one.where.line]
-        told = [f.statement.replace(str(copy), str(path)) for f in same]
-        (finding,) = [f for f, text in zip(same, told, strict=True) if text == one.statement or len(same) == 1]
-        before = copy.read_text()
-        with_patch(copy, finding.patch)
+    there = lying(path)
+    home = there.path.parent
+    others = [gist(f, home) for f in there.own]
+    before = there.path.read_text()
+    for number, finding in enumerate(f for f in there.own if f.patch):
+        folder = Path(shutil.copytree(home, tmp_path / str(number)))
+        copy = folder / path.name
+        with_patch(copy, tuple(replace(p, file=str(folder / Path(p.file).name)) for p in finding.patch))
         after = copy.read_text()
         ast.parse(after)
         assert sorted(comments(before)) == sorted(comments(after))
-        left = [gist(f) for f in of_rule(copy, path.parent.name)]
-        assert left.count(gist(finding)) < others.count(gist(finding))
+        left = [gist(f, folder) for f in of_rule(audit([copy]).findings, path.parent.name)]
+        assert left.count(gist(finding, home)) < others.count(gist(finding, home))
         assert not {g for g in left if g not in others and g[1] == finding.measured.get("kind")}
-        for file, raw in unchanged.items():
-            file.write_bytes(raw)
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)
-def test_the_diff_of_all_patches_is_taken_by_git(path: Path, tmp_path: Path) -> None:
+def test_the_diff_of_all_patches_is_taken_by_git(path: Path, lying: Copies, tmp_path: Path) -> None:
     """With Windows' line ends too: what is proposed for a file applies as one diff."""
-    if not any(f.patch for f in found_in(path)):
+    there = lying(path)
+    if not any(f.patch for f in there.findings):
         return
-    diffs, copies = "", {}
-    for number, ending in enumerate(("\n", "\r\n")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        copy = copied(path, folder, lambda text, ending=ending: text.replace("\n", ending))  # type: ignore[misc]
+    plain = tmp_path / there.path.parent.name
+    shutil.copytree(there.path.parent, plain)
+    windows = tmp_path / "windows"
+    windows.mkdir()
+    ended = copied(path, windows, lambda text: text.replace("\n", "\r\n"))
+    diffs = ""
+    for copy, findings, root in ((there.path, there.findings, there.path.parents[1]),
+                                 (ended, audit([ended]).findings, tmp_path)):
         texts, _ = read_texts([copy])
-        made = proposed(audit([copy]).findings, {t.path: t for t in texts}, str(tmp_path))
+        made = proposed(findings, {t.path: t for t in texts}, str(root))
         assert made.used
         diffs += made.diff
-        copies[copy] = ending
     subprocess.run(["git", "apply", "-p1", "-"], input=diffs.encode(), cwd=tmp_path, check=True)
-    for copy, ending in copies.items():
+    for copy, ending in ((plain / path.name, b"\n"), (ended, b"\r\n")):
         raw = copy.read_bytes()
-        assert raw.count(b"\n") == raw.count(ending.encode())
+        assert raw.count(b"\n") == raw.count(ending)
         ast.parse(raw)
 
 
@@ -125,11 +143,11 @@ def indented(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)
-def test_tabs_stay_tabs(path: Path, tmp_path: Path) -> None:
-    if not patched(path):
+def test_tabs_stay_tabs(path: Path, lying: Copies, tmp_path: Path) -> None:
+    if not any(f.patch for f in lying(path).own):
         return
     copy = copied(path, tmp_path, indented)
-    for finding in [f for f in of_rule(copy, path.parent.name) if f.patch]:
+    for finding in of_rule(audit([copy]).findings, path.parent.name):
         for patch in finding.patch:
             if patch.file == str(copy):
                 assert not [line for line in patch.replacement.split("\n") if line.startswith("    ")]
