@@ -2,9 +2,9 @@
 
     python benchmarks/jax_origins.py [--only NAME]
 
-Each function in `tests/tools/on_jax/planted/jax_origins.py` is evaluated by `find_nonfinite`; beside it stands whether
-`jax_debug_nans` names the same line for the same call (its message and traceback hold that line of the file). Healthy
-functions of `jax_healthy.py` must be silent. Exit code 1 below 95 %, or where a healthy one is named.
+Each function that `tests/tools/on_jax/planted/jax_origins.py` gathers is evaluated by `find_nonfinite`; beside it
+stands whether `jax_debug_nans` names the same line for the same call (its message and traceback hold that line).
+Healthy functions of `jax_healthy.py` must be silent. Exit code 1 below 95 %, or where a healthy one is named.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/tools/on_jax/plante
 BAR = 0.95
 
 
-def by_debug_nans(made: tuple[Any, ...], line: int) -> bool:
+def by_debug_nans(made: tuple[Any, ...], file: str, line: int) -> bool:
     """Whether JAX's own switch points at the line."""
     import jax
 
@@ -31,7 +31,7 @@ def by_debug_nans(made: tuple[Any, ...], line: int) -> bool:
         try:
             jax.block_until_ready(fn(*args))
         except FloatingPointError as error:
-            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("jax_origins.py")]
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == file]
             return bool(frames) and frames[-1].lineno == line
         except Exception:  # noqa: BLE001 - the op-by-op repetition of debug_nans fails on some functions
             return False
@@ -55,7 +55,7 @@ def main() -> int:
         found = find_nonfinite(*case.make())
         m = found.measured if found else {}
         exact = m.get("op") == case.op and m.get("line") == case.line and set(case.path) <= set(m.get("path") or ())
-        peer = by_debug_nans(case.make(), case.line)
+        peer = by_debug_nans(case.make(), case.file, case.line)
         table[case.family].append((exact, peer))
         reasons += m.get("reason") == case.reason
         print(f"{'exact' if exact else 'MISS ':6} {case.family:22} {case.name:32} {m.get('op')} line {m.get('line')} "

@@ -2,8 +2,8 @@
 
     python benchmarks/nonfinite_origins.py [--only NAME]
 
-Each run in `tests/tools/on_torch/planted/origins.py` is watched first and then traced around the backward pass that
-the watch named, as `traindx run` does. Prints a line for each and a table; exit code 1 below 95 %.
+Each run that `tests/tools/on_torch/planted/origins.py` gathers is watched first and then traced around the backward
+pass that the watch named, as `traindx run` does. Prints a line for each and a table; exit code 1 below 95 %.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ SETS: list[Callable[[Path, Rng], None]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", SETS, ids=lambda make: make.__name__)
 def test_nothing_is_told(tmp_path: Path, make: Callable[[Path, Rng], None], seed: int) -> None:
     make(tmp_path, np.random.default_rng(seed))

@@ -145,7 +145,7 @@ def test_the_odd_shard_is_named(
     assert {k: found.measured[k] for k in measured} == measured
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4))])
 @pytest.mark.parametrize(("rule", "change"), [("D104", as_bytes), ("D108", swapped_classes), ("D109", shuffled)])
 def test_whatever_the_seed(tmp_path: Path, rule: str, change: Any, seed: int) -> None:
     series(tmp_path, "npz", edited(change), seed=seed)

@@ -28,6 +28,6 @@ def test_the_operation_and_the_line_are_named(case: Planted, tmp_path: Path) -> 
     told = found.measured
     assert str(told["op"]).startswith(case.op)
     assert (told["phase"], told["line"], told["reason"]) == (case.phase, case.line, case.reason)
-    assert Path(str(told["file"])).name == "origins.py"
+    assert Path(str(told["file"])).name == case.file
     assert case.module in (None, told.get("module"))
     assert found.where.line == case.line

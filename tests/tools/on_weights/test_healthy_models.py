@@ -301,7 +301,11 @@ def _alarms(*findings: Any) -> list[str]:
     return [f"{f.rule} {f.severity.value}: {f.statement}" for f in findings if f.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("name", MODELS)
+LARGE = ("gpt-deep", "gpt-untied")
+"""Near "gpt", and seconds each."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LARGE)) for n in MODELS])
 def test_no_alarm_over_a_healthy_model(name: str, tmp_path: Path) -> None:
     first, middle, last = trained(name, tmp_path)
     for seen in (examine(first), examine(middle), examine(last), examine(middle, last)):

@@ -228,12 +228,14 @@ def _with_projector(name: str = "bridge") -> dict[str, Any]:
     return {**made, "head.weight": head}
 
 
-@pytest.mark.parametrize(("name", "still", "told"), [
-    ("bridge", lambda n: n.startswith("bridge."), True), ("vision_tower", lambda n: "tower" in n, False),
-    ("bridge", lambda n: n.startswith(("w", "h.0.", "h.1.")), False), ("bridge", lambda n: n != "head.weight", False),
-    ("bridge", lambda n: n == "wpe.weight", False)])
-@pytest.mark.parametrize("form", ["safetensors", "torch"])
-def test_a_module_that_stood_still(name: str, still: Callable[[str], bool], told: bool, form: str, tmp_path: Path
+@pytest.mark.parametrize(("form", "name", "still", "told"), [
+    ("torch", "bridge", lambda n: n.startswith("bridge."), True),
+    ("safetensors", "bridge", lambda n: n.startswith("bridge."), True),
+    ("torch", "vision_tower", lambda n: "tower" in n, False),
+    ("safetensors", "bridge", lambda n: n.startswith(("w", "h.0.", "h.1.")), False),
+    ("torch", "bridge", lambda n: n != "head.weight", False),
+    ("safetensors", "bridge", lambda n: n == "wpe.weight", False)])
+def test_a_module_that_stood_still(form: str, name: str, still: Callable[[str], bool], told: bool, tmp_path: Path
                                    ) -> None:
     a = _with_projector(name)
     one, other = planted.write(form, tmp_path, a, "a"), planted.write(form, tmp_path, _moved(a, still), "b")
@@ -281,12 +283,12 @@ def test_a_table_that_repeats_or_is_permuted(name: str, change: Callable[[Any], 
                                              ) -> None:
     if name == "embeddings.position_ids" and words == "permuted":
         pytest.skip("numbers in any order are no table")
+    form = ("safetensors", "torch", "npz")[list(TABLES).index(name) % 3]
     arrays = {**planted.stack(4), name: change(TABLES[name])}
-    for form in ("safetensors", "torch", "npz"):
-        found = _serious(examine(planted.write(form, tmp_path, arrays)))
-        assert [(f.rule, f.measured["name"]) for f in found] == [("W113", name)]
-        assert words in found[0].statement
-        assert _serious(examine(planted.write(form, tmp_path, {**arrays, name: TABLES[name]}))) == []
+    found = _serious(examine(planted.write(form, tmp_path, arrays)))
+    assert [(f.rule, f.measured["name"]) for f in found] == [("W113", name)]
+    assert words in found[0].statement
+    assert _serious(examine(planted.write(form, tmp_path, {**arrays, name: TABLES[name]}))) == []
 
 
 def test_the_formula_of_a_minority_of_rows_is_told(tmp_path: Path) -> None:

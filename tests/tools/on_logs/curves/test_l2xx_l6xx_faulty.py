@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learning_builder import FAULTY, RULES, Maker, serious
+from learning_builder import RULES, Maker, serious
+from learning_faulty import FAULTY
 
 SEEDS = 20
 

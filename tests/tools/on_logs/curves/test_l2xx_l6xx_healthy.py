@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learning_builder import HEALTHY, Maker, serious
+from learning_builder import Maker, serious
+from learning_healthy import HEALTHY
 
 SEEDS = 8
 """Times 32 kinds of runs."""
