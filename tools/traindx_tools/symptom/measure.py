@@ -166,6 +166,30 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
     )
 
 
+def short_of(window: Window, target: float, value: float | None, upwards: bool, percent: bool) -> Measured:
+    """Whether the values end on the wrong side of an expected one; `upwards`: whether more would be better.
+
+    `value`: what the person says that it is, which the record is held beside.
+    """
+    t = window.cut
+    target = _scaled(target, t, percent)
+    last, i = float(t.y[-1]), int(np.argmax(t.y) if upwards else np.argmin(t.y))
+    best = float(t.y[i])
+    short = target - last if upwards else last - target
+    holds = short > LEAST * abs(target)
+    other = "" if value is None or _close(_scaled(value, t, percent), t) else f" ({number(value)} is said)"
+    peak = "" if best == last else f", its best {number(best)} at {at(t, i)}"
+    told = f"ends at {number(last)}{other} at {at(t, len(t) - 1)}{peak}; {number(target)} is expected"
+    meant = value is None or abs(last - _scaled(value, t, percent)) <= 2 * LEAST * abs(last)
+    return Measured(holds, not holds and meant, told, {"last": last, "best": best, "target": target},
+                    int(t.index[i]) if holds else int(t.index[-1]), int(t.index[-1]))
+
+
+def _close(value: float, t: Track) -> bool:
+    """Whether a value that was said is one of the record, by the digits that a person keeps."""
+    return bool((np.abs(t.y - value) <= LEAST * abs(value)).any())
+
+
 def bound(window: Window, value: float, floor: bool, percent: bool) -> Measured:
     """Whether the values never get below (or above) a value that was named: "never below 0.86"."""
     t = window.cut
