@@ -16,6 +16,7 @@ from traindx.in_brief import (
     decides,
     evidence,
     next_command,
+    not_read,
     observed,
     proven_place,
     rivals,
@@ -40,7 +41,7 @@ def render_brief(view: View, page: Page) -> str:
     """The brief page. Ends with a line break."""
     judged = {"diagnosis_complete": _cause, "healthy": _healthy}.get(view.status, _open)
     top = list(judged(view, page))
-    end = [*_notes(view, page), *_next(view, page), *_report(view, page)]
+    end = [*_not_read(view, page), *_notes(view, page), *_next(view, page), *_report(view, page)]
     room = MOST_LINES - len(top) - len(end)
     return "\n".join([*top, *_fixes(view, page, room), *end]) + "\n"
 
@@ -216,6 +217,11 @@ def _changed_lines(fix: Fix) -> Iterator[str]:
             yield from (f"{sign}{row}" for row in rows)
 
 
+def _not_read(view: View, page: Page) -> Iterator[str]:
+    told = not_read(view)
+    yield from page.labelled("Not read", told, most=2) if told else ()
+
+
 def _notes(view: View, page: Page) -> Iterator[str]:
     notes = view.remarks
     for number, note in enumerate(notes[:_MOST_NOTES]):
@@ -226,9 +232,9 @@ def _notes(view: View, page: Page) -> Iterator[str]:
 
 def _next(view: View, page: Page) -> Iterator[str]:
     """What to hand over where no command decides it, and the one command."""
-    if view.status == "healthy":
-        return
     command = next_command(view)
+    if view.status == "healthy" and " --line " not in command:
+        return
     if view.wanted and not decides(command):
         yield from page.labelled("Missing", view.wanted[0], most=2)
     if command:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
+from traindx_tools.artifact import LostLines
 from traindx_tools.experiments.verdict import SAID
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
@@ -170,6 +171,12 @@ class View:
             return []
         rows = [ReadRow(a.path, _what(a.format, a.rows), a.note) for a in self.run.artifacts]
         return sorted(rows, key=lambda r: r.what == _what("unknown", 0))
+
+    @property
+    def lost(self) -> tuple[str, LostLines] | None:
+        """The log of which most lines with numbers were used for nothing, and these lines."""
+        found = [] if self.run is None else [(a.path, a.lost) for a in self.run.artifacts if a.lost is not None]
+        return max(found, key=lambda f: f[1].count, default=None)
 
     @property
     def amount(self) -> str:

@@ -129,6 +129,10 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
                     unjudged=blind_spots(recorded, bool(code) and blind is None))
     if blind is not None and verdict.status == "healthy":
         return replace(verdict, status="needs_more_data", reason=_of_unread_code(records, *blind))
+    lost = sum(a.lost.count for a in run.artifacts if a.lost is not None)
+    if verdict.status == "needs_more_data" and not (run.series or findings) and lost:
+        return replace(verdict, reason=f"{lost:,} lines hold numbers, and none of these was taken for a metric: "
+                       "nothing says what they stand for.")
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
 

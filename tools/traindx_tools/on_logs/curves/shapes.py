@@ -175,6 +175,16 @@ def tail_level(y: Floats) -> float:
     return float(np.median(y[-tail_count(len(y)):]))
 
 
+def median_words(series: Series, first: int, last: int) -> str:
+    """What a level is, where it is none of the values that the log holds: "median of steps 800–990".
+
+    `first`, `last`: indices of the series, both counted in.
+    """
+    if series.position[first] == series.position[last] or last <= first:
+        return f"at {place(series, first)}"
+    return f"median of {series.unit}s {series.position[first]:.10g}\u2013{series.position[last]:.10g}"
+
+
 def rank_correlation(x: Floats, y: Floats) -> float:
     """Spearman's rho, ties by order of appearance; 0 where there are fewer than three values or no spread."""
     if len(y) < 3 or np.ptp(y) == 0 or np.ptp(x) == 0:
