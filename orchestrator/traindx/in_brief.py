@@ -34,6 +34,8 @@ _WHAT_IT_DOES = (
     ("traindx run ", "runs it again with instruments attached"),
     ("traindx diagnose ", "reads more of it"),
     ("traindx log ", "prints every metric, step by step"),
+    ("traindx plot ", "draws the curves, with what was seen marked in them"),
+    ("traindx explain ", "prints the page of the first suspect"),
 )
 
 

@@ -64,7 +64,8 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
 
 def _unread(report: Examined) -> Iterator[str]:
     """The same once more, with what the lines mean of which nothing was used, or the names that no rule knows."""
-    lost = max((a.lost for a in report.run.artifacts if a.lost is not None), key=lambda lines: lines.count, default=None)
+    lines = [a.lost for a in report.run.artifacts if a.lost is not None]
+    lost = max(lines, key=lambda found: found.count, default=None)
     if not report.subject:
         return
     if lost is not None and lost.form:
@@ -258,7 +259,8 @@ def _code_wanted(report: Examined) -> str:
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if not report.places.code:
-        yield "the training script and its configuration: type their path behind that of the log"
+        how = f": `traindx diagnose {report.subject} PATH/TO/train.py`" if report.subject else ""
+        yield f"the training script and its configuration{how}"
     names = {s.name for s in report.seen.run.series if len(s)}
     if report.seen.run.errors:
         return

@@ -34,6 +34,7 @@ from traindx_tools.scope.runs import MOST_SAID
 MOST_LINES = 30
 FEWEST_OF_A_DIFF = 4
 _MOST_SENTENCES = 4
+_MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
 
 
@@ -70,7 +71,8 @@ def _open(view: View, page: Page) -> Iterator[str]:
     place = f", {first['location']}" if first is not None and first.get("location") else ""
     yield page.heading(view.verdict, line(
         f"suspected at {percent(first['confidence'])}{place}; a cause from {percent(view.threshold)} on"
-        if first is not None else f"no cause reaches {percent(view.threshold)}"))
+        if first is not None else f"no cause reaches {percent(view.threshold)}" if view.supported and not view.confirmed
+        else ""))
     told = ""
     if first is not None:
         told = " ".join(s.text for s in sentences(view, first))
@@ -93,13 +95,14 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
         behind_its_cause = number and found["confidence"] > worth[number - 1]["confidence"]
         yield from _suspect(view, page, found, "" if number else "Else" if first is not None else "Suspects",
                             " (an effect of one above)" if behind_its_cause else "")
-    if not worth and first is None:
+    if not worth and first is None and view.hypotheses:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
     yield page.heading(page.paint(view.verdict, "good"))
     yield from page.fit(_reason(view), "  ", most=4)
+    yield from _list("Seen", [Said(text) for text in view.marked[:_MOST_REMARKS]], page, 2 * _MOST_REMARKS)
     yield from _scope(view, page)
     yield from brief_comparison(view.comparison, page)
     yield from _described(view, page)

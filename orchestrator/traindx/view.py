@@ -21,7 +21,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope.model import in_words
 from traindx_tools.scope.runs import in_sentences
-from traindx_tools.triage import CONFIDENT, timeline
+from traindx_tools.triage import CONFIDENT, SUSPECTED, timeline
+from traindx_tools.weighing import onset
 
 VERDICTS = {
     "diagnosis_complete": "Cause found",
@@ -113,7 +114,29 @@ class View:
 
     @property
     def verdict(self) -> str:
-        return VERDICTS.get(self.status, self.status)
+        """What it came to, in a few words: what the person stated and the log shows is not called missing data."""
+        if not self.confirmed:
+            return VERDICTS.get(self.status, self.status)
+        read = "what was read" if self.run is not None and any(
+            a.format in ("python", "notebook") for a in self.run.artifacts) else "the log"
+        return f"What you describe is there; its cause is not in {read}"
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether what the person stated was seen, and no cause of it is likelier than not to be looked at first."""
+        seen = any(t["answer"] == "seen" and not (t.get("explained_by") or t.get("expected") or t.get("refuted"))
+                   for t in self.result.get("symptom_answer", ()))
+        first = next(iter(self.hypotheses), None)
+        likely = first is not None and bool(first.get("for")) and float(first["confidence"]) >= SUSPECTED
+        return self.status == "needs_more_data" and seen and not likely
+
+    @property
+    def marked(self) -> Sequence[str]:
+        """What the picture of a run without a fault marks: remarks of the log's rules, the earliest first."""
+        if self.status != "healthy":
+            return ()
+        remarks = [f for _, f in self.findings if f.rule[0] == "L"]
+        return tuple(dict.fromkeys(self.named(f.statement) for f in sorted(remarks, key=onset)))
 
     @property
     def cause(self) -> Mapping[str, Any] | None:

@@ -57,7 +57,7 @@ FEWEST = 5
 """Values below which nothing can be called healthy: two points are no curve."""
 
 LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong target, a leak or a frozen layer can look "
-             "like this. Have the code read too: `traindx diagnose LOG train.py`.")
+             "like this. Have the code read too: put its path behind that of the log.")
 """What is said of a healthy log where no code was read."""
 
 SLOW = "slow"
@@ -351,7 +351,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     if unseen:
         reason = f"No rule saw a fault, but what you describe is not explained: {'; '.join(unseen)}."
         return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains, measured), anomalies, reason)
-    told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
+    told = f"No rule saw a fault in the {records:,} values that were read."
     if unjudged:
         told += f" Not judged: {'; '.join(unjudged)}."
     if any("code" in what for what in unjudged):
