@@ -82,6 +82,11 @@ class Examination:
     ranks: ManyRanks | None = None
     """What the logs of the ranks of one job say together, where they are of several."""
 
+    def __repr__(self) -> str:
+        first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
+        return (f"<Examination of {', '.join(self.paths[:3])}: {self.verdict.status}{first}, "
+                f"{len(self.findings)} findings, {self.records:,} values>")
+
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         aside = tuple(a for a, _ in self.aside)
