@@ -153,6 +153,8 @@ def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = ""
     place = proven_place(view, hypothesis)
     yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
                              place=place)
+    if ground := view.unshown(hypothesis):
+        yield from page.labelled("", ground)
 
 
 def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[str]:

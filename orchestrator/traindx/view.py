@@ -19,6 +19,7 @@ from traindx_tools.artifact import LostLines
 from traindx_tools.experiments.verdict import SAID
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
+from traindx_tools.preconditions import NOTHING_SHOWS
 from traindx_tools.scope.model import in_words
 from traindx_tools.scope.runs import in_sentences
 from traindx_tools.triage import CONFIDENT, SUSPECTED, timeline
@@ -243,6 +244,11 @@ class View:
         if hypothesis is first or float(hypothesis["confidence"]) + float(first["confidence"]) <= 1.001:
             return ""
         return BESIDE if float(hypothesis["confidence"]) >= CONFIDENT else APART
+
+    @staticmethod
+    def unshown(hypothesis: Mapping[str, Any]) -> str:
+        """What of its precondition nothing that was read shows, and what would show it; "" where it needs none."""
+        return next((str(t) for t in hypothesis.get("rule_out", ())[:1] if str(t).startswith(NOTHING_SHOWS)), "")
 
     @property
     def described(self) -> Sequence[Mapping[str, Any]]:
