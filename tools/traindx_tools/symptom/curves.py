@@ -224,7 +224,7 @@ def _compared(symptom: StatedSymptom, train: Series, held: Series, upwards: bool
     under = worse < 0
     seen = under if symptom.direction == "inverted" else wide
     told = (
-        f"{_name(train)} ends at {number(mine)} and {_name(held)} at {number(theirs)} "
+        f"{_name(train)} ends at {number(float(a.whole.y[-1]))} and {_name(held)} at {number(float(b.whole.y[-1]))} "
         f"({'highest' if upwards else 'lowest'} {number(lowest)})."
     )
     return SymptomAnswer(

@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
+    beginning,
     block_means,
     constant,
     curve,
     drop,
+    ending,
     head,
     noise,
     ratio,
@@ -175,8 +177,8 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
     fall, z = drop(c.values), trend(c.values)
     pace = "crawl" if z < -3.0 and fall > 0.0 else "flat"
     start, end = c.where(0, len(c) - 1)
-    moved = f"moves only from {number(head(c.values))} to {number(tail(c.values))}" if pace == "crawl" else (
-        f"stays at {number(tail(c.values))} (it started at {number(head(c.values))})")
+    moved = f"moves only from {beginning(c)} to {ending(c)}" if pace == "crawl" else (
+        f"stays at {ending(c)}, where it started at {beginning(c)}")
     agrees = f"; {listed(witness.words)}" if witness.words else ""
     return RULE.finding(
         f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'} "

@@ -185,6 +185,24 @@ def median_words(series: Series, first: int, last: int) -> str:
     return f"median of {series.unit}s {series.position[first]:.10g}\u2013{series.position[last]:.10g}"
 
 
+def start_words(t: Track) -> str:
+    """Where a curve starts (`head_level`), and of which records that is the median."""
+    return _level_words(t, 0, max(1, min(5, len(t) // 10)))
+
+
+def end_words(t: Track) -> str:
+    """Where a curve ends (`tail_level`), in the same words."""
+    return _level_words(t, len(t) - tail_count(len(t)), len(t))
+
+
+def _level_words(t: Track, first: int, after: int) -> str:
+    part = t.y[first:after]
+    level = number(float(np.median(part)))
+    if len(part) < 2 or float(np.ptp(part)) == 0:
+        return level
+    return f"{level} ({median_words(t.series, int(t.index[first]), int(t.index[after - 1]))})"
+
+
 def rank_correlation(x: Floats, y: Floats) -> float:
     """Spearman's rho, ties by order of appearance; 0 where there are fewer than three values or no spread."""
     if len(y) < 3 or np.ptp(y) == 0 or np.ptp(x) == 0:
