@@ -32,7 +32,7 @@ _WHAT_IT_DOES = (
     ("traindx replay ", "runs what it failed on once more, with one change at a time"),
     (" --run ", "runs it again with instruments, in a protected copy"),
     ("traindx run ", "runs it again with instruments attached"),
-    ("traindx diagnose ", "reads more of it"),
+    ("traindx diagnose ", "reads the log together with the training code"),
     ("traindx log ", "prints every metric, step by step"),
     ("traindx plot ", "draws the curves, with what was seen marked in them"),
     ("traindx explain ", "prints the page of the first suspect"),
@@ -179,6 +179,11 @@ def what_it_does(command: str) -> str:
 def decides(command: str) -> bool:
     """Whether a command measures what is open, so that nothing has to be handed over first."""
     return command.startswith("traindx experiment ") or any(o in command for o in (" --run ", " --line ", " --name "))
+
+
+def gives_code(command: str, wanted: str) -> bool:
+    """Whether a command hands over what is missing: the training script, where it is known where that lies."""
+    return command.startswith("traindx diagnose ") and wanted.startswith("the training script")
 
 
 def proven_place(view: View, hypothesis: Mapping[str, Any]) -> str:

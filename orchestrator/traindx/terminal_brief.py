@@ -15,6 +15,7 @@ from traindx.in_brief import (
     counter,
     decides,
     evidence,
+    gives_code,
     next_command,
     not_read,
     observed,
@@ -101,7 +102,7 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
     yield page.heading(page.paint(view.verdict, "good"))
-    yield from page.fit(_reason(view), "  ", most=4)
+    yield from page.fit(_reason(view), "  ", most=6)
     yield from _list("Seen", [Said(text) for text in view.marked[:_MOST_REMARKS]], page, 2 * _MOST_REMARKS)
     yield from _scope(view, page)
     yield from brief_comparison(view.comparison, page)
@@ -152,7 +153,7 @@ def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = ""
     said = sentences(view, hypothesis)[-1]
     place = proven_place(view, hypothesis)
     yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
-                             place=place)
+                             most=2, place=place)
     if ground := view.unshown(hypothesis):
         yield from page.labelled("", ground)
 
@@ -240,7 +241,7 @@ def _next(view: View, page: Page) -> Iterator[str]:
     command = next_command(view)
     if view.status == "healthy" and " --line " not in command:
         return
-    if view.wanted and not decides(command):
+    if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
         yield from page.labelled("Missing", view.wanted[0], most=2)
     if command:
         about = what_it_does(command)

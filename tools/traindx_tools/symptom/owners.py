@@ -149,7 +149,9 @@ def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicat
 
 _DENIED = frozenset({"not", "never", "no", "do"})
 _THERE = (
-    SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
+    SKIPPED
+    | SMALL
+    | {"too", "there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
 )
 
 
@@ -162,6 +164,7 @@ def the_loss(
     direction = predicate.denied if denied else predicate.direction
     named = any(f.subject.family != "setting" for f in found) or not all(w in _THERE | _DENIED for w in before)
     of = hit.end < len(words) and words[hit.end].base in ("in", "of")
-    if direction not in ("spikes", "jumps", "still") or named or of:
+    if direction not in ("spikes", "jumps", "still", "slow", "hang") or named or of:
         return []
-    return [Subject("run", "run", hit.phrase) if direction == "still" else Subject("loss", "loss", "loss")]
+    whole = direction in ("still", "slow", "hang")
+    return [Subject("run", "run", hit.phrase) if whole else Subject("loss", "loss", "loss")]

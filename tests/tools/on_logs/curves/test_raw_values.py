@@ -1,4 +1,4 @@
-"""A number that stands beside a named step is the one that the log holds there; a level says what it is the median of."""
+"""A number beside a named step is the one that the log holds there; a level says what it is the median of."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def test_what_is_printed_at_a_step_can_be_found_there(rule: str) -> None:
     (found,) = findings(RUNS[rule], rule)
     told = _AT.findall(found.statement)
     assert told, found.statement
-    raw = {(f"{float(v):.4g}", f"{p:.0f}") for s in RUNS[rule].series for v, p in zip(s.values, s.position, strict=True)}
+    every = [pair for s in RUNS[rule].series for pair in zip(s.values, s.position, strict=True)]
+    raw = {(f"{float(v):.4g}", f"{p:.0f}") for v, p in every}
     assert {(f"{float(v):.4g}", p) for v, p in told} <= raw, found.statement
 
 
 def test_a_level_says_what_it_is_the_median_of() -> None:
     (found,) = findings(of(2.3026 + RNG.normal(0, 0.002, 120)), "l201_plateau")
-    assert len(re.findall(r"\(median of steps \d+\u2013\d+\)", found.statement)) == 2
+    assert len(re.findall(r"median of steps \d+\u2013\d+", found.statement)) == 2
 
 
 def test_a_level_that_is_the_value_itself_says_nothing_more() -> None:

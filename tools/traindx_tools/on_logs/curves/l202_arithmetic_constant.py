@@ -106,9 +106,9 @@ def _finding(series: Series, match: Match) -> Finding:
 
 def _guess_words(match: Match) -> str:
     if match.classes == 2:
-        return (f"stays at {number(match.level)} (median), ln 2 = {math.log(2):.4f}: what a coin flip gives (two "
+        return (f"stays near {number(match.level)}, ln 2 = {math.log(2):.4f}: what a coin flip gives (two "
                 "classes, or a preference loss while policy and reference are equal),")
-    return (f"stays at {number(match.level)} (median), ln({match.classes}) = {match.expected:.4f}: what a uniform "
+    return (f"stays near {number(match.level)}, ln({match.classes}) = {match.expected:.4f}: what a uniform "
             f"guess over {match.classes} classes gives,")
 
 
@@ -121,7 +121,7 @@ def _softmax_words(match: Match) -> str:
 
 
 def _variance_words(match: Match) -> str:
-    return (f"stays at {number(match.level)} (median), the variance of the target ({number(match.expected)}): what "
+    return (f"stays near {number(match.level)}, the variance of the target ({number(match.expected)}): what "
             "predicting the mean gives,")
 
 

@@ -33,7 +33,6 @@ from traindx_tools.on_logs.curves.learning import (
     main_loss,
     number,
     percent,
-    span,
 )
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -104,7 +103,7 @@ def _finding(run: Run, c: Curve, kind: str, acc: float | None) -> Finding:
     course = "is flat at" if kind == "good-start" else (
         f"fell by {percent(drop(c.values))} from {beginning(c)} and rests at")
     return RULE.finding(
-        f"{c.series} {course} {ending(c)} {span(c.series, start, end)}{said}",
+        f"{c.series} {course} {ending(c)}{said}",
         c.series.at(start, end), c.series.source, bearing=Bearing.COMPANION,
         measured={"kind": kind, "group": c.series.group, "fall": drop(c.values), "level": tail(c.values),
                   "accuracy": acc, "unexplained": unexplained},

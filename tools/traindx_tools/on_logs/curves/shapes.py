@@ -20,6 +20,9 @@ from traindx_tools.on_logs.run import Floats, Ints, Series
 LARGEST = 1e150
 """Values and positions are bounded to this size, so that sums and squares of them stay finite."""
 
+LARGE, HUGE = 1e4, 1e7
+"""Between them a value is written with all of its digits before the point."""
+
 MANY = 4000
 """Longest series on which a running median is taken value by value; longer ones are first cut into blocks."""
 
@@ -68,8 +71,8 @@ def place(series: Series, i: int) -> str:
 
 
 def number(value: float) -> str:
-    """A value as a person writes it: at most four significant digits."""
-    return f"{value:.4g}"
+    """A value as a person writes it: at most four significant digits; a throughput of 12000 is not "1.2e+04"."""
+    return f"{value:.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
 
 def track(series: Series | None) -> Track | None:
