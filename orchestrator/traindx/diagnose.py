@@ -38,8 +38,10 @@ class Report(Examined):
 
     def _repr_html_(self) -> str:
         from traindx.in_notebook import WIDTH, of_report
+        from traindx.terminal_brief import ALL_OF_IT
 
-        return of_report(self.seen, self.terminal({}, width=WIDTH))
+        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, "print(report.terminal({}, verbose=True)) is all of it")
+        return of_report(self.seen, page)
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:

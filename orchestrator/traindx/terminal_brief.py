@@ -33,6 +33,8 @@ from traindx.view import View, percent
 from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
+ALL_OF_IT = "-v prints all of it"
+"""The last line where no report was written."""
 FEWEST_OF_A_DIFF = 4
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
@@ -255,4 +257,4 @@ def _report(view: View, page: Page) -> Iterator[str]:
     if report:
         yield from page.wrap(f"{line(report)} (or -v)", " " * GUTTER, f"{'Report':<{GUTTER}}")
     else:
-        yield page.paint("-v prints all of it", "quiet")
+        yield page.paint(ALL_OF_IT, "quiet")

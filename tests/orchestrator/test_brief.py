@@ -343,3 +343,20 @@ def test_what_the_picture_of_a_healthy_run_marks_is_told_above_it(tmp_path: Path
     spiked = [row.replace("loss ", "loss 9") if row.startswith("step 40 ") else row for row in READ.splitlines(True)]
     text = of_log(tmp_path, "".join(spiked))
     assert "Seen      loss spikes from " in text or "          loss spikes from " in text
+
+
+def test_a_line_of_a_notebook_is_named_with_its_cell(tmp_path: Path) -> None:
+    import json
+
+    code = ("import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))\n"
+            "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor x, y in batches:\n    optimizer.zero_grad()\n"
+            "    loss = nn.CrossEntropyLoss()(net(x), y)\n    loss.backward()\n    optimizer.step()\n")
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
+              "source": text.splitlines(keepends=True)} for text in ("batches = []\n", code)]
+    book = tmp_path / "train.ipynb"
+    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    report = diagnose([book], root=tmp_path)
+    assert "train.ipynb:cell 2:7" in report.terminal({}).splitlines()[0]
+    page = report._repr_html_()
+    assert "-v prints" not in page
+    assert "report.terminal({}, verbose=True)" in page

@@ -338,8 +338,8 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
-        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
-                  f"{CONFIDENT:.2f}.{_open(hypotheses)}")
+        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches "
+                  f"{100 * CONFIDENT:.0f} %.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if hypotheses:
         reason = f"What you describe has no certain cause on this evidence.{_open(hypotheses)}"
