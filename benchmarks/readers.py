@@ -247,6 +247,14 @@ def _in_its_own_process(name: str, path: Path, folder: Path) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def _made(folder: Path, parser: argparse.ArgumentParser) -> None:
+    """Makes the folder; one line and exit code 2 where a file is in the way or nothing may be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--folder {folder}: {error.strerror}: expected a folder, or a place where one can be made")
+
+
 def main() -> None:
     """Prints a line a format."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -256,8 +264,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--diagnose", action="store_true", help="whole runs of `traindx diagnose` instead")
     parser.add_argument("--diagnosed", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help="where files are kept, and used again")
+    parser.add_argument("--folder", type=Path, help="where files are kept, and used again; made where it is not there")
     asked = parser.parse_args()
+    unknown = [name for name in asked.only.split(",") if name not in FORMATS]
+    if unknown:
+        parser.error(f"--only {unknown[0]!r}: expected some of {', '.join(FORMATS)}, with commas between")
+    if asked.folder:
+        _made(asked.folder, parser)
     if asked.diagnosed:
         print(_diagnosed(asked.diagnosed, asked.folder))
         return

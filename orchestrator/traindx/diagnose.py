@@ -29,7 +29,7 @@ from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.scope import NOTHING_ASKED, Asked
 from traindx_tools.set_aside import to_json
-from traindx_tools.sources import resolved
+from traindx_tools.sources import as_paths, resolved
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,8 +38,10 @@ class Report(Examined):
 
     def _repr_html_(self) -> str:
         from traindx.in_notebook import WIDTH, of_report
+        from traindx.terminal_brief import ALL_OF_IT
 
-        return of_report(self.seen, self.terminal({}, width=WIDTH))
+        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, "print(report.terminal({}, verbose=True)) is all of it")
+        return of_report(self.seen, page)
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
@@ -227,10 +229,10 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     "{step} | {loss} | {lr}". `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
     `cluster`: the address of a Ray cluster that reads the logs of many ranks.
     The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
-    Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
+    Raises UnreadableInput for what cannot be read, BadUsage for what is no path, and for an entry point
+    that is no Python file.
     """
-    if isinstance(paths, (str, Path)):
-        paths = [paths]
+    paths = as_paths(paths)
     subject, paths = typed(paths), resolved(paths)
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)

@@ -12,6 +12,7 @@ from typing import Any
 
 from traindx.view import ANSWERS, View, Weight, weights_of
 from traindx_tools.finding import Finding
+from traindx_tools.on_logs.readers.unread import share
 from traindx_tools.triage import SUSPECTED
 
 WORTH_A_LINE = 0.05
@@ -19,17 +20,22 @@ WORTH_A_LINE = 0.05
 
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
-_ONE_PLACE = re.compile(r"[^\s,]+:\d+")
-_RELATIVE_WORTH = (("traindx experiment ", 0), ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2),
+_ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+)?:\d+")
+_RELATIVE_WORTH = ((" --line ", 0), (" --name ", 0), ("traindx experiment ", 0), ("traindx debug ", 0),
+                   (" --run ", 1), ("traindx diagnose ", 2),
                    ("traindx ", 3))  # fmt: skip
 _WHAT_IT_DOES = (
+    (" --line ", "reads these lines too; the names in braces are a guess: put the right ones"),
+    (" --name ", "says what a name stands for; loss is a guess: put the right one"),
     ("traindx debug ", "shows the fix with its side effects, asks you, applies and verifies it"),
     ("traindx experiment ", "decides it: one change against a control, in protected copies"),
     ("traindx replay ", "runs what it failed on once more, with one change at a time"),
     (" --run ", "runs it again with instruments, in a protected copy"),
     ("traindx run ", "runs it again with instruments attached"),
-    ("traindx diagnose ", "reads more of it"),
+    ("traindx diagnose ", "reads the log together with the training code"),
     ("traindx log ", "prints every metric, step by step"),
+    ("traindx plot ", "draws the curves, with what was seen marked in them"),
+    ("traindx explain ", "prints the page of the first suspect"),
 )
 
 
@@ -142,6 +148,17 @@ def _place_of(view: View, told: Mapping[str, Any]) -> str:
     return found[0] if found else view.named(str(told["where"]))
 
 
+def not_read(view: View) -> str:
+    """The lines with numbers of which nothing was used, where they matter: their share and the first; "" for none."""
+    if view.lost is None:
+        return ""
+    path, lost = view.lost
+    of = f" of {view.named(path)}" if view.run is not None and len(view.run.artifacts) > 1 else ""
+    how = "" if lost.form else "; --line '{step} | {loss} | {lr}' says what the numbers of such a line are"
+    return (f"{share(lost.count, lost.of)} of the lines{of} ({lost.count:,} of {lost.of:,}) hold numbers that were not "
+            f'used, first line {lost.line}: "{lost.example}"{how}')
+
+
 def next_command(view: View) -> str:
     """The one command to type next: a session where a cause is found, else what decides; "" where there is none."""
     typed = [c for c in view.next_checks if not c.startswith("python -c")]
@@ -161,7 +178,12 @@ def what_it_does(command: str) -> str:
 
 def decides(command: str) -> bool:
     """Whether a command measures what is open, so that nothing has to be handed over first."""
-    return command.startswith("traindx experiment ") or " --run " in command
+    return command.startswith("traindx experiment ") or any(o in command for o in (" --run ", " --line ", " --name "))
+
+
+def gives_code(command: str, wanted: str) -> bool:
+    """Whether a command hands over what is missing: the training script, where it is known where that lies."""
+    return command.startswith("traindx diagnose ") and wanted.startswith("the training script")
 
 
 def proven_place(view: View, hypothesis: Mapping[str, Any]) -> str:

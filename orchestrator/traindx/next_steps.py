@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from traindx.offered import Ground, can_be_typed, seen_from_here, typed
 from traindx.proposal import code_place, measured_of
+from traindx_tools.on_logs.roles import is_known
 
 if TYPE_CHECKING:
     from traindx.examined import Examined
@@ -54,12 +56,26 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
     tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
-    found = [*report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
+    unread = () if report.status == "diagnosis_complete" else _unread(report)
+    found = [*unread, *report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
              *_screen(report), *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
     return tuple(dict.fromkeys(found))[:MOST]
+
+
+def _unread(report: Examined) -> Iterator[str]:
+    """The same once more, with what the lines mean of which nothing was used, or the names that no rule knows."""
+    lines = [a.lost for a in report.run.artifacts if a.lost is not None]
+    lost = max(lines, key=lambda found: found.count, default=None)
+    if not report.subject:
+        return
+    if lost is not None and lost.form:
+        yield f"traindx diagnose {report.subject} --line {shlex.quote(lost.form)}"
+    series = [s for s in report.seen.run.series if len(s)]
+    if series and not any(map(is_known, series)) and report.status == "needs_more_data":
+        yield f"traindx diagnose {report.subject} --name {shlex.quote(f'{series[0].original}=loss')}"
 
 
 def _left(report: Examined, without: Collection[str]) -> list[triage.Hypothesis]:
@@ -256,7 +272,8 @@ def _code_wanted(report: Examined) -> str:
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if not report.places.code:
-        yield "the training script and its configuration: type their path behind that of the log"
+        how = f": `traindx diagnose {report.subject} PATH/TO/train.py`" if report.subject else ""
+        yield f"the training script and its configuration{how}"
     names = {s.name for s in report.seen.run.series if len(s)}
     if report.seen.run.errors:
         return

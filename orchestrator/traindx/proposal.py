@@ -102,11 +102,12 @@ def _proves_a_line(weighed: triage.Weighed) -> bool:
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
-    """`file.py:LINE` of a hypothesis, the file alone where no line of it is known, None where no code file is."""
-    place = code_place(found, places)
+    """`file.py:LINE` of a hypothesis (`file.ipynb:cell 3:LINE`), the file alone where no line of it is known, None where no code file is."""
+    place, frame = code_place(found, places), found.location
+    if frame and frame.file and frame.cell is not None:
+        return f"{places.name(frame.file)}:cell {frame.cell}:{frame.line}"
     if place is not None:
         return f"{place[0]}:{place[1]}"
-    frame = found.location
     if not frame or not frame.file or not _is_code(frame.file):
         return None
     return places.name(frame.file) + (f":{frame.line}" if frame.line else "")
@@ -134,7 +135,8 @@ def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
         location=location_text(found, places),
         confidence=round(found.confidence, 3),
         confirm=tuple(step_text(s, measured, command) for s in found.mode.confirm),
-        rule_out=tuple(step_text(s, measured, command) for s in found.mode.rule_out),
+        rule_out=(*([found.unshown] if found.unshown else []),
+                  *(step_text(s, measured, command) for s in found.mode.rule_out)),
         for_=_weighed(found.speaks_for, exhibits),
         against=_weighed(found.speaks_against, exhibits),
         status="confirmed" if confirmed else "open",

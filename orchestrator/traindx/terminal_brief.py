@@ -15,7 +15,9 @@ from traindx.in_brief import (
     counter,
     decides,
     evidence,
+    gives_code,
     next_command,
+    not_read,
     observed,
     proven_place,
     rivals,
@@ -31,8 +33,11 @@ from traindx.view import View, percent
 from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
+ALL_OF_IT = "-v prints all of it"
+"""The last line where no report was written."""
 FEWEST_OF_A_DIFF = 4
 _MOST_SENTENCES = 4
+_MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
 
 
@@ -40,7 +45,7 @@ def render_brief(view: View, page: Page) -> str:
     """The brief page. Ends with a line break."""
     judged = {"diagnosis_complete": _cause, "healthy": _healthy}.get(view.status, _open)
     top = list(judged(view, page))
-    end = [*_notes(view, page), *_next(view, page), *_report(view, page)]
+    end = [*_not_read(view, page), *_notes(view, page), *_next(view, page), *_report(view, page)]
     room = MOST_LINES - len(top) - len(end)
     return "\n".join([*top, *_fixes(view, page, room), *end]) + "\n"
 
@@ -69,7 +74,8 @@ def _open(view: View, page: Page) -> Iterator[str]:
     place = f", {first['location']}" if first is not None and first.get("location") else ""
     yield page.heading(view.verdict, line(
         f"suspected at {percent(first['confidence'])}{place}; a cause from {percent(view.threshold)} on"
-        if first is not None else f"no cause reaches {percent(view.threshold)}"))
+        if first is not None else f"no cause reaches {percent(view.threshold)}" if view.supported and not view.confirmed
+        else ""))
     told = ""
     if first is not None:
         told = " ".join(s.text for s in sentences(view, first))
@@ -92,13 +98,14 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
         behind_its_cause = number and found["confidence"] > worth[number - 1]["confidence"]
         yield from _suspect(view, page, found, "" if number else "Else" if first is not None else "Suspects",
                             " (an effect of one above)" if behind_its_cause else "")
-    if not worth and first is None:
+    if not worth and first is None and view.hypotheses:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
     yield page.heading(page.paint(view.verdict, "good"))
-    yield from page.fit(_reason(view), "  ", most=4)
+    yield from page.fit(_reason(view), "  ", most=6)
+    yield from _list("Seen", [Said(text) for text in view.marked[:_MOST_REMARKS]], page, 2 * _MOST_REMARKS)
     yield from _scope(view, page)
     yield from brief_comparison(view.comparison, page)
     yield from _described(view, page)
@@ -148,7 +155,9 @@ def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = ""
     said = sentences(view, hypothesis)[-1]
     place = proven_place(view, hypothesis)
     yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
-                             place=place)
+                             most=2, place=place)
+    if ground := view.unshown(hypothesis):
+        yield from page.labelled("", ground)
 
 
 def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[str]:
@@ -216,6 +225,11 @@ def _changed_lines(fix: Fix) -> Iterator[str]:
             yield from (f"{sign}{row}" for row in rows)
 
 
+def _not_read(view: View, page: Page) -> Iterator[str]:
+    told = not_read(view)
+    yield from page.labelled("Not read", told, most=2) if told else ()
+
+
 def _notes(view: View, page: Page) -> Iterator[str]:
     notes = view.remarks
     for number, note in enumerate(notes[:_MOST_NOTES]):
@@ -226,10 +240,10 @@ def _notes(view: View, page: Page) -> Iterator[str]:
 
 def _next(view: View, page: Page) -> Iterator[str]:
     """What to hand over where no command decides it, and the one command."""
-    if view.status == "healthy":
-        return
     command = next_command(view)
-    if view.wanted and not decides(command):
+    if view.status == "healthy" and " --line " not in command:
+        return
+    if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
         yield from page.labelled("Missing", view.wanted[0], most=2)
     if command:
         about = what_it_does(command)
@@ -243,4 +257,4 @@ def _report(view: View, page: Page) -> Iterator[str]:
     if report:
         yield from page.wrap(f"{line(report)} (or -v)", " " * GUTTER, f"{'Report':<{GUTTER}}")
     else:
-        yield page.paint("-v prints all of it", "quiet")
+        yield page.paint(ALL_OF_IT, "quiet")

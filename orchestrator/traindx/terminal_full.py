@@ -98,6 +98,8 @@ def _hypotheses(view: View, page: Page) -> Iterator[str]:
         yield from _claim(view, i, said, page)
         if beside := view.beside(said):
             yield from page.wrap(beside, " " * 22, " " * 12 + "note      ")
+        if ground := view.unshown(said):
+            yield from page.wrap(ground, " " * 22, " " * 12 + "note      ")
         yield from _weighed(said, told, page)
         if i == 1 or likely or view.status != "diagnosis_complete":
             yield from _checks(said, 2 if i == 1 else 1, page)
@@ -148,7 +150,7 @@ def _verdict(view: View, page: Page) -> Iterator[str]:
 
 def _next(view: View, page: Page) -> Iterator[str]:
     """What would settle it, in words; then what can be typed."""
-    if view.status == "healthy":
+    if view.status == "healthy" and not any(" --line " in c for c in view.next_checks):
         return
     if view.wanted:
         yield page.heading("What would settle it")

@@ -15,12 +15,15 @@ from typing import Any, Protocol
 from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
+from traindx_tools.artifact import LostLines
 from traindx_tools.experiments.verdict import SAID
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
+from traindx_tools.preconditions import NOTHING_SHOWS
 from traindx_tools.scope.model import in_words
 from traindx_tools.scope.runs import in_sentences
-from traindx_tools.triage import CONFIDENT, timeline
+from traindx_tools.triage import CONFIDENT, SUSPECTED, timeline
+from traindx_tools.weighing import onset
 
 VERDICTS = {
     "diagnosis_complete": "Cause found",
@@ -112,7 +115,29 @@ class View:
 
     @property
     def verdict(self) -> str:
-        return VERDICTS.get(self.status, self.status)
+        """What it came to, in a few words: what the person stated and the log shows is not called missing data."""
+        if not self.confirmed:
+            return VERDICTS.get(self.status, self.status)
+        read = "what was read" if self.run is not None and any(
+            a.format in ("python", "notebook") for a in self.run.artifacts) else "the log"
+        return f"What you describe is there; its cause is not in {read}"
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether what the person stated was seen, and no cause of it is likelier than not to be looked at first."""
+        seen = any(t["answer"] == "seen" and not (t.get("explained_by") or t.get("expected") or t.get("refuted"))
+                   for t in self.result.get("symptom_answer", ()))
+        first = next(iter(self.hypotheses), None)
+        likely = first is not None and bool(first.get("for")) and float(first["confidence"]) >= SUSPECTED
+        return self.status == "needs_more_data" and seen and not likely
+
+    @property
+    def marked(self) -> Sequence[str]:
+        """What the picture of a run without a fault marks: remarks of the log's rules, the earliest first."""
+        if self.status != "healthy":
+            return ()
+        remarks = [f for _, f in self.findings if f.rule[0] == "L"]
+        return tuple(dict.fromkeys(self.named(f.statement) for f in sorted(remarks, key=onset)))
 
     @property
     def cause(self) -> Mapping[str, Any] | None:
@@ -172,6 +197,12 @@ class View:
         return sorted(rows, key=lambda r: r.what == _what("unknown", 0))
 
     @property
+    def lost(self) -> tuple[str, LostLines] | None:
+        """The log of which most lines with numbers were used for nothing, and these lines."""
+        found = [] if self.run is None else [(a.path, a.lost) for a in self.run.artifacts if a.lost is not None]
+        return max(found, key=lambda f: f[1].count, default=None)
+
+    @property
     def amount(self) -> str:
         """How much was read, in one line."""
         if self.run is None:
@@ -213,6 +244,11 @@ class View:
         if hypothesis is first or float(hypothesis["confidence"]) + float(first["confidence"]) <= 1.001:
             return ""
         return BESIDE if float(hypothesis["confidence"]) >= CONFIDENT else APART
+
+    @staticmethod
+    def unshown(hypothesis: Mapping[str, Any]) -> str:
+        """What of its precondition nothing that was read shows, and what would show it; "" where it needs none."""
+        return next((str(t) for t in hypothesis.get("rule_out", ())[:1] if str(t).startswith(NOTHING_SHOWS)), "")
 
     @property
     def described(self) -> Sequence[Mapping[str, Any]]:

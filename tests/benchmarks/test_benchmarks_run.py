@@ -112,3 +112,21 @@ def test_judgements_are_of_listed_programs() -> None:
         assert path
         assert row["judgement"] in ("true", "false", "overrated")
         assert row["severity"] in ("medium", "high", "critical")
+
+
+@pytest.mark.parametrize(("arguments", "said"), [(["--folder", "{file}/below"], "expected a folder"),
+                                                 (["--only", "no_such_format"], "expected some of")])
+def test_what_the_readers_cannot_take_is_told_in_a_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    done = ran("readers.py", *(a.format(file=file) for a in arguments))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_for_the_readers_that_is_not_there_is_made(tmp_path: Path) -> None:
+    done = ran("readers.py", "--megabytes", "0.05", "--rounds", "1", "--only", "logged", "--folder",
+               str(tmp_path / "new" / "one"))
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "new" / "one").iterdir())

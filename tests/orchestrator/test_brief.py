@@ -223,7 +223,7 @@ def test_nothing_that_was_read_is_no_error() -> None:
              "analysis_artifacts": {}}
     text = render_terminal(empty, reason="No metrics and no errors were found in what was given.")
     assert "No metrics and no errors were found" in text
-    assert "Suspects  none" in text
+    assert "Suspects" not in text, "that there is none follows from what was said"
     assert next_command(View(empty)) == ""
 
 
@@ -292,3 +292,71 @@ def test_the_example_at_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFix
     assert not AN_ID.search("\n".join(rows))
     whole = diagnose(["."], symptom="loss is nan").terminal({}, verbose=True)
     assert all(part in whole for part in ("What was read", "Timeline", "Hypotheses", "Diagnosis (Gate 4)"))
+
+
+def of_log(folder: Path, text: str, symptom: str = "", width: int = 80) -> str:
+    """The brief page of a log alone."""
+    path = folder / "train.log"
+    path.write_text(text, encoding="utf-8")
+    return diagnose([path], symptom=symptom, root=folder).terminal({"report": "scratch/report.html"}, width=width)
+
+
+READ = "".join(f"step {i} loss {2 / (1 + i / 20):.4f} val_acc {0.764 - 0.5 / (1 + i):.4f}\n" for i in range(60))
+UNREAD = "".join(f">> {i}: {0.3 + i / 300:.3f} / {0.9 - i / 300:.3f}\n" for i in range(60))
+
+
+def test_lines_that_were_not_read_are_told_with_their_share_and_a_command_that_reads_them(tmp_path: Path) -> None:
+    text = of_log(tmp_path, "".join(a + b for a, b in zip(READ.splitlines(True), UNREAD.splitlines(True), strict=True)))
+    assert text.startswith("Nothing wrong found\n")
+    assert "Not read  50 % of the lines (60 of 120) hold numbers that were not used" in text
+    assert '">> 0: 0.300 / 0.900"' in " ".join(text.split())
+    assert "train.log --line '>> {step}: {metric_1} / {metric_2}'" in text
+
+
+def test_where_nothing_could_be_read_the_page_says_so_and_not_that_there_are_no_metrics(tmp_path: Path) -> None:
+    text = of_log(tmp_path, UNREAD)
+    assert "60 lines hold numbers, and none of these was taken for a metric" in " ".join(text.split())
+    assert "--line '>> {step}: {loss} / {metric_1}'" in text
+    assert "Suspects" not in text
+
+
+def test_a_log_that_is_read_says_nothing_of_lines(tmp_path: Path) -> None:
+    text = of_log(tmp_path, READ)
+    assert "Not read" not in text
+    assert "--line" not in text
+
+
+def test_a_stated_symptom_that_the_log_shows_is_the_headline_and_what_is_missing_follows(tmp_path: Path) -> None:
+    text = of_log(tmp_path, READ, "val_acc 0.75, 0.90 expected", 120)
+    assert text.startswith("What you describe is there; its cause is not in the log\n")
+    assert "ends at 0.7557" in text
+    assert "0.9 is expected" in text
+    assert "PATH/TO/train.py" in text
+    assert len(text.splitlines()) <= 20
+
+
+def test_what_the_log_does_not_show_is_not_called_there(tmp_path: Path) -> None:
+    assert of_log(tmp_path, READ, "the images are garbled").startswith("Needs more data")
+
+
+def test_what_the_picture_of_a_healthy_run_marks_is_told_above_it(tmp_path: Path) -> None:
+    spiked = [row.replace("loss ", "loss 9") if row.startswith("step 40 ") else row for row in READ.splitlines(True)]
+    text = of_log(tmp_path, "".join(spiked))
+    assert "Seen      loss spikes from " in text or "          loss spikes from " in text
+
+
+def test_a_line_of_a_notebook_is_named_with_its_cell(tmp_path: Path) -> None:
+    import json
+
+    code = ("import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))\n"
+            "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor x, y in batches:\n    optimizer.zero_grad()\n"
+            "    loss = nn.CrossEntropyLoss()(net(x), y)\n    loss.backward()\n    optimizer.step()\n")
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
+              "source": text.splitlines(keepends=True)} for text in ("batches = []\n", code)]
+    book = tmp_path / "train.ipynb"
+    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    report = diagnose([book], root=tmp_path)
+    assert "train.ipynb:cell 2:7" in report.terminal({}).splitlines()[0]
+    page = report._repr_html_()
+    assert "-v prints" not in page
+    assert "report.terminal({}, verbose=True)" in page

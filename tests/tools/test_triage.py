@@ -305,7 +305,7 @@ def test_a_healthy_log_says_what_nobody_looked_at() -> None:
     verdict = judge([], {}, records=90, unjudged=blind_spots(frozenset({"loss", "train"}), code=False))
     assert verdict.status == "healthy"
     assert "held-out data, the learning rate, the gradients (not in the log)" in verdict.reason
-    assert "traindx diagnose LOG train.py" in verdict.reason
+    assert "Have the code read too" in verdict.reason
 
 
 def test_a_healthy_run_whose_code_was_read_is_not_sent_for_it() -> None:

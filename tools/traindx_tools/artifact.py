@@ -6,6 +6,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class LostLines:
+    """Lines of a log that hold numbers and were used for nothing, where they are so many that it matters."""
+
+    count: int
+    of: int
+    """Lines of the log that are not empty."""
+    line: int
+    """The number of the first one, counted from 1."""
+    example: str
+    """Its text, as it may be shown."""
+    form: str = ""
+    """A template for `--line` that such lines have, "" where none could be guessed."""
+
+
+@dataclass(frozen=True)
 class Artifact:
     """One file that was looked at and what became of it."""
 
@@ -17,3 +32,5 @@ class Artifact:
     """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
     unused: int = 0
     """Lines of free text that hold numbers of which nothing was taken."""
+    lost: LostLines | None = None
+    """The same where they are many."""

@@ -31,15 +31,20 @@ _FRAMEWORK = re.compile(r"\btorch\b|\btensorflow\b|\bkeras\b|\bcuda\b", re.IGNOR
 
 def domains_of(run: Run, code: Iterable[Path] = (), symptom: str = "") -> frozenset[str]:
     """The special parts that something of the run speaks of. Files that cannot be read speak of nothing."""
-    told = [symptom[:4_000], *(s.original for s in run.series), *(s.name for s in run.series),
-            *(f"{e.type} {e.message[:400]}" for e in run.errors), *(f.file for e in run.errors for f in e.frames),
-            *(n.text for n in run.notes), *(f"{k} {v}"[:200] for k, v in run.config.items())]
-    told = [t.replace("/", " / ") for t in told]
-    texts = [_text(path) for path in code]
+    told, texts = texts_of(run, code, symptom)
     found = {name for name, pattern in _PATTERNS.items() if any(pattern.search(t) for t in (*told, *texts))}
     if not texts and not any(_FRAMEWORK.search(t) for t in told):
         found.add("jax")  # a log alone seldom says what wrote it
     return frozenset(found)
+
+
+def texts_of(run: Run, code: Iterable[Path], symptom: str) -> tuple[list[str], list[str]]:
+    """What the run and the person tell in texts, and the beginnings of the code files that can be read."""
+    told = [symptom[:4_000], *(s.original for s in run.series), *(s.name for s in run.series),
+            *(f"{e.type} {e.message[:400]}" for e in run.errors), *(f.file for e in run.errors for f in e.frames),
+            *(n.text for n in run.notes), *(f"{k} {v}"[:200] for k, v in run.config.items())]
+    told = [t.replace("/", " / ") for t in told]
+    return told, [_text(path) for path in code]
 
 
 def _text(path: Path) -> str:

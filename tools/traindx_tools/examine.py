@@ -34,6 +34,7 @@ from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.on_weights import OfRun, of_run
+from traindx_tools.preconditions import shown_by
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
@@ -81,6 +82,13 @@ class Examination:
     """What a person set aside, each with the number of findings that it kept from being told."""
     ranks: ManyRanks | None = None
     """What the logs of the ranks of one job say together, where they are of several."""
+    grounds: frozenset[str] | None = None
+    """The preconditions of failure modes that something of the run shows; None where nobody looked."""
+
+    def __repr__(self) -> str:
+        first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
+        return (f"<Examination of {', '.join(self.paths[:3])}: {self.verdict.status}{first}, "
+                f"{len(self.findings)} findings, {self.records:,} values>")
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
@@ -98,7 +106,7 @@ class Examination:
 
     def _judged(self, findings: tuple[Finding, ...], records: int) -> Verdict:
         return _verdict(findings, self.run, self.code, self.symptom, records, self.scope.blind,
-                        tuple(a for a, _ in self.aside))
+                        tuple(a for a, _ in self.aside), self.grounds)
 
     @cached_property
     def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
@@ -116,7 +124,8 @@ class Examination:
 
 
 def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int,
-             blind: tuple[Path, str] | None = None, aside: Sequence[SetAside] = ()) -> Verdict:
+             blind: tuple[Path, str] | None = None, aside: Sequence[SetAside] = (),
+             grounds: frozenset[str] | None = None) -> Verdict:
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
     strangers = tuple(dict.fromkeys(s.original for s in run.series))
     if any(map(is_known, run.series)):
@@ -126,9 +135,14 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
     answers = answers_to(symptom, run, findings)
     verdict = judge(findings, modes_left(load_catalog(), aside), symptom, records=records, strangers=strangers,
                     unseen=left_open(answers), measured=shown(answers), domains=domains_of(run, code, symptom),
+                    grounds=grounds,
                     unjudged=blind_spots(recorded, bool(code) and blind is None))
     if blind is not None and verdict.status == "healthy":
         return replace(verdict, status="needs_more_data", reason=_of_unread_code(records, *blind))
+    lost = sum(a.lost.count for a in run.artifacts if a.lost is not None)
+    if verdict.status == "needs_more_data" and not (run.series or findings) and lost:
+        return replace(verdict, reason=f"{lost:,} lines hold numbers, and none of these was taken for a metric: "
+                       "nothing says what they stand for.")
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
 
@@ -295,7 +309,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
-                       chosen.aside, ranks)
+                       chosen.aside, ranks, chosen.grounds)
 
 
 def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, str] | None,
@@ -362,9 +376,10 @@ class _EveryRun:
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)
+        grounds = shown_by(run, self.code, self.symptom, one.reading.sources)
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
-                           self.aside)
-        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone)
+                           self.aside, grounds)
+        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone, grounds)
 
     def _of_all_ranks(self, finding: Finding) -> bool:
         """Whether a rule that counts ranks spoke of few files out of many: the comparison of all of them says it."""

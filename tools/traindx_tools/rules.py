@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity, Value
+from traindx_tools.short import without_dumps
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,14 @@ class Rule:
         measured: Mapping[str, Value] | None = None,
         patch: Iterable[Patch] = (),
     ) -> Finding:
-        """A finding of this rule, with the rule's title and severity unless given."""
+        """A finding of this rule, with the rule's title and severity unless given. What a message quotes of arrays that
+        a program printed is told by dtype and shape."""
         return Finding(
             rule=self.id,
             title=title or self.title,
             severity=severity or self.severity,
             bearing=bearing,
-            statement=statement,
+            statement=without_dumps(statement),
             where=where,
             source=source,
             measured=dict(measured or {}),

@@ -21,6 +21,7 @@ from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
 from traindx_tools.competition import Candidate, rivals_of, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
+from traindx_tools.preconditions import grounded_first
 from traindx_tools.symptom.kinds import cap_for
 from traindx_tools.symptom.parse import parse
 from traindx_tools.symptom.stated import StatedSymptom
@@ -57,7 +58,7 @@ FEWEST = 5
 """Values below which nothing can be called healthy: two points are no curve."""
 
 LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong target, a leak or a frozen layer can look "
-             "like this. Have the code read too: `traindx diagnose LOG train.py`.")
+             "like this. Have the code read too: put its path behind that of the log.")
 """What is said of a healthy log where no code was read."""
 
 SLOW = "slow"
@@ -251,11 +252,13 @@ def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
-         domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset()) -> tuple[Hypothesis, ...]:
+         domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset(),
+         grounds: frozenset[str] | None = None) -> tuple[Hypothesis, ...]:
     """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes.
 
     `domains`: the special parts that the run has (see `domains.py`); None where nobody looked. `measured`: kinds of
-    symptoms that the person states and the record shows (see `symptom.shown`).
+    symptoms that the person states and the record shows (see `symptom.shown`). `grounds`: preconditions that something
+    of the run shows (see `preconditions.py`); None where nobody looked.
     """
     said = Said(observed_symptoms(symptom), tuple(parse(symptom)), measured)
     candidates = _candidates(findings, modes, symptom, domains)
@@ -264,6 +267,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
+    ordered = grounded_first(ordered, grounds)
     shown = ordered[:MOST_SHOWN]
     here = {k: m for k, m in modes.items() if k in found or _has_a_place(m, (), domains)}
     spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, here, found, shown[-1].confidence))
@@ -317,23 +321,25 @@ def _open(hypotheses: Sequence[Hypothesis]) -> str:
 
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
           unseen: Sequence[str] = (), unjudged: Sequence[str] = (), strangers: Sequence[str] = (),
-          domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset()) -> Verdict:
+          domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset(),
+          grounds: frozenset[str] | None = None) -> Verdict:
     """The verdict over a run.
 
     `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: what the
     person states and what was read neither explains nor refutes, in words (see `symptom.left_open`). `unjudged`: what
     was not there to be judged at all, in words (see `symptoms.blind_spots`). `strangers`: names that were read and that
-    no rule knows, where nothing else was. `domains`, `measured`: as for `rank`.
+    no rule knows, where nothing else was. `domains`, `measured`, `grounds`: as for
+    `rank`.
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
     looks = bool(serious) or _explains(anomalies, symptom)
-    hypotheses = rank(list(findings), modes, symptom, domains, measured) if looks else ()
+    hypotheses = rank(list(findings), modes, symptom, domains, measured, grounds) if looks else ()
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
-        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
-                  f"{CONFIDENT:.2f}.{_open(hypotheses)}")
+        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches "
+                  f"{100 * CONFIDENT:.0f} %.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if hypotheses:
         reason = f"What you describe has no certain cause on this evidence.{_open(hypotheses)}"
@@ -350,8 +356,9 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
                        f"Only {records} values were read: too few to call a run healthy.")
     if unseen:
         reason = f"No rule saw a fault, but what you describe is not explained: {'; '.join(unseen)}."
-        return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains, measured), anomalies, reason)
-    told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
+        ranked = rank(list(findings), modes, symptom, domains, measured, grounds)
+        return Verdict("needs_more_data", ranked, anomalies, reason)
+    told = f"No rule saw a fault in the {records:,} values that were read."
     if unjudged:
         told += f" Not judged: {'; '.join(unjudged)}."
     if any("code" in what for what in unjudged):

@@ -67,6 +67,8 @@ class Hypothesis:
     """Why the confidence is not what the evidence would give, in words; empty where it is."""
     explained: int = 0
     """How many observations of the run it accounts for."""
+    unshown: str = ""
+    """What of its precondition nothing that was read shows, and what would show it, in words; empty where it is."""
 
     @property
     def strength(self) -> Strength:

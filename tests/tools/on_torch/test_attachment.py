@@ -180,7 +180,9 @@ def test_losses_are_bitwise_the_same(program: Callable[[], list[float]], probes:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_healthy_programs_give_no_finding_of_the_sentinel(program: Callable[[], list[float]], tmp_path: Path) -> None:
     torch.manual_seed(3)
+    assert repr(Monitor(out=tmp_path)) == f"<Monitor: not started (use it in a with statement), {tmp_path}>"
     with Monitor(out=tmp_path, probes=("nonfinite",)) as monitor:
+        assert repr(monitor).startswith("<Monitor: watching, 0 findings")
         program()
     assert monitor.findings == ()
 

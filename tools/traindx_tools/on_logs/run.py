@@ -84,6 +84,13 @@ class Series:
             rank=self.rank,
         )
 
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"<Series {self}: no values, {self.source}>"
+        place = f"{self.unit} {self.position[0]:.10g} to {self.position[-1]:.10g}"
+        return (f"<Series {self}: {len(self):,} values, {self.values[0]:.4g} to {self.values[-1]:.4g}, {place}, "
+                f"{self.source}>")
+
     def __str__(self) -> str:
         return f"{self.group} {self.name}" if self.group != "train" else self.name
 
@@ -184,6 +191,12 @@ class Run:
     """Total steps (or epochs) where the log prints them ("136/192"), in the unit of the main series."""
     planned_unit: str = "step"
     world_size: int | None = None
+
+    def __repr__(self) -> str:
+        names = list(dict.fromkeys(str(s) for s in self.series if len(s)))
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        return (f"<Run: {sum(map(len, self.series)):,} values ({', '.join(names[:6]) or 'no metrics'}{more}), "
+                f"{len(self.errors)} errors, {len(self.artifacts)} files>")
 
     def find(self, *names: str, group: str | None = None) -> Iterator[Series]:
         """The non-empty series with one of these canonical names, in the order of the names given."""

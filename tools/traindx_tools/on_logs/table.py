@@ -48,6 +48,11 @@ class MetricsTable:
     def __len__(self) -> int:
         return sum(len(s) for s in self.series)
 
+    def __repr__(self) -> str:
+        names = [f"{s} ({len(s):,})" for s in self.series[:8]]
+        more = f", {len(self.series) - 8} more" if len(self.series) > 8 else ""
+        return f"<MetricsTable of {len(self):,} values: {', '.join(names)}{more}>"
+
     def rows(self) -> Iterator[MetricRow]:
         """The values, series by series, in the order in which they were written."""
         for s in self.series:

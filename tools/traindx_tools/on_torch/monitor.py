@@ -40,6 +40,7 @@ class Monitor:
         self.folder = Path(out) if out is not None else new_run_folder()
         self._session: Session | None = None
         self._mine = False
+        self._ended = False
 
     def __enter__(self) -> Monitor:
         self._mine = current_session() is None
@@ -60,6 +61,7 @@ class Monitor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        self._ended = True
         if not self._mine or self._session is None:
             return
         if error is not None:
@@ -69,6 +71,16 @@ class Monitor:
         told = [f for f in self.findings if f.severity is not Severity.INFO]
         if told:
             say(f"{len(told)} finding{'s' * (len(told) != 1)}: traindx diagnose {shlex.quote(str(self.folder))}")
+
+    def __repr__(self) -> str:
+        seen = f", {len(self.findings)} finding{'s' * (len(self.findings) != 1)}" if self._session is not None else ""
+        return f"<Monitor: {self._state}{seen}, {self.folder}>"
+
+    @property
+    def _state(self) -> str:
+        if self._session is None:
+            return "not started (use it in a with statement)"
+        return "ended" if self._ended else "watching"
 
     @property
     def findings(self) -> tuple[Finding, ...]:

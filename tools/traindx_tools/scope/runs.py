@@ -29,6 +29,8 @@ class JudgedRun:
     verdict: Verdict
     aside: tuple[tuple[SetAside, int], ...] = ()
     """What a person set aside, each with the number of findings that it kept from being told."""
+    grounds: frozenset[str] = frozenset()
+    """The preconditions of failure modes that something of it shows (see `preconditions.py`)."""
 
     @property
     def said(self) -> str:

@@ -5,6 +5,6 @@
 
 from traindx_tools.sources.names import Named, named
 from traindx_tools.sources.noting import Noting, noting_of
-from traindx_tools.sources.resolving import is_fetched, resolved
+from traindx_tools.sources.resolving import as_paths, is_fetched, resolved
 
-__all__ = ["Named", "Noting", "is_fetched", "named", "noting_of", "resolved"]
+__all__ = ["Named", "Noting", "as_paths", "is_fetched", "named", "noting_of", "resolved"]

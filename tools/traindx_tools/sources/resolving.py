@@ -6,10 +6,11 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from traindx_tools.errors import UnreadableInput
+from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.short import in_short
 from traindx_tools.sources import clients, local_files
 from traindx_tools.sources.names import TENSORBOARD, named
 
@@ -34,8 +35,20 @@ def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
     What is fetched lies in a temporary folder that goes when the process ends. Raises BadUsage, MissingExtra,
     UnreadableInput.
     """
-    given = [paths] if isinstance(paths, (str, Path)) else paths
-    return tuple(place for path in given for place in _places(str(path)))
+    return tuple(place for path in as_paths(paths) for place in _places(str(path)))
+
+
+def as_paths(given: object) -> tuple[str | Path, ...]:
+    """What was given as one path or several. Raises BadUsage where it is something else, such as an array of losses."""
+    if isinstance(given, (str, Path)):
+        return (given,)
+    several = isinstance(given, Iterable) and not isinstance(given, (Mapping, bytes)) and not hasattr(given, "dtype")
+    parts = tuple(given) if several and isinstance(given, Iterable) else (given,)
+    odd = [p for p in parts if not isinstance(p, (str, Path))]
+    if odd:
+        raise BadUsage(f"expected the path of a log, a folder or a script, or several, got {in_short(odd[0])}: write "
+                       "what you have to a file, such as a CSV with a column for each metric, and give its path")
+    return tuple(p for p in parts if isinstance(p, (str, Path)))
 
 
 def _places(path: str) -> list[str]:

@@ -90,7 +90,7 @@ class Clause:
 
 def clauses(text: str, words: Sequence[Token]) -> Iterator[Clause]:
     """The clauses of a cleaned text, from left to right."""
-    for number, (sentence, asked) in enumerate(_sentences(words)):
+    for number, (sentence, asked) in enumerate(sentences(words)):
         believed = False
         for part, opener in _apart(text, _parts(sentence), asked):
             said = text[part[0].start : part[-1].end]
@@ -122,7 +122,7 @@ def _role(said: str, opener: str, asked: bool) -> str:
     return THEORY if _THEORY.search(said) else TOLD
 
 
-def _sentences(words: Sequence[Token]) -> Iterator[tuple[list[Token], bool]]:
+def sentences(words: Sequence[Token]) -> Iterator[tuple[list[Token], bool]]:
     """Sentences, each with whether it ends in a question mark; a question after a comma or dash is cut off."""
     part: list[Token] = []
     for w in words:

@@ -224,7 +224,7 @@ def _compared(symptom: StatedSymptom, train: Series, held: Series, upwards: bool
     under = worse < 0
     seen = under if symptom.direction == "inverted" else wide
     told = (
-        f"{_name(train)} ends at {number(mine)} and {_name(held)} at {number(theirs)} "
+        f"{_name(train)} ends at {number(float(a.whole.y[-1]))} and {_name(held)} at {number(float(b.whole.y[-1]))} "
         f"({'highest' if upwards else 'lowest'} {number(lowest)})."
     )
     return SymptomAnswer(
@@ -318,6 +318,8 @@ _UPWARDS = frozenset(
 
 def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
     """How it ends. A score of 0.9 or more is shown and not called poor: whether it suffices, no file says."""
+    if s.target is not None:
+        return measure.short_of(w, s.target, s.value, s.direction == "low", _family(s) == "score")
     found = _valued(s, w, run)
     last = float(w.whole.y[-1])
     share = last / 100 if float(np.max(np.abs(w.whole.y))) > 1.5 else last

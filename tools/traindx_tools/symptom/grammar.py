@@ -26,6 +26,8 @@ from traindx_tools.symptom.words import Hit, Token
 _ERROR = Predicate("crash", NORMAL, (), alone=True)
 _IS = Predicate("is", "other", tuple(JUDGED_BY_VALUE))
 _STILL = Predicate("still", NORMAL, ("loss", "score", "run", "reward", "own"))
+_BESIDE = "beside"
+"""The phrase of a value that stands before its metric, without a verb: "0.31 acc"."""
 _FORMED = ("error", "exception")
 MOST_SAID = 200
 _AFTER = frozenset(
@@ -213,6 +215,7 @@ def _hits(words: Sequence[Token], found: Sequence[Mention]) -> list[Hit[Predicat
     ]
     hits += [Hit(_STILL, len(words), len(words), "not")] if not hits and _ends_denied(words) else []
     hits += [Hit(_IS, f.end, f.end, "is") for f in found if _valued(f, words, hits)]
+    hits += [Hit(_IS, f.start - 1, f.start - 1, _BESIDE) for f in found if not hits and _value_before(f, words)]
     return _without_links(sorted(hits, key=lambda h: h.start), words)
 
 
@@ -266,9 +269,16 @@ def _ends_denied(words: Sequence[Token]) -> bool:
 
 def _valued(found: Mention, words: Sequence[Token], hits: Sequence[Hit[Predicate]]) -> bool:
     """Whether a number stands right behind a subject: "train 0.98 but validation 0.3", "loss = 2.3"."""
-    end = found.end + (found.end < len(words) and words[found.end].base in ("=", "at", "of", "~"))
+    end = found.end + (found.end < len(words) and words[found.end].base in ("=", "at", "of", "~", "<", ">"))
     told = end < len(words) and words[end].kind == "number" and found.subject.family in JUDGED_BY_VALUE
     return told and not found.governed and not any(h.start <= found.end < h.end for h in hits)
+
+
+def _value_before(found: Mention, words: Sequence[Token]) -> bool:
+    """Whether a share or a decimal fraction stands right before a metric: "only 0.31 acc"; a whole number counts."""
+    value = words[found.start - 1] if found.start else None
+    told = value is not None and value.number is not None and (value.text.endswith("%") or "." in value.text)
+    return told and not found.governed and found.subject.family in ("loss", "score")
 
 
 def _covered(hit: Hit[Predicate], taken: frozenset[int]) -> bool:
@@ -287,6 +297,7 @@ def _read_one(
     """A predicate with its subjects, its negation and its value; one for each of several subjects."""
     predicate, owners = owned(hit, found, floor, words, carried)
     owners = owners or [f.subject for f in found if predicate.alone and f.start < hit.end and hit.start < f.end]
+    owners = [f.subject for f in found if f.start == hit.end + 1] if hit.phrase == _BESIDE else owners
     owners = owners or pronoun(predicate, words, hit.start)
     owners = owners or by_its_value(predicate, words, hit, found) or the_loss(predicate, words, hit, found)
     ends = min([h.start for h in hits if h.start >= hit.end and h is not hit] or [len(words)])

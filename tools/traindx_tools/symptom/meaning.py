@@ -35,7 +35,7 @@ class Read:
     """The words before the first predicate of the clause: a place there is that of all of them."""
 
 
-_GOOD_WAY: Mapping[str, frozenset[str]] = {
+GOOD_WAY: Mapping[str, frozenset[str]] = {
     "rises": frozenset({"score", "reward", "speed"}),
     "falls": frozenset({"loss", "time", "term"}),
     "high": frozenset({"score", "reward", "speed"}),
@@ -68,7 +68,7 @@ def meant(read: Read, against: str, place: str) -> str:
         return _compared(replace(read, direction="less" if read.direction == "low" else "more"), family, against)
     if read.direction in ("less", "more", "better", "worse"):
         return _compared(read, family, against)
-    if read.direction in _GOOD_WAY and family in _GOOD_WAY[read.direction]:
+    if read.direction in GOOD_WAY and family in GOOD_WAY[read.direction]:
         return _good_move(read, family)
     if read.direction in ("low", "high") and family == "lr" and not read.after:
         return NOTHING  # "a lower learning rate only moves the moment"

@@ -71,11 +71,11 @@ def moves(window: Window, upwards: bool) -> Measured:
     overall = _plain(first, last, spread)
     against = not holds and overall and (last > first) != upwards and len(t) >= 5
     word = "rises" if upwards else "falls"
-    i = int(centres[turn])
+    i = _raw_turn(t, int(centres[turn]), upwards)
+    begin = i if holds else 0
     told = (
-        f"{word} from {number(best)} at {at(t, i)} to {number(tail)} at {at(t, len(t) - 1)}"
-        if holds
-        else f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}"
+        f"{word if holds else 'goes'} from {number(float(t.y[begin]))} at {at(t, begin)} to {number(float(t.y[-1]))} "
+        f"at {at(t, len(t) - 1)}"
     )
     return Measured(
         holds,
@@ -85,6 +85,21 @@ def moves(window: Window, upwards: bool) -> Measured:
         int(t.index[i if holds else 0]),
         int(t.index[-1]),
     )
+
+
+def _raw_turn(t: Track, near: int, upwards: bool) -> int:
+    """Where the record itself is lowest (or highest) around a turn of its smoothed course."""
+    reach = max(1, len(t) // 20)
+    first = max(0, near - reach)
+    part = t.y[first : near + reach + 1]
+    return first + int(np.argmin(part) if upwards else np.argmax(part))
+
+
+def _medians(t: Track, first: float, last: float) -> str:
+    """What the levels at both ends are, where they are not the values that the record has there."""
+    if first == float(t.y[0]) and last == float(t.y[-1]):
+        return ""
+    return f"; medians of the first and the last tenth {number(first)} and {number(last)}"
 
 
 def flat(window: Window, slow: bool = False) -> Measured:
@@ -104,8 +119,8 @@ def flat(window: Window, slow: bool = False) -> Measured:
         return Measured(
             True,
             False,
-            f"is {number(first)} at {at(t, 0)} and {number(last)} at {at(t, len(t) - 1)} "
-            f"({(last - first) / level if level else 0:+.1%})",
+            f"is {number(float(t.y[0]))} at {at(t, 0)} and {number(float(t.y[-1]))} at {at(t, len(t) - 1)}"
+            f"{_medians(t, first, last)} ({(last - first) / level if level else 0:+.1%})",
             values,
             *ends_at,
         )
@@ -115,7 +130,8 @@ def flat(window: Window, slow: bool = False) -> Measured:
         return Measured(
             True,
             False,
-            f"goes from {number(first)} to {number(middle)} and then stays: {number(late)} at {at(t, len(t) - 1)}",
+            f"goes from {number(float(t.y[0]))} to {number(float(tail.y[0]))} at {at(tail, 0)} and then stays: "
+            f"{number(float(t.y[-1]))} at {at(t, len(t) - 1)}{_medians(tail, middle, late)}",
             {**values, "since": float(tail.x[0])},
             int(tail.index[0]),
             int(tail.index[-1]),
@@ -124,7 +140,7 @@ def flat(window: Window, slow: bool = False) -> Measured:
     return Measured(
         False,
         against,
-        f"moves from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}",
+        f"moves from {number(float(t.y[0]))} at {at(t, 0)} to {number(float(t.y[-1]))} at {at(t, len(t) - 1)}",
         values,
         *ends_at,
     )
@@ -164,6 +180,30 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
         int(t.index[i]),
         int(t.index[int(hit[-1]) if len(hit) else -1]),
     )
+
+
+def short_of(window: Window, target: float, value: float | None, upwards: bool, percent: bool) -> Measured:
+    """Whether the values end on the wrong side of an expected one; `upwards`: whether more would be better.
+
+    `value`: what the person says that it is, which the record is held beside.
+    """
+    t = window.cut
+    target = _scaled(target, t, percent)
+    last, i = float(t.y[-1]), int(np.argmax(t.y) if upwards else np.argmin(t.y))
+    best = float(t.y[i])
+    short = target - last if upwards else last - target
+    holds = short > LEAST * abs(target)
+    other = "" if value is None or _close(_scaled(value, t, percent), t) else f" ({number(value)} is said)"
+    peak = "" if best == last else f", its best {number(best)} at {at(t, i)}"
+    told = f"ends at {number(last)}{other} at {at(t, len(t) - 1)}{peak}; {number(target)} is expected"
+    meant = value is None or abs(last - _scaled(value, t, percent)) <= 2 * LEAST * abs(last)
+    return Measured(holds, not holds and meant, told, {"last": last, "best": best, "target": target},
+                    int(t.index[i]) if holds else int(t.index[-1]), int(t.index[-1]))
+
+
+def _close(value: float, t: Track) -> bool:
+    """Whether a value that was said is one of the record, by the digits that a person keeps."""
+    return bool((np.abs(t.y - value) <= LEAST * abs(value)).any())
 
 
 def bound(window: Window, value: float, floor: bool, percent: bool) -> Measured:
@@ -244,7 +284,8 @@ def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
     if abs(size) >= 0.2 * abs(before) and len(near) >= 8:
         spread = min(spread, noise(near))  # a rough start says nothing of how rough it is before a plain step
     holds = abs(size) > max(SIGMAS * spread, 0.05 * abs(before)) and (size > 0) == upwards
-    told = f"goes from {number(before)} before to {number(after)} at {at(t, i)}"
+    told = (f"goes from {number(float(t.y[i - 1]))} at {at(t, i - 1)} to {number(float(t.y[i]))} at {at(t, i)} "
+            f"(medians of three records: {number(before)} and {number(after)})")
     if not holds:
         told = (
             f"has no step {'up' if upwards else 'down'} there beyond its scatter of {number(spread)}: the largest "

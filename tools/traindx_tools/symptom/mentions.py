@@ -128,7 +128,9 @@ def _mentioned(words: Sequence[Token], names: Names) -> Iterator[tuple[Subject, 
 
 
 def _numbered(words: Sequence[Token], start: int, end: int) -> bool:
-    """Whether "step" counts here ("at step 40", "in the first step") and is nothing that takes time."""
+    """Whether "step" counts here ("at step 40", "in the first step") and is nothing that takes time ("step time 2")."""
+    if words[end - 1].base in ("time", "duration"):
+        return False
     after = end < len(words) and (words[end].kind == "number" or words[end].base in ("count", "on"))
     return after or is_governed(words, start) or (start > 0 and words[start - 1].kind == "number")
 

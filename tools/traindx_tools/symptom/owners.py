@@ -131,7 +131,7 @@ def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicat
     if "score" not in predicate.only or any(
             f.end <= hit.start and not f.governed and f.subject.family not in ("run", "setting") for f in found):
         return []
-    if "chance" in hit.phrase.split():
+    if "chance" in hit.phrase.split() or predicate.direction == "worse":
         return [Subject("accuracy", "score", hit.phrase)]
     after = words[hit.end : hit.end + 7]
     at = next((i for i, w in enumerate(after) if w.kind == "number" or w.base in ("chance", "random")), None)
@@ -147,17 +147,24 @@ def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicat
     return [Subject("accuracy", "score", words[place].text)] if level and not beside else []
 
 
+_DENIED = frozenset({"not", "never", "no", "do"})
 _THERE = (
-    SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
+    SKIPPED
+    | SMALL
+    | {"too", "there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
 )
 
 
 def the_loss(
     predicate: Predicate, words: Sequence[Token], hit: Hit[Predicate], found: Sequence[Mention]
 ) -> list[Subject]:
-    """What "spike at step 370" is said of where nothing is named: the curve that everybody watches."""
-    named = any(f.subject.family != "setting" for f in found) or not all(w.base in _THERE for w in words[: hit.start])
+    """What "spike at step 370" and "plateau" are said of where nothing is named: the curve that everybody watches."""
+    before = [w.base for w in words[: hit.start]]
+    denied = bool(_DENIED.intersection(before))
+    direction = predicate.denied if denied else predicate.direction
+    named = any(f.subject.family != "setting" for f in found) or not all(w in _THERE | _DENIED for w in before)
     of = hit.end < len(words) and words[hit.end].base in ("in", "of")
-    if predicate.direction not in ("spikes", "jumps") or named or of:
+    if direction not in ("spikes", "jumps", "still", "slow", "hang") or named or of:
         return []
-    return [Subject("loss", "loss", "loss")]
+    whole = direction in ("still", "slow", "hang")
+    return [Subject("run", "run", hit.phrase) if whole else Subject("loss", "loss", "loss")]

@@ -12,13 +12,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from traindx_tools.symptom import predicates, subjects
-from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, clauses
+from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, clauses, sentences
 from traindx_tools.symptom.grammar import MOST_SAID, read_clause
 from traindx_tools.symptom.mentions import Names, last_mentioned
 from traindx_tools.symptom.places import place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
 from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, Place, StatedSymptom, Subject
-from traindx_tools.symptom.words import absurd, cleaned, foreign, tokens
+from traindx_tools.symptom.targets import against_target
+from traindx_tools.symptom.words import Token, absurd, cleaned, foreign, tokens
 
 MOST_SYMPTOMS = 12
 _THEORIES = frozenset({"poor", "high", "low"})
@@ -72,12 +73,21 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     unread: list[str] = []
     read_as_deed = False
     before: Subject | None = None
-    for clause in clauses(clean, tokens(clean, _VOCABULARY)):
+    words = tokens(clean, _VOCABULARY)
+    targets = _against_targets(clean, words, known)
+    for clause in clauses(clean, words):
         if absurd(clause.text) or foreign(clause.text):
             unread.append(clause.text)
             continue
+        target = targets.get(clause.sentence)
+        if target is not None and target.direction == NORMAL:
+            fine.append(target)
+        elif target is not None:
+            seen.append(target)
         found = list(read_clause(clause, known, before if clause.role == TOLD else None))
         said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
+        if target is not None:
+            said = [s for s in said if not _restated(s, target)]
         if clause.role in (TOLD, DONE):
             spoken = next((x for _, x in reversed(found) if x is not None), None) or last_mentioned(
                 clause.tokens, known
@@ -89,7 +99,8 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
             conceded += said if clause.concession else []
             fine += [s for s, _ in found if s.direction == NORMAL]
             idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction == NORMAL) for s, _ in found)
-            unread += [clause.text] if idle and len(clause.tokens) > 1 and not _remedy(found) else []
+            idle = idle and target is None and len(clause.tokens) > 1 and not _remedy(found)
+            unread += [clause.text] if idle else []
         elif clause.role in (THEORY, QUESTION):
             worries += [
                 s for s in said if s.direction not in _THEORIES or s.subject is None or s.subject.family != "lr"
@@ -120,6 +131,30 @@ def read(text: str, names: Sequence[str] = ()) -> Account:
 
 _OF_THE_RUN = frozenset({"crash", "hang", "oom", "gap", "identical", "overflow"})
 """Directions of which a run has one, whatever they are said of."""
+
+
+def _against_targets(text: str, words: Sequence[Token], names: Names) -> dict[int, StatedSymptom]:
+    """What the sentences say of a value beside an expected one, by their number."""
+    found: dict[int, StatedSymptom] = {}
+    before: Subject | None = None
+    for number, (sentence, asked) in enumerate(sentences(words)):
+        said = text[sentence[0].start : sentence[-1].end]
+        told = None if asked or absurd(said) or foreign(said) else against_target(sentence, said, names, before)
+        if told is not None:
+            found[number] = told
+        before = last_mentioned(sentence, names) or before
+    return found
+
+
+_LEVELS = frozenset({"is", "stays", "low", "high", "less", "more", "poor", "gap", "falls", "rises"})
+
+
+def _restated(read: StatedSymptom, target: StatedSymptom) -> bool:
+    """Whether what a clause gives is the value, or the miss, that the whole sentence was read for."""
+    if read.direction not in _LEVELS or read.subject is None or target.subject is None:
+        return False
+    same = (read.subject.key, read.subject.group) == (target.subject.key, target.subject.group)
+    return same and (read.direction not in ("falls", "rises") or read.value in (target.value, target.target))
 
 
 def _remedy(found: Sequence[tuple[StatedSymptom, Subject | None]]) -> bool:

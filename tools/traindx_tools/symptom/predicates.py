@@ -87,7 +87,7 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "learn extremely slowly, train poorly, slow convergence, slow learning, get better slowly, "
      "get better only slowly, decrease at a crawl, hardly learn, barely learn, barely improve, hardly improve, "
      "take long to come down, learn too slowly, learn much slower, converge slower, learn slower, creep down, "
-     "creep on, learn extremely slow, fall at a crawl"),
+     "creep on, learn extremely slow, fall at a crawl, underfit, under fit, underfitting"),
     (Predicate("spikes", NORMAL, tuple(f for f in _METRIC if f != "lr")),
      "spike, bump, peak, outlier, blip, kink, spikes, hump, overshoot, one off jump, surge, sudden increase"),
     (Predicate("jumps", NORMAL, _METRIC),
@@ -181,7 +181,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "throw an error, cuda error, cuda failure, runtime error, nccl error, type error, shape mismatch, "
      "size mismatch, error out, with an error"),
     (Predicate("hang", NORMAL, ("run", "ranks", "codes"), alone=False),
-     "hang, deadlock, freeze, stand still, time out, timeout, never return, never finish, stop printing, "
+     "hang, hang at step, hang at epoch, hang at iteration, hang at batch, hang in step, hang in epoch, "
+     "deadlock, freeze, stand still, time out, timeout, never return, never finish, stop printing, "
      "wait forever, stop responding, block, stop print, stop log, be stuck at the barrier, stuck at the barrier, "
      "come to a halt, stuck in the barrier, do not return, stuck at barrier, get no further, run into the timeout, "
      "stuck at validation"),

@@ -63,6 +63,8 @@ class StatedSymptom:
     """A worry: asked or believed, not observed."""
     kinds: frozenset[str] = frozenset()
     """What of `catalog.SYMPTOMS` it is."""
+    target: float | None = None
+    """The value that it should have, as written; percentages as fractions."""
 
     @property
     def understood(self) -> bool:

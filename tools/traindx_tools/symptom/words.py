@@ -28,6 +28,8 @@ _SHORT_NOT = re.compile(
 )
 _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent|pct)\b", re.IGNORECASE)
 _PERCENTS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)\s?-\s?(\d+(?:\.\d+)?)\s?%")
+_VERSUS = re.compile(r"\bvs\.", re.IGNORECASE)
+_UNIT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(ms|s|sec|min|h|GB|GiB|MB|MiB)\b")
 _HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 
 _IRREGULAR: Mapping[str, str] = {
@@ -171,6 +173,8 @@ def cleaned(text: str) -> str:
     """The text as it is read: bounded, without control characters, short forms written out, hyphens as spaces."""
     text = _CONTROL.sub(" ", text[:MOST_CHARACTERS]).replace("\t", " ").replace("’", "'")
     text = _PERCENTS.sub(r"\1% to \2%", _PERCENT.sub("%", text))
+    text = _VERSUS.sub("vs", text)
+    text = _UNIT.sub(r"\1 \2", text)
     text = _SHORT_NOT.sub(lambda m: f"{ {'ca': 'can', 'wo': 'will'}.get(m[1].lower(), m[1]) } not", text)
     return _HYPHEN.sub(" ", re.sub(r"\bcannot\b", "can not", text, flags=re.IGNORECASE))
 

@@ -37,6 +37,23 @@ def test_zero_grad_within_the_window(to_none, watching):
     assert found.where.module == "0.weight"
 
 
+def test_the_steps_are_those_before_which_gradients_were_thrown_away(watching):
+    """Windows of one pass come first and a clean one is the last: the range is that of the fault."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with watching(AccumulationProbe) as w:
+        for step in range(1, 13):
+            for i in range(4 if step > 5 else 1):
+                if i and step < 12:
+                    model.zero_grad()
+                x = torch.randn(8, 8)
+                F.cross_entropy(model(x), x.argmax(-1) % 4).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = w.one("T207")
+    assert (found.where.step, found.where.end_step) == (6.0, 11.0)
+
+
 @pytest.mark.parametrize("after", ["none", "zero"])
 @pytest.mark.parametrize("passes", [1, 4])
 def test_accumulation_as_it_should_be(passes, after, watching):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_logs.curves.shapes import median_words
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 HUGE = 1e100
@@ -69,6 +70,25 @@ def tail_count(n: int) -> int:
 def tail(values: Floats) -> float:
     """Level at the end: the median of the last quarter."""
     return median(values[len(values) - tail_count(len(values)):])
+
+
+def beginning(c: Curve) -> str:
+    """The level at the start as a person reads it: which records it is the median of, where the log holds no such value
+    there."""
+    return _level(c, 0, min(10, max(1, len(c) // 10)))
+
+
+def ending(c: Curve) -> str:
+    """The level at the end, in the same words."""
+    return _level(c, len(c) - tail_count(len(c)), len(c))
+
+
+def _level(c: Curve, first: int, after: int) -> str:
+    part = c.values[first:after]
+    level = f"{median(part):.5g}"
+    if len(part) < 2 or (all(f"{v:.5g}" == level for v in part[:3]) and float(np.ptp(part)) == 0):
+        return level
+    return f"{level} ({median_words(c.series, int(c.index[first]), int(c.index[after - 1]))})"
 
 
 def last_part(values: Floats, share: float) -> Floats:

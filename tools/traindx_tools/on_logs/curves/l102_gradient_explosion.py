@@ -19,7 +19,17 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import growth_before_end, improved, main_loss
 from traindx_tools.on_logs.curves.schedules import rate_left
-from traindx_tools.on_logs.curves.shapes import Track, head_level, number, ratio, smooth, tail_level, track, value_near
+from traindx_tools.on_logs.curves.shapes import (
+    Track,
+    end_words,
+    head_level,
+    number,
+    ratio,
+    smooth,
+    tail_level,
+    track,
+    value_near,
+)
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -141,7 +151,7 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
         text = (f"{s.name} rose from {number(e.base)} at {t.place(e.low)} to {number(float(t.y[e.high]))} at "
                 f"{t.place(e.high)}, {number(factor)} times as large"
                 + (f" at its peak of {number(e.peak)}" if e.peak > float(t.y[e.high]) else ""))
-    tail = ", and is not finite after that" if ends else f", and ends at {number(tail_level(t.y))}"
+    tail = ", and is not finite after that" if ends else f", and ends at {end_words(t)}"
     return RULE.finding(
         text + tail, t.at(min(e.low, e.high), e.high), s.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if ends or e.onset != "from-start" else Severity.MEDIUM,

@@ -13,7 +13,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
-from traindx_tools.on_logs.curves.shapes import Track, head_level, number, ratio, tail_level, track
+from traindx_tools.on_logs.curves.shapes import (
+    Track,
+    end_words,
+    head_level,
+    number,
+    ratio,
+    start_words,
+    tail_level,
+    track,
+)
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -72,8 +81,8 @@ def _whole(run: Run, t: Track) -> Finding | None:
     how = (f"grad_norm is {number(typical)} (median of {len(t)} records)" if small else
            f"grad_norm fell from {number(head)} to {number(tail)}")
     return RULE.finding(
-        f"{how} while the {loss.series} stays at {number(tail_level(loss.y))} (it began at "
-        f"{number(head_level(loss.y))})", t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
+        f"{how} while the {loss.series} stays at {end_words(loss)}, where it began at "
+        f"{start_words(loss)}", t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
         measured={"metric": "grad_norm", "median": typical, "first": head, "last": tail,
                   "scope": "whole", "from_start": small and head < WHOLE})
 

@@ -93,18 +93,19 @@ def _jump(t: Track) -> int | None:
 
 def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered: bool, count: int = 1,
             jump: bool = False) -> Finding:
-    peak = float(t.y[start: end + 1].max())
+    peak, at = float(t.y[start: end + 1].max()), start + int(np.argmax(t.y[start: end + 1]))
+    before = f"{number(float(t.y[start - 1]))} at {t.place(start - 1)}" if start else number(base)
     last = end == len(t) - 1
     if not recovered and not last and not jump:
-        text = (f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)} and is still at "
+        text = (f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)} and is still at "
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}")
     elif not recovered and not last:
-        text = (f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)} and never comes back "
+        text = (f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)} and never comes back "
                 f"(it ends at {number(t.y[-1])})")
     elif last:
-        text = f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)}, where the log ends"
+        text = f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)}, where the log ends"
     else:
-        text = (f"{t.series} spikes from {number(base)} to {number(peak)} at {t.place(start)} and is back at "
+        text = (f"{t.series} spikes from {before} to {number(peak)} at {t.place(at)} and is back at "
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))
     stays = not recovered and not last
     beyond = not last and is_beyond_untrained(t, peak, base)

@@ -137,7 +137,9 @@ def _is_beyond(loss: _Spike) -> bool:
 
 def _words(s: _Spike) -> str:
     t = s.track
-    return (f"{t.series} rises from {number(s.base)} to {number(s.peak)} at {t.place(s.start)} and is back at "
+    high = s.start + int(np.argmax(t.y[s.start: s.end + 1]))
+    before = f"{number(float(t.y[s.start - 1]))} at {t.place(s.start - 1)}" if s.start else number(s.base)
+    return (f"{t.series} rises from {before} to {number(s.peak)} at {t.place(high)} and is back at "
             f"{number(float(t.y[s.end + 1]))} at {t.place(s.end + 1)}")
 
 

@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
+    beginning,
     block_means,
     constant,
     curve,
     drop,
+    ending,
     head,
     noise,
     ratio,
@@ -171,16 +173,23 @@ def _exact(v: Floats) -> bool:
     return constant(v) and len(digits) >= 4
 
 
+def _both_levels(c: Curve) -> str:
+    """The level at the end and that at the start, each with what it is the median of."""
+    at_first = beginning(c).replace(" (", ", ").removesuffix(")")
+    return f"{ending(c)[:-1]}; at first {at_first})" if ending(c).endswith(")") else (
+        f"{ending(c)} (it started at {at_first})")
+
+
 def _finding(c: Curve, witness: _Witness) -> Finding:
     fall, z = drop(c.values), trend(c.values)
     pace = "crawl" if z < -3.0 and fall > 0.0 else "flat"
     start, end = c.where(0, len(c) - 1)
-    moved = f"moves only from {number(head(c.values))} to {number(tail(c.values))}" if pace == "crawl" else (
-        f"stays at {number(tail(c.values))} (it started at {number(head(c.values))})")
+    moved = f"moves only from {beginning(c)} to {ending(c)}" if pace == "crawl" else (
+        f"stays at {_both_levels(c)}")
+    where = "" if "median" in moved else f" {span(c.series, start, end)}"
     agrees = f"; {listed(witness.words)}" if witness.words else ""
     return RULE.finding(
-        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'} "
-        f"{span(c.series, start, end)}{agrees}",
+        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'}{where}{agrees}",
         c.series.at(start, end),
         c.series.source,
         bearing=Bearing.SIGN if witness.words else Bearing.COMPANION,

@@ -106,10 +106,10 @@ def _finding(series: Series, match: Match) -> Finding:
 
 def _guess_words(match: Match) -> str:
     if match.classes == 2:
-        return (f"stays at {number(match.level)}, ln 2 = {math.log(2):.4f}: what a coin flip gives (two classes, or a "
-                "preference loss while policy and reference are equal),")
-    return (f"stays at {number(match.level)}, ln({match.classes}) = {match.expected:.4f}: what a uniform guess over "
-            f"{match.classes} classes gives,")
+        return (f"stays near {number(match.level)}, ln 2 = {math.log(2):.4f}: what a coin flip gives (two "
+                "classes, or a preference loss while policy and reference are equal),")
+    return (f"stays near {number(match.level)}, ln({match.classes}) = {match.expected:.4f}: what a uniform "
+            f"guess over {match.classes} classes gives,")
 
 
 def _softmax_words(match: Match) -> str:
@@ -121,8 +121,8 @@ def _softmax_words(match: Match) -> str:
 
 
 def _variance_words(match: Match) -> str:
-    return (f"stays at {number(match.level)}, the variance of the target ({number(match.expected)}): what predicting "
-            "the mean gives,")
+    return (f"stays near {number(match.level)}, the variance of the target ({number(match.expected)}): what "
+            "predicting the mean gives,")
 
 
 _WORDS = {"uniform-guess": _guess_words, "double-softmax": _softmax_words, "target-variance": _variance_words}

@@ -172,7 +172,8 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
         words += f" and never was better than at first ({number(float(acc.values[0]))})"
     return RULE.finding(
         f"{group} loss reaches its minimum {number(turn.minimum)} {place(h.series, lowest)} and rises to "
-        f"{number(turn.end)} {place(h.series, last)}, {percent(turn.growth - 1.0)} more, while training loss "
+        f"{number(float(h.values[-1]))} {place(h.series, last)}, {percent(float(h.values[-1]) / turn.minimum - 1.0)} "
+        f"more, while training loss "
         f"falls from "
         f"{number(float(turn.train[turn.lowest]))} to {number(float(turn.train[-1]))}{words}",
         h.series.at(lowest, last), h.series.source, bearing=Bearing.SIGN, severity=severity,

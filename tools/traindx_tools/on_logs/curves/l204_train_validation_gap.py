@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, curve, ending, median, noise, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
     aligned,
@@ -197,8 +197,8 @@ def _accuracy_gap(run: Run) -> Iterator[Finding]:
         return
     start, end = held_out.where(0, len(held_out) - 1)
     yield RULE.finding(
-        f"{held_out.series} is {number(tail(held_out.values))} while training accuracy is "
-        f"{number(tail(train.values))}, "
+        f"{held_out.series} is {ending(held_out)} while training accuracy is "
+        f"{ending(train)}, "
         f"apart by {number(float(gaps[0]))} at the first evaluation already ({span(held_out.series, start, end)})",
         held_out.series.at(start, end), held_out.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM,

@@ -27,9 +27,11 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
+    beginning,
     calibrated_loss,
     curve,
     drop,
+    ending,
     head,
     median,
     noise,
@@ -143,8 +145,8 @@ def _both_fall(loss: Curve, acc: Curve) -> Iterator[Finding]:
         return
     start, end = loss.where(0, len(loss) - 1)
     yield RULE.finding(
-        f"{loss.series} falls from {number(head(loss.values))} to {number(tail(loss.values))} and {acc.series} falls "
-        f"as well, from {number(head(acc.values))} to {number(tail(acc.values))}, {span(loss.series, start, end)}",
+        f"{loss.series} falls from {beginning(loss)} to {ending(loss)} and {acc.series} falls "
+        f"as well, from {beginning(acc)} to {ending(acc)}, {span(loss.series, start, end)}",
         loss.series.at(start, end), loss.series.source, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
         measured={"kind": "accuracy-falls", "level": tail(loss.values), "accuracy": tail(acc.values),
                   "accuracy_start": head(acc.values)},
@@ -163,8 +165,8 @@ def _negative(loss: Curve, acc: Curve) -> Iterator[Finding]:
     start, end = loss.where(0, len(loss) - 1)
     yield RULE.finding(
         f"{loss.series} falls below zero without end, from {number(first)} to {number(float(loss.values[-1]))} "
-        f"{span(loss.series, start, end)}, and {acc.series} is {number(tail(acc.values))} (it was "
-        f"{number(head(acc.values))}): no cross entropy is negative", loss.series.at(start, end), loss.series.source,
+        f"{span(loss.series, start, end)}, and {acc.series} is {ending(acc)} (it was "
+        f"{beginning(acc)}): no cross entropy is negative", loss.series.at(start, end), loss.series.source,
         bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "negative-loss", "level": last, "start": first, "accuracy": tail(acc.values)})
 
@@ -179,8 +181,8 @@ def _accuracy_stuck(loss: Curve, acc: Curve) -> Iterator[Finding]:
         return
     start, end = loss.where(0, len(loss) - 1)
     yield RULE.finding(
-        f"{loss.series} falls by {percent(fall)} to {number(tail(loss.values))} {span(loss.series, start, end)} while "
-        f"{acc.series} on the same data stays at {number(level)} (it started at {number(first)})",
+        f"{loss.series} falls by {percent(fall)} to {ending(loss)} {span(loss.series, start, end)} while "
+        f"{acc.series} on the same data stays at {ending(acc)}, where it started at {beginning(acc)}",
         loss.series.at(start, end), loss.series.source, bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "accuracy-chance", "fall": fall, "level": tail(loss.values), "accuracy": level,
                   "accuracy_start": first},

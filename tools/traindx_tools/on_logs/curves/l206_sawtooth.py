@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import HUGE, TINY, Curve, curve, median, tail
+from traindx_tools.on_logs.curves.baselines import HUGE, TINY, Curve, curve, ending, median, tail
 from traindx_tools.on_logs.curves.learning import accuracy, epoch_numbers, is_adversarial, main_loss, number, span
 from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
@@ -139,7 +139,7 @@ def _finding(run: Run, c: Curve, t: _Teeth, kind: str) -> Finding:
     acc = accuracy(run, "validation", "test")
     up = int(((t.jumps > 0) if kind == "sawtooth" else (t.jumps < 0)).sum())
     course = "falls within each epoch and jumps up" if kind == "sawtooth" else "climbs within each epoch and drops"
-    said = f"; {acc.series} is {number(tail(acc.values))}" if acc is not None else ""
+    said = f"; {acc.series} is {ending(acc)}" if acc is not None else ""
     return RULE.finding(
         f"{c.series} {course} at the start of the next, typically from {number(t.last)} to "
         f"{number(t.next)}, at {up} of {len(t.jumps)} epoch starts {span(c.series, start, end)}{said}",

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, head, median, noise, spread, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, ending, head, median, noise, spread, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
     class_counts,
@@ -105,7 +105,7 @@ def _finding(run: Run, held_out: Curve, reached: float | None, fell: float, chan
         losses is not None and len(losses) >= 2) else ""
     guess = f" (chance is {percent(chance)})" if chance is not None else ""
     return RULE.finding(
-        f"{trained}, yet {held_out.series} stays at {number(level)}{guess} "
+        f"{trained}, yet {held_out.series} stays at {ending(held_out)}{guess} "
         f"{span(held_out.series, start, end)}{said}",
         held_out.series.at(start, end), held_out.series.source, bearing=Bearing.SIGN,
         measured={"train_accuracy": reached, "train_fall": fell, "eval_accuracy": level,

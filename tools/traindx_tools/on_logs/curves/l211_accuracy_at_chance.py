@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, head, noise, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, ending, head, noise, tail, trend
 from traindx_tools.on_logs.curves.constants import explain
 from traindx_tools.on_logs.curves.learning import (
     ClassCount,
@@ -23,7 +23,6 @@ from traindx_tools.on_logs.curves.learning import (
     held_out_loss,
     is_reinforcement,
     main_loss,
-    number,
     percent,
     span,
 )
@@ -96,7 +95,7 @@ def _at_chance(c: Curve, classes: int) -> bool:
 def _finding(c: Curve, known: ClassCount) -> Finding:
     start, end = c.where(0, len(c) - 1)
     return RULE.finding(
-        f"{c.series} stays at {number(tail(c.values))}, chance over {known.count} classes is "
+        f"{c.series} stays at {ending(c)}, chance over {known.count} classes is "
         f"{percent(1.0 / known.count)} ({known.why}), {span(c.series, start, end)}",
         c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         measured={"accuracy": tail(c.values), "accuracy_start": head(c.values), "classes": known.count,

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
+    beginning,
     curve,
     drop,
-    head,
+    ending,
     last_part,
     median,
     noise,
@@ -32,7 +33,6 @@ from traindx_tools.on_logs.curves.learning import (
     main_loss,
     number,
     percent,
-    span,
 )
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -101,9 +101,9 @@ def _finding(run: Run, c: Curve, kind: str, acc: float | None) -> Finding:
     if unexplained is not None and UNEXPLAINED <= unexplained <= 1.5 and kind == "fell":
         kind, said = "stalled", f"{said}, {percent(unexplained)} of the variance ({name} is {number(variance or 0.0)})"
     course = "is flat at" if kind == "good-start" else (
-        f"fell by {percent(drop(c.values))} from {number(head(c.values))} and rests at")
+        f"fell by {percent(drop(c.values))} from {beginning(c)} and rests at")
     return RULE.finding(
-        f"{c.series} {course} {number(tail(c.values))} {span(c.series, start, end)}{said}",
+        f"{c.series} {course} {ending(c)}{said}",
         c.series.at(start, end), c.series.source, bearing=Bearing.COMPANION,
         measured={"kind": kind, "group": c.series.group, "fall": drop(c.values), "level": tail(c.values),
                   "accuracy": acc, "unexplained": unexplained},

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, head, last_part, ratio, tail
+from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, ending, head, last_part, ratio, tail
 from traindx_tools.on_logs.curves.constants import key_with_underscores, target_variance
 from traindx_tools.on_logs.curves.learning import accuracy, is_reinforcement, main_loss, number, percent, span
 from traindx_tools.on_logs.run import Run, Series
@@ -135,7 +135,7 @@ def _never_positive(run: Run) -> list[Finding]:
             continue
         if not last.any():
             return [_finding(c, "never-positive", f"{c.series.original} is 0 in the last {len(last)} records while "
-                             f"{acc.series} is {number(tail(acc.values))}: the rare class is never predicted",
+                             f"{acc.series} is {ending(acc)}: the rare class is never predicted",
                              {"level": 0.0, "accuracy": tail(acc.values), "records": len(last)})]
     return []
 

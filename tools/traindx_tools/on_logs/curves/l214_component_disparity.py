@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, curve, head, median, noise, ratio, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, curve, ending, head, median, noise, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     AUXILIARY,
     is_adversarial,
@@ -153,4 +153,4 @@ def _is_stuck(c: Curve) -> bool:
 
 
 def _course(c: Curve) -> str:
-    return f"{c.series.original} goes from {number(float(c.values[0]))} to {number(tail(c.values))}"
+    return f"{c.series.original} goes from {number(float(c.values[0]))} to {ending(c)}"

@@ -19,7 +19,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves import l201_plateau
-from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, fraction, ratio, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, ending, fraction, ratio, tail, trend
 from traindx_tools.on_logs.curves.l216_metric_exactly_constant import SCORES
 from traindx_tools.on_logs.curves.learning import (
     continues_earlier_run,
@@ -125,7 +125,7 @@ def _witness(run: Run) -> _Witness:
         level = tail(values)
         if level >= LOW_SCORE or (trend(values) > TREND and level > 1.05 * float(values[0])):
             return _Witness(True)
-        words.append(f"{s} stays at {number(tail(c.values))}")
+        words.append(f"{s} stays at {ending(c)}")
     return _Witness(False, tuple(dict.fromkeys(words))[:3])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
-from traindx_tools.on_logs.curves.shapes import head_level, number, ratio, tail_level, track
+from traindx_tools.on_logs.curves.shapes import end_words, head_level, number, ratio, start_words, tail_level, track
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -44,7 +44,7 @@ def check(run: Run) -> Iterator[Finding]:
     if first <= 0 or last > LEFT * first or improved(loss) > LEARNED:
         return
     yield RULE.finding(
-        f"{norm.series.original} shrinks from {number(first)} to {number(last)} ({number(ratio(first, last))} times) "
-        f"up to {norm.place(-1)}, while {loss.series} goes from {number(head_level(loss.y))} to "
-        f"{number(tail_level(loss.y))}", norm.at(0, -1), norm.series.source, bearing=Bearing.SIGN,
+        f"{norm.series.original} shrinks from {start_words(norm)} to {end_words(norm)} "
+        f"({number(ratio(first, last))} times) up to {norm.place(-1)}, while {loss.series} goes from "
+        f"{start_words(loss)} to {end_words(loss)}", norm.at(0, -1), norm.series.source, bearing=Bearing.SIGN,
         measured={"first": first, "last": last, "loss_first": head_level(loss.y), "loss_last": tail_level(loss.y)})

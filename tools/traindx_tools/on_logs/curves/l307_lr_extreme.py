@@ -16,7 +16,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.outcomes import RAMP, improved, main_loss, trouble
 from traindx_tools.on_logs.curves.schedules import config_number, learning_rates, rounds_to_zero
-from traindx_tools.on_logs.curves.shapes import head_level, number, tail_level, track
+from traindx_tools.on_logs.curves.shapes import end_words, number, start_words, tail_level, track
 from traindx_tools.on_logs.curves.skill import harm
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -134,7 +134,7 @@ def _too_low(run: Run, rate: Rate, optimizer: str | None, low: float) -> Iterato
     yield RULE.finding(
         f"the learning rate is {number(rate.value)} at its largest, {number(low / rate.value)} times below the lowest "
         f"usual for {optimizer or 'any common optimizer'} ({number(low)}), and the loss stays at "
-        f"{number(tail_level(loss.y))} (it began at {number(head_level(loss.y))})", rate.where, rate.source,
+        f"{end_words(loss)}, where it began at {start_words(loss)}", rate.where, rate.source,
         bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "low", "lr": rate.value, "optimizer": optimizer, "usual": low, "factor": rate.value / low,
                   "diverged": False, "growth": 1.0, "specific": True, "nonfinite": False,

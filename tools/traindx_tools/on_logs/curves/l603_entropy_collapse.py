@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.baselines import Curve, curve, head, last_part, median, ratio, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, beginning, curve, head, last_part, median, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     ClassCount,
     class_counts,
@@ -109,7 +109,7 @@ def _collapsed(c: Curve, level: float, course: str, reward: float | None) -> Fin
     said = f" while the reward is {course}" if course != "unknown" else ""
     harmless = course == "rising" or (reward is not None and 0.95 <= reward <= 1.0 and course != "falling")
     return RULE.finding(
-        f"{c.series.original} fell from {number(head(c.values))} to {number(level)} {span(c.series, start, end)}{said}",
+        f"{c.series.original} fell from {beginning(c)} to {number(level)} {span(c.series, start, end)}{said}",
         c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.INFO if harmless else Severity.HIGH if course == "falling" else Severity.MEDIUM,
         measured={"kind": "collapsed", "entropy": level, "entropy_start": head(c.values),

@@ -201,8 +201,8 @@ def place(series: Series, index: int) -> str:
 
 
 def number(value: float) -> str:
-    """A value in at most five significant digits."""
-    return f"{value:.5g}"
+    """A value in at most five significant digits, up to ten million without an exponent."""
+    return f"{value:.0f}" if 1e5 <= abs(value) < 1e7 else f"{value:.5g}"
 
 
 def percent(share: float) -> str:

@@ -20,6 +20,9 @@ from traindx_tools.on_logs.run import Floats, Ints, Series
 LARGEST = 1e150
 """Values and positions are bounded to this size, so that sums and squares of them stay finite."""
 
+LARGE, HUGE = 1e4, 1e7
+"""Between them a value is written with all of its digits before the point."""
+
 MANY = 4000
 """Longest series on which a running median is taken value by value; longer ones are first cut into blocks."""
 
@@ -68,8 +71,8 @@ def place(series: Series, i: int) -> str:
 
 
 def number(value: float) -> str:
-    """A value as a person writes it: at most four significant digits."""
-    return f"{value:.4g}"
+    """A value as a person writes it: at most four significant digits; a throughput of 12000 is not "1.2e+04"."""
+    return f"{value:.0f}" if LARGE <= abs(value) < HUGE else f"{value:.4g}"
 
 
 def track(series: Series | None) -> Track | None:
@@ -173,6 +176,34 @@ def tail_count(n: int) -> int:
 def tail_level(y: Floats) -> float:
     """Where a curve ends: the median of its last tenth, three values at least."""
     return float(np.median(y[-tail_count(len(y)):]))
+
+
+def median_words(series: Series, first: int, last: int) -> str:
+    """What a level is, where it is none of the values that the log holds: "median of steps 800–990".
+
+    `first`, `last`: indices of the series, both counted in.
+    """
+    if series.position[first] == series.position[last] or last <= first:
+        return f"at {place(series, first)}"
+    return f"median of {series.unit}s {series.position[first]:.10g}\u2013{series.position[last]:.10g}"
+
+
+def start_words(t: Track) -> str:
+    """Where a curve starts (`head_level`), and of which records that is the median."""
+    return _level_words(t, 0, max(1, min(5, len(t) // 10)))
+
+
+def end_words(t: Track) -> str:
+    """Where a curve ends (`tail_level`), in the same words."""
+    return _level_words(t, len(t) - tail_count(len(t)), len(t))
+
+
+def _level_words(t: Track, first: int, after: int) -> str:
+    part = t.y[first:after]
+    level = number(float(np.median(part)))
+    if len(part) < 2 or float(np.ptp(part)) == 0:
+        return level
+    return f"{level} ({median_words(t.series, int(t.index[first]), int(t.index[after - 1]))})"
 
 
 def rank_correlation(x: Floats, y: Floats) -> float:

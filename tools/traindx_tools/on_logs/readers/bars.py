@@ -68,6 +68,8 @@ class Bars:
     def _redraws(self, held: Record, record: Record, kind: str) -> bool:
         if kind != self._kind or not (record.total == held.total or math.isnan(held.total)):
             return False
+        if kind == "tqdm" and record.epoch != held.epoch and not (math.isnan(record.epoch) or math.isnan(held.epoch)):
+            return False  # the full bar of the next epoch
         same_count = record.step == held.step or (math.isnan(record.step) and math.isnan(held.step))
         if kind == "row":
             return same_count and record.epoch == held.epoch

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from traindx_tools.artifact import LostLines
 from traindx_tools.on_logs.configs.printed import is_setting
+from traindx_tools.on_logs.readers.guessed_form import guessed
 from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
 from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
 
@@ -54,10 +56,23 @@ class Unread:
         """A few lines for a person: of as many shapes as there are."""
         return sorted(dict.fromkeys((*self.shapes, *self.first)), key=lambda line: line not in self.shapes)[:SHOWN]
 
+    def matters(self, lines: int, found: bool) -> bool:
+        """Whether a person is told of them: always where no value was found, else where they are many."""
+        many = any(self.count >= fewest and self.count >= part * lines for fewest, part in TOLD_FROM)
+        return bool(self.count) and (many or not found)
+
+    def lost(self, lines: int, known: Collection[str], message: Callable[[str], str]) -> LostLines | None:
+        """They as a value, None where they do not matter. `known`: canonical names that were read; `message`: cuts off
+        the prefix of a line."""
+        if not self.matters(lines, bool(known)):
+            return None
+        number, text = min(self.first)
+        form = guessed([message(t) for _, t in sorted(self.first)], known)
+        return LostLines(self.count, lines, number, printable(text), form)
+
     def note(self, lines: int, found: bool) -> str:
-        """What a person is told of them: always where no value was found, else where they are many."""
-        few = all(self.count < fewest or self.count < part * lines for fewest, part in TOLD_FROM)
-        if not self.count or (found and few):
+        """What a person is told of them, "" where they do not matter."""
+        if not self.matters(lines, found):
             return ""
         shown = quoted(sorted(self.shown))
         if not found:

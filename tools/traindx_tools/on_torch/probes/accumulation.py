@@ -37,9 +37,10 @@ class AccumulationProbe(TorchProbe):
         self._taken: torch.Tensor | None = None
         """The watched gradients when the last step was taken."""
         self._lost = False
+        self._steps: dict[str, tuple[int, int]] = {}
+        """The first and the last step of each kind of window: "looked", "lost", "carried"."""
         self._version = -1
         self._counts = {"carried": 0, "judged": 0}
-        self._window_lost: list[bool] = []
 
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """Chooses the first, the middle and the last weight of two or more dimensions that has a gradient."""
@@ -55,7 +56,7 @@ class AccumulationProbe(TorchProbe):
             return
         with torch.no_grad():
             if self._in_window == 0 and self._taken is not None and _looked_at(self._ended):
-                self._late.send("carried", _same(_sample(weights), self._taken))
+                self._late.send("carried", self._with_step(_same(_sample(weights), self._taken)))
             elif self._in_window > 0 and self._filled is not None and _versions(weights) == self._version:
                 self._late.send("lost", _emptied(_sample(weights), self._filled))
 
@@ -74,7 +75,7 @@ class AccumulationProbe(TorchProbe):
         if weights and self._in_window:
             self._taken = _sample(weights) if _looked_at(self._ended + 1) else None
             if _looked_at(self._ended):
-                self._late.send("end", torch.full((1,), float(self._in_window)))
+                self._late.send("end", self._with_step(torch.full((1,), float(self._in_window))))
             self._in_window, self._filled = 0, None
             self._ended += 1
 
@@ -104,20 +105,33 @@ class AccumulationProbe(TorchProbe):
             elif kind == "carried":
                 self._counts["judged"] += 1
                 self._counts["carried"] += value > 0
+                self._note("carried", values[1], value > 0)
             else:
                 self._windows += 1
                 self._passes += int(value) if value > 1 else 0
                 self._several += value > 1
                 self._discarded += value > 1 and self._lost
+                self._note("looked", values[1], True)
+                self._note("lost", values[1], value > 1 and self._lost)
                 self._lost = False
+
+    def _with_step(self, value: torch.Tensor) -> torch.Tensor:
+        """The value and the number of the step under way, counted from 1: float32 of shape (2,), exact to 2^24."""
+        step = torch.full((1,), float(self.scene.step + 1), device=value.device)
+        return torch.cat([value.to(torch.float32), step])
+
+    def _note(self, kind: str, step: float, holds: bool) -> None:
+        if holds:
+            self._steps[kind] = (self._steps.get(kind, (int(step), 0))[0], int(step))
 
     def _findings(self) -> Iterable[Finding]:
         if not self._weights or len(self.scene.optimizers) != 1:
             return
+        first, last = self._steps.get("looked", (1, max(1, self._ended)))
         seen = Windows(self._windows, self._several, self._discarded, self._passes / max(1, self._several),
                        self._counts["carried"], self._counts["judged"],
-                       self.scene.parameter_paths.get(id(self._weights[0]), "a weight"), 1, max(1, self._ended),
-                       self.scene.recorder.rank)
+                       self.scene.parameter_paths.get(id(self._weights[0]), "a weight"), first, last,
+                       self.scene.recorder.rank, self._steps.get("lost"), self._steps.get("carried"))
         yield from t207_gradients_discarded.check(seen)
         yield from t208_gradients_carried.check(seen)
 

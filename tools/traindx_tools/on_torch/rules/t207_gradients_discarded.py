@@ -49,11 +49,17 @@ class Windows:
     weight: str
     first_step: int
     last_step: int
+    """The first and the last step that was looked at, counted from 1 as the run's own."""
     rank: int = 0
+    discarded_at: tuple[int, int] | None = None
+    """The first and the last step before which a gradient was thrown away; None where that was not noted."""
+    carried_at: tuple[int, int] | None = None
+    """The first and the last step whose window began with the gradient of the one before."""
 
-    def at(self) -> Location:
-        """The watched weight and the steps."""
-        return Location(module=self.weight, step=float(self.first_step), end_step=float(self.last_step), rank=self.rank)
+    def at(self, steps: tuple[int, int] | None) -> Location:
+        """The watched weight and these steps; all that were looked at where none are named."""
+        first, last = steps or (self.first_step, self.last_step)
+        return Location(module=self.weight, step=float(first), end_step=float(last), rank=self.rank)
 
 
 def check(seen: Windows) -> Iterator[Finding]:
@@ -62,7 +68,7 @@ def check(seen: Windows) -> Iterator[Finding]:
         return
     yield RULE.finding(
         f"in {seen.discarded} of {seen.several} windows of {seen.passes:.3g} backward passes each, the gradient of "
-        f"{seen.weight} was set back between the passes: each step is made of the last pass alone", seen.at(), SOURCE,
-        bearing=Bearing.CAUSE,
+        f"{seen.weight} was set back between the passes: each step is made of the last pass alone",
+        seen.at(seen.discarded_at), SOURCE, bearing=Bearing.CAUSE,
         measured={"passes": round(seen.passes, 2), "windows": seen.several, "discarded": seen.discarded,
                   "module": seen.weight})

@@ -34,6 +34,6 @@ def check(seen: Windows) -> Iterator[Finding]:
         return
     yield RULE.finding(
         f"in {seen.carried} of {seen.judged} steps the gradient of {seen.weight} that the step before had taken was "
-        "still there when the next backward pass began: it is never set back", seen.at(), SOURCE,
+        "still there when the next backward pass began: it is never set back", seen.at(seen.carried_at), SOURCE,
         bearing=Bearing.CAUSE,
         measured={"carried": seen.carried, "steps": seen.judged, "module": seen.weight})

@@ -1,0 +1,82 @@
+"""A mode whose precondition nothing shows stands behind those that need none, and says what would show it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.errors import CatalogError
+from traindx_tools.examine import Examination, examine
+from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs.run import Run
+from traindx_tools.preconditions import NOTHING_SHOWS, grounded_first, preconditions, shown_by
+
+NAN = "".join(f"step {i} loss {2 - i / 100:.2f} lr 0.1\n" for i in range(60)) + "".join(
+    f"step {i} loss nan lr 0.1\n" for i in range(60, 90))
+FP16 = {"amp.loss-scale-collapse", "num.fp16-activation-overflow"}
+
+
+def seen(folder: Path, log: str, words: str = "", **files: str) -> Examination:
+    (folder / "train.log").write_text(log, encoding="utf-8")
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return examine([folder / "train.log"], symptom=words, root=folder)
+
+
+def test_float16_is_not_suspected_first_where_nothing_speaks_of_it(tmp_path: Path) -> None:
+    found = seen(tmp_path, NAN).verdict.hypotheses
+    assert found[0].mode.id not in FP16
+    confidences = [h.confidence for h in found]
+    assert confidences == sorted(confidences, reverse=True)
+    behind = [h for h in found if h.unshown]
+    assert all(h.unshown.startswith(NOTHING_SHOWS) for h in behind)
+    assert list(found) == [*(h for h in found if not h.unshown), *behind]
+
+
+@pytest.mark.parametrize("log", ["use_amp: True\n" + NAN, "{'lr': 0.1, 'fp16': True}\n" + NAN,
+                                 NAN.replace(" lr", " loss_scale 65536 lr")])
+def test_a_trace_in_the_log_is_enough(tmp_path: Path, log: str) -> None:
+    found = seen(tmp_path, log).verdict.hypotheses
+    assert [h for h in found if h.mode.id in FP16]
+    assert not any(h.unshown for h in found if h.mode.id in FP16)
+
+
+def test_so_is_what_the_person_says_and_what_the_code_holds(tmp_path: Path) -> None:
+    assert "half-precision" in shown_by(Run(), (), "NaN with fp16")
+    code = tmp_path / "train.py"
+    code.write_text("scaler = torch.cuda.amp.GradScaler()\n", encoding="utf-8")
+    assert "half-precision" in shown_by(Run(), [code])
+    assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset()
+
+
+def test_ranks_of_the_log_show_several_processes() -> None:
+    run = read_run(["-"], stdin="".join(f"[rank{r}] step {i} loss 0.{i}\n" for i in range(9) for r in (0, 1)).encode())
+    assert "several-ranks" in shown_by(run)
+
+
+def test_where_nobody_looked_the_order_stays(tmp_path: Path) -> None:
+    found = seen(tmp_path, NAN).verdict.hypotheses
+    assert grounded_first(found, None) == list(found)
+
+
+def test_what_evidence_shows_needs_no_other_ground(tmp_path: Path) -> None:
+    found = seen(tmp_path, "use_amp: True\n" + NAN).verdict.hypotheses
+    one = next(h for h in found if h.mode.id in FP16)
+    (sure,) = grounded_first([replace(one, confidence=0.6)], frozenset())
+    assert not sure.unshown
+
+
+def test_every_mode_of_the_table_is_one_of_the_catalog() -> None:
+    assert preconditions().keys() <= load_catalog().keys()
+
+
+def test_a_mode_that_stands_twice_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"words": "x", "shown_by": "y", "traces": "z", "modes": ["a"]}
+    preconditions.cache_clear()
+    monkeypatch.setattr("traindx_tools.preconditions.table", lambda _: {"one": row, "two": row})
+    with pytest.raises(CatalogError, match="names a twice"):
+        preconditions()
+    preconditions.cache_clear()

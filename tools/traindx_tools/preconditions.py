@@ -1,0 +1,95 @@
+"""What must be so for a failure mode to be possible, and whether anything that was read shows it.
+
+A loss that turns NaN may be an overflow of float16, if float16 is used. Where nothing in the log, the configuration or
+the code speaks of float16, that mode has no worse evidence than others and still less ground: it stands behind them,
+and says what would show its ground. The table is `catalog/preconditions.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from traindx_tools.catalog.shipped import shipped, table
+from traindx_tools.domains import texts_of
+from traindx_tools.errors import CatalogError
+from traindx_tools.finding import Bearing
+from traindx_tools.on_logs.run import Run
+from traindx_tools.weighing import Hypothesis
+
+NOTHING_SHOWS = "nothing that was read shows"
+"""How the sentence begins that says so."""
+LIKELY = 0.40
+"""Confidence from which evidence of its own stands for the precondition: `triage.SUSPECTED`."""
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """`words`: what must be so. `shown_by`: what would show it. `traces`: what speaks of it in a text."""
+
+    name: str
+    words: str
+    shown_by: str
+    traces: re.Pattern[str]
+    modes: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def preconditions() -> Mapping[str, Precondition]:
+    """The precondition of each mode that has one, by the mode's id. Raises CatalogError where a mode has two."""
+    found: dict[str, Precondition] = {}
+    for name, row in table(shipped("preconditions.toml")).items():
+        made = Precondition(name, row["words"], row["shown_by"], re.compile(row["traces"], re.IGNORECASE),
+                            frozenset(row["modes"]))
+        if twice := found.keys() & made.modes:
+            raise CatalogError(f"preconditions.toml names {', '.join(sorted(twice))} twice")
+        found |= dict.fromkeys(made.modes, made)
+    return found
+
+
+def shown_by(run: Run, code: Iterable[Path] = (), symptom: str = "", sources: Iterable[object] = ()) -> frozenset[str]:
+    """The names of the preconditions of which something that was read speaks.
+
+    `sources`: the logs, whose beginnings are looked through as they stand: settings are printed in all forms.
+    """
+    told, texts = texts_of(run, code, symptom)
+    rows = {p.name: p for p in preconditions().values()}
+    every = (*told, *texts, *(_beginning(s) for s in sources))
+    found = {name for name, p in rows.items() if any(p.traces.search(t) for t in every)}
+    several = (run.world_size or 1) > 1 or any(s.rank is not None for s in run.series)
+    return frozenset(found | ({"several-ranks"} if several else set()))
+
+
+def _beginning(source: object) -> str:
+    with suppress(OSError):
+        head = getattr(source, "head", b"")
+        return head.decode("utf-8", "replace") if isinstance(head, bytes) else ""
+    return ""
+
+
+def grounded_first(ordered: Sequence[Hypothesis], shown: frozenset[str] | None) -> list[Hypothesis]:
+    """The hypotheses with those behind whose precondition nothing shows; none of these is surer than one before it.
+
+    What is likelier than `LIKELY`, or was seen itself in the run, shows its ground by its evidence. `shown`: None where
+    nobody looked.
+    """
+    if shown is None:
+        return list(ordered)
+    missing = {h.mode.id: _unshown(h, shown) for h in ordered}
+    first = [h for h in ordered if not missing[h.mode.id]]
+    most = min((h.confidence for h in first), default=1.0)
+    behind = [replace(h, confidence=min(h.confidence, most), unshown=missing[h.mode.id]) for h in ordered
+              if missing[h.mode.id]]
+    return [*first, *behind]
+
+
+def _unshown(found: Hypothesis, shown: frozenset[str]) -> str:
+    needed = preconditions().get(found.mode.id)
+    seen = any(w.bearing is Bearing.CAUSE or w.role == "cause" for w in found.speaks_for)
+    if needed is None or needed.name in shown or found.confidence >= LIKELY or seen:
+        return ""
+    return f"{NOTHING_SHOWS} {needed.words}: {needed.shown_by} would"
