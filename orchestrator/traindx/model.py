@@ -395,6 +395,11 @@ class Attempt(Model):
     verification: Verification | None = None
     reverted: bool = False
 
+    @property
+    def where(self) -> tuple[str, ...]:
+        """`path:line` of everything that it changed, each once."""
+        return tuple(dict.fromkeys(f"{path}:{first}" for path, first, _ in self.places))
+
 
 class Budget(Model):
     """How long and how often a session may try before it waits for a person."""

@@ -27,7 +27,8 @@ from traindx.model import (
     Verification,
     VerificationResult,
 )
-from traindx.session_folder import SessionFolder, opening_of, replay
+from traindx.notices import PHASE_WORDS
+from traindx.session_folder import Opening, SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
@@ -122,7 +123,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     """The result as the journal tells it. Raises FileNotFoundError, JournalDamaged."""
     records = read_journal(folder.journal)
     opening, s = opening_of(records), replay(records)
-    status, reason, next_step = _standing(s, folder, has_verify=opening.verify is not None)
+    status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
@@ -185,14 +186,44 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
 Standing = tuple[Status, str, str]
 
 
-def _standing(s: Session, folder: SessionFolder, *, has_verify: bool) -> Standing:
+def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
     if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
         return _hindered(s, s.interrupted)
     if s.interrupted is not None:
-        return "interrupted", s.interrupted, _after_interruption(s)
-    if s.phase == "verify":
-        return _verify(s, has_verify)
-    return _STANDINGS.get(s.phase, _running)(s)
+        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s)
+    if s.phase == "verify" and not (verifies_by_itself(opening) and s.attempts[-1].verification is None):
+        return _verify(s, opening.verify is not None)
+    standing = _STANDINGS.get(s.phase, _running)(s)
+    return _left_alone(s, standing) if standing[0] == "running" and not folder.is_driven else standing
+
+
+def verifies_by_itself(opening: Opening) -> bool:
+    """Whether an applied fix is verified without anybody doing more: a command, and the consent to run it."""
+    return opening.allow_run and opening.verify is not None and opening.verify.command is not None
+
+
+def _left_alone(s: Session, standing: Standing) -> Standing:
+    """The journal does not end, and no live process holds the session: it was killed, or nobody resumed it yet."""
+    _, reason, _ = standing
+    return ("interrupted", _with_what_stands(s, f"{reason}, and no process drives the session any more: it was killed, "
+                                                "or nobody has gone on with it yet"), _after_interruption(s))
+
+
+def _with_what_stands(s: Session, reason: str) -> str:
+    """The reason, with what of the workspace stands changed."""
+    stands = changed_files(s)
+    return f"{reason.rstrip('.')}. {stands_changed(stands)}" if stands else reason
+
+
+def changed_files(s: Session) -> tuple[str, ...]:
+    """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
+    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    return () if last is None or last.reverted else last.where
+
+
+def stands_changed(places: tuple[str, ...]) -> str:
+    """In words, for a person whose session stopped meanwhile."""
+    return f"The fix stands in {', '.join(places)}: it is not verified"
 
 
 def _hindered(s: Session, said: str) -> Standing:
@@ -208,11 +239,12 @@ def _after_interruption(s: Session) -> str:
         error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
         return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
                 f"traindx approve {s.id} --option A (or reject, revise)")
-    return f"resume session {s.id}"
+    back = f"; traindx resume {s.id} --failed takes the change back" if changed_files(s) else ""
+    return f"resume session {s.id}{back}"
 
 
 def _running(s: Session) -> Standing:
-    return "running", f"in phase {s.phase}", f"resume session {s.id} if no process drives it"
+    return "running", PHASE_WORDS[s.phase], f"resume session {s.id} if no process drives it"
 
 
 def _gate(s: Session) -> Standing:

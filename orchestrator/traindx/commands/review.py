@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from traindx.completing import session_ids
+
 
 @click.command("review")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N",
               help="Listen on this port of 127.0.0.1 (default: a free one).")
