@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import click
 
 from traindx.investigators.choose import going_on
+from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction, VerificationResult
 from traindx.offered import can_be_typed
@@ -29,6 +28,7 @@ from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_folder import SessionFolder
 from traindx.session_result import SessionResult, from_here, workspace_option
+from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.terminal import render_gate
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
@@ -87,28 +87,13 @@ def with_a_way_back(watch: Watch) -> Iterator[None]:
     except KeyboardInterrupt:
         if not watch.session:
             raise
-        raise KeyboardInterrupt(f"session {Path(watch.session).name} is kept as it stands; to go on: "
-                                f"{_typed('resume {s}', watch.session)}") from None
+        raise KeyboardInterrupt(left_words(SessionFolder(Path(watch.session)))) from None
 
 
 def _typed(command: str, session: str) -> str:
     """A command of `COMMANDS` for a session's folder, as it works from the current directory."""
     folder = SessionFolder(Path(session))
     return f"traindx {command.format(s=folder.path.name)}{workspace_option(str(folder.workspace))}"
-
-
-@contextlib.contextmanager
-def _ctrl_c_ends_a_prompt() -> Iterator[None]:
-    """An event loop only notes Ctrl-C and goes on after the prompt: here it ends the prompt at once."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _CtrlC:
@@ -126,7 +111,7 @@ class _CtrlC:
 def prompted(text: str, default: str = "") -> str | None:
     """What a person types; None where they press Ctrl-C, or where the input ends: that decides nothing."""
     try:
-        with _ctrl_c_ends_a_prompt():
+        with ctrl_c_ends_a_prompt():
             return str(click.prompt(text, err=True, default=default, show_default=bool(default and len(default) > 1)))
     except (click.Abort, KeyboardInterrupt) as ended:  # click makes the one of the other, and of the input's end
         _CtrlC.pressed = isinstance(ended, KeyboardInterrupt) or isinstance(ended.__context__, KeyboardInterrupt)

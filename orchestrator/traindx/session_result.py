@@ -126,6 +126,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
+    others = [r.body["beside"] for r in records if r.kind == "note" and "beside" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
@@ -137,7 +138,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
-        notes=(*_set_aside(folder), *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
+               *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present,
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
@@ -212,7 +214,7 @@ def _left_alone(s: Session, standing: Standing) -> Standing:
 def _with_what_stands(s: Session, reason: str) -> str:
     """The reason, with what of the workspace stands changed."""
     stands = changed_files(s)
-    return f"{reason.rstrip('.')}. {stands_changed(stands)}" if stands else reason
+    return f"{reason.rstrip('.')}; {stands_changed(stands)}" if stands else reason
 
 
 def changed_files(s: Session) -> tuple[str, ...]:
@@ -223,7 +225,7 @@ def changed_files(s: Session) -> tuple[str, ...]:
 
 def stands_changed(places: tuple[str, ...]) -> str:
     """In words, for a person whose session stopped meanwhile."""
-    return f"The fix stands in {', '.join(places)}: it is not verified"
+    return f"the fix stands in {', '.join(places)} and is not verified"
 
 
 def _hindered(s: Session, said: str) -> Standing:

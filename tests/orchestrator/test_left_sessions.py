@@ -73,7 +73,7 @@ def test_one_that_was_killed_before_its_verification_says_what_stands_changed(wo
     [found] = list_sessions(work)
     assert found.status == "interrupted"
     assert (work / "train.py").read_bytes() != before
-    assert "The fix stands in train.py:20: it is not verified" in found.reason
+    assert "the fix stands in train.py:20 and is not verified" in found.reason
     assert f"traindx resume {found.session} --failed takes the change back" in found.next_step
     confirm_fix(found.folder, passed=False, comment="taken back")
     resume_session_sync(found.folder, report=False)
