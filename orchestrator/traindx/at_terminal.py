@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import click
 from traindx.investigators.choose import going_on
 from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
-from traindx.model import Attempt, Decision, Diagnosis, Direction, VerificationResult
+from traindx.model import Attempt, Decision, Diagnosis, Direction, MetricChange, VerificationResult
 from traindx.offered import can_be_typed
 from traindx.page import columns
 from traindx.places import Places
@@ -227,10 +227,25 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
         return
     told = [c for c in seen.compared if not any(c in r for r in seen.reasons)]
     yield from (f"    {line(r)}" for r in (*seen.reasons, *told, *seen.notes))
-    if seen.table:
-        wide = max(len(row.name) for row in seen.table)
-        yield f"    {'':{wide}}  {'before':>12}  {'after':>12}"
-        yield from (f"    {block(row.name):{wide}}  {row.before:>12}  {row.after:>12}" for row in seen.table)
+    yield from _table(seen.table)
+
+
+def _table(rows: Sequence[MetricChange]) -> Iterator[str]:
+    """Before and after, a blank line between what the symptom is about and the rest."""
+    if not rows:
+        return
+    cells = [("", "before", "after", ""), *((block(r.name), *_with_unit(r), r.change) for r in rows)]
+    wide = [max(len(row[i]) for row in cells) for i in range(3)]
+    for number, (name, before, after, change) in enumerate(cells):
+        if number > 1 and rows[number - 2].asked and not rows[number - 1].asked:
+            yield ""
+        yield f"    {name:{wide[0]}}  {before:>{wide[1]}}  {after:>{wide[2]}}  {change}".rstrip()
+
+
+def _with_unit(row: MetricChange) -> tuple[str, str]:
+    """Both values as they are shown; what was not measured has no unit."""
+    before, after = (f"{v} {row.unit}" if row.unit and v != "-" else v for v in (row.before, row.after))
+    return before, after
 
 
 @dataclass(frozen=True)

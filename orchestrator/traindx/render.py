@@ -134,7 +134,11 @@ def _sentence(text: object) -> str:
 
 
 def _picture_name(key: str) -> str:
-    return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module",
-            "event_alignment": "What goes ahead of the anomalies", "folded_period": "One period, all repeats",
+    if key.startswith("before_after"):
+        return "The run before the change and with it"
+    return {"loss_visualization": "The run", "loss": "The run", "gradients": "Gradients by module",
+            "events": "What goes ahead of the anomalies", "period": "One period, all repeats",
+            "gradient_analysis": "Gradients by module", "event_alignment": "What goes ahead of the anomalies",
+            "folded_period": "One period, all repeats",
             "ranks": "The ranks by step", "comparison": "Beside the run that works"}.get(
         key, key[:1].upper() + key[1:].replace("_", " "))

@@ -11,10 +11,9 @@ from traindx.session_result import SessionResult
 def review_page(result: SessionResult, form: Form) -> str:
     """HTML of the diagnosis, its evidence, pictures and changes, with the form. One file, nothing fetched."""
     from traindx.render import render_report_html
-    from traindx.session_report import experiment_pictures
+    from traindx.session_report import kept_pictures
 
-    drawn = (p for p in sorted((Path(result.folder) / "plots").glob("*.png")) if p.is_file() and not p.is_symlink())
-    pictures = {**{p.stem: p for p in drawn}, **experiment_pictures(Path(result.folder))}
+    pictures = kept_pictures(Path(result.folder))
     shown = result.to_diagnosis_result().to_json()
     return render_report_html(shown, pictures, diagnosis=result.diagnosis, reason=result.reason, notes=result.notes,
                               files=result.documents, subject=result.session, story=result, review=form,
