@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from traindx.review.form import Form
+from traindx.review.plan import plan_of
+from traindx.review.progress import progress_of
 from traindx.session_result import SessionResult
 
 
@@ -15,6 +17,8 @@ def review_page(result: SessionResult, form: Form) -> str:
 
     pictures = kept_pictures(Path(result.folder))
     shown = result.to_diagnosis_result().to_json()
+    plan = None if form.recorded else plan_of(result)
+    progress = progress_of(result) if form.follows else None
     return render_report_html(shown, pictures, diagnosis=result.diagnosis, reason=result.reason, notes=result.notes,
                               files=result.documents, subject=result.session, story=result, review=form,
-                              digest=result.digest or "")
+                              digest=result.digest or "", plan=plan, progress=progress)
