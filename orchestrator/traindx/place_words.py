@@ -18,7 +18,7 @@ def one_and_also(places: Iterable[tuple[str, int]], about: str = "") -> str:
         return ""
     first, *more = named
     said = f"{first}, also {_listed(more)}" if more else first
-    return f"{said} (for {about})" if about and about not in named else said
+    return f"{said} (for the fault at {about})" if about and about not in named else said
 
 
 def _listed(names: list[str]) -> str:

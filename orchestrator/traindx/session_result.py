@@ -20,7 +20,6 @@ from traindx.model import (
     Attempt,
     Decision,
     Diagnosis,
-    Fix,
     Hypothesis,
     Model,
     NeedsData,
@@ -101,7 +100,7 @@ class SessionResult(Model):
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
             findings=tuple(e.finding for e in d.evidence if e.finding is not None) if d is not None else (),
-            quick_fixes=tuple(f"{f.summary}: {_places(f)}" for f in d.options[:1]) if d is not None else (),
+            quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
         )
@@ -113,10 +112,6 @@ def _root_cause(d: Diagnosis) -> RootCause:
         evidence=tuple(f"[{e.id}] {e.statement} ({e.place})" for e in d.evidence),
         fix=d.proposed_fix, confidence=d.confidence, failure_mode=d.failure_mode, location=d.location,
         mechanism=d.why_this_happens, will_change=d.will_change, will_not_fix=d.will_not_fix)
-
-
-def _places(fix: Fix) -> str:
-    return ", ".join(f"{path}:{line}" for path, line, _ in fix.places)
 
 
 def result_of(folder: SessionFolder) -> SessionResult:

@@ -175,14 +175,14 @@ def _fixes(view: View, page: Page, room: int) -> Iterator[str]:
 
 
 def _in_a_line(fix: Fix, page: Page) -> list[str]:
-    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=_where(fix))
+    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=line(fix.where()))
 
 
 def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
     if not fix.edits:
-        yield from page.labelled(f"Fix {fix.option}", _in_words(fix), most=4, place=_where(fix))
+        yield from page.labelled(f"Fix {fix.option}", _in_words(fix), most=4, place=line(fix.where()))
         return
-    head = page.labelled(f"Fix {fix.option}", fix.summary, most=2, place=_where(fix))
+    head = page.labelled(f"Fix {fix.option}", fix.summary, most=2, place=line(fix.where()))
     yield from head
     rows = list(_changed_lines(fix))
     left = max(room - len(head), FEWEST_OF_A_DIFF)
@@ -192,12 +192,6 @@ def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
         yield page.paint(f"  ... {len(rows) - len(shown)} more lines, all of them with -v", "quiet")
     if fix.change:
         yield from page.labelled("", fix.change, most=2)
-
-
-def _where(fix: Fix) -> str:
-    places = list(dict.fromkeys(f"{path}:{first}" for path, first, _ in fix.places))
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    return f"{line(places[0])}{more}" if places else ""
 
 
 def _in_words(fix: Fix) -> str:

@@ -35,7 +35,8 @@ def progress_of(result: SessionResult) -> Progress:
         return Progress((result.reason,))
     begun = _under_way(records)
     if begun is None:
-        return Progress((result.reason,))
+        running = result.status == "running"
+        return Progress((f"{result.reason.capitalize()}." if running else "It is being taken up.",))
     key = str(begun.body["key"])
     since = (now() - datetime.fromisoformat(begun.at)).total_seconds()
     command = begun.body.get("command", "")
