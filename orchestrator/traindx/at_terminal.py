@@ -168,6 +168,8 @@ def describe(result: SessionResult) -> Iterator[str]:
     if result.changed:
         yield f"  files: {', '.join(line(f) for f in result.changed)}"
     commands = next_commands(result)
+    if result.tests:
+        yield "  what you named can be tested by itself, in copies: one change, one control (the first command below)"
     steps = [s for s in result.next_step.splitlines() if s not in commands]
     if result.status in _TOLD_BY_COMMANDS:
         steps = []
@@ -206,7 +208,8 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
-    return (*(c for c in asked if can_be_typed(c)), *own)
+    tests = (t.replace(f" {shlex.quote(result.workspace)} ", f" {here} ", 1) for t in result.tests)
+    return tuple(dict.fromkeys((*tests, *(c for c in asked if can_be_typed(c)), *own)))
 
 
 def _checked(result: SessionResult) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from traindx.beside import beside
 from traindx.characterize import read_symptom
 from traindx.driver import drive
 from traindx.investigators.base import Investigator
-from traindx.journal import Journal
+from traindx.journal import Journal, read_journal
 from traindx.knowledge import add_knowledge, read_knowledge
 from traindx.leaving import leaving
 from traindx.machine import Session, advance
@@ -257,7 +257,20 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         Ledger(folder.workspace).allow(now.diagnosis, chosen)
         return events.Decided(decision=decision)
 
-    return _append(folder, check)
+    after = _append(folder, check)
+    return _with_tests(folder, after, decision.comment) if decision.verdict == "reject" else after
+
+
+def _with_tests(folder: SessionFolder, after: SessionResult, claim: str) -> SessionResult:
+    """A rejection that names a cause: the experiments that would test it are noted with it."""
+    from traindx.claimed import tests_of
+
+    tests = tests_of(claim, folder.workspace, opening_of(read_journal(folder.journal)))
+    if not tests:
+        return after
+    with folder.locked(), Journal(folder.journal) as journal:
+        journal.append("note", {"tests": list(tests)})
+    return read_result(folder.path)
 
 
 def _taken_back(before: Decision, after: Decision) -> events.Event:

@@ -73,6 +73,8 @@ class SessionResult(Model):
     nothing is."""
     degraded: tuple[str, ...] = ()
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
+    tests: tuple[str, ...] = ()
+    """Commands of the experiments that would test the cause which a person named when they last rejected."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -122,6 +124,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
     others = [r.body["beside"] for r in records if r.kind == "note" and "beside" in r.body]
+    tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
@@ -136,7 +139,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
-        documents=present,
+        documents=present, tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
 
 
