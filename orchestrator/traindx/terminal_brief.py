@@ -86,6 +86,9 @@ def _open(view: View, page: Page) -> Iterator[str]:
 
 
 def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
+    if view.tied:
+        yield from _without_order(view, page)
+        return
     others = [h for h in (*view.supported[:1], *rivals(view)) if h is not first and h.get("for")]
     worth = [h for h in others if h["confidence"] >= WORTH_A_LINE]
     for number, found in enumerate(worth[:_MOST_SUSPECTS]):
@@ -94,6 +97,16 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
                             " (an effect of one above)" if behind_its_cause else "")
     if not worth and first is None:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
+
+
+def _without_order(view: View, page: Page) -> Iterator[str]:
+    """Causes that are about as likely as each other: by their words, without a number that would look like a rank."""
+    yield from page.labelled("Suspects", view.no_order)
+    for found in view.tied[:_MOST_SUSPECTS]:
+        yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
+                                 place=proven_place(view, found))
+    if len(view.tied) > _MOST_SUSPECTS:
+        yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with -v", "quiet")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
