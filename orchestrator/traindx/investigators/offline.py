@@ -78,7 +78,8 @@ class OfflineInvestigator:
                     return _needs_code(found, report)
                 exhibits = known_ids(report, case.evidence)
                 offer = await asyncio.to_thread(report.offer, found)
-                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer)
+                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer,
+                                          report.names)
                 return with_what_was_said(made, case)
         return _needs_data(report, failed, case)
 

@@ -24,7 +24,7 @@ def test_a_text_without_terms_has_none(text: str) -> None:
 
 
 def test_of_many_the_everyday_ones_are_left_out() -> None:
-    every = " ".join(["loss", "batch", "epoch", "NaN", "logits", "softmax", "epsilon", "BatchNorm", "dropout", "attention", "mask", "padding"])
+    every = "loss batch epoch NaN logits softmax epsilon BatchNorm dropout attention mask padding"
     found = [t.name for t in terms_in(every)]
     assert len(found) == MOST
     assert not {"loss", "batch", "epoch"} & set(found)
