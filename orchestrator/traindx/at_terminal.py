@@ -205,6 +205,8 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     here = shlex.quote(from_here(result.workspace))
     first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
     own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
+    if result.status == "interrupted" and result.phase in ("verify", "strike") and not result.attempts[-1].reverted:
+        own.append(f"traindx resume {result.session} --failed{where}")
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()

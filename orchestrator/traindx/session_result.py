@@ -239,7 +239,7 @@ def _after_interruption(s: Session) -> str:
         error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
         return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
                 f"traindx approve {s.id} --option A (or reject, revise)")
-    back = f"; traindx resume {s.id} --failed takes the change back" if changed_files(s) else ""
+    back = f"; traindx resume {s.id} --failed takes the change back, as a try that failed" if changed_files(s) else ""
     return f"resume session {s.id}{back}"
 
 
