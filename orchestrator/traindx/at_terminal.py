@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,9 @@ from typing import Any
 import click
 
 from traindx.investigators.choose import going_on
+from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
-from traindx.model import Attempt, Decision, Diagnosis, Direction, VerificationResult
+from traindx.model import Attempt, Decision, Diagnosis, Direction, MetricChange, VerificationResult
 from traindx.offered import can_be_typed
 from traindx.page import columns
 from traindx.places import Places
@@ -29,6 +28,7 @@ from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_folder import SessionFolder
 from traindx.session_result import SessionResult, from_here, workspace_option
+from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.terminal import render_gate
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
@@ -87,28 +87,13 @@ def with_a_way_back(watch: Watch) -> Iterator[None]:
     except KeyboardInterrupt:
         if not watch.session:
             raise
-        raise KeyboardInterrupt(f"session {Path(watch.session).name} is kept as it stands; to go on: "
-                                f"{_typed('resume {s}', watch.session)}") from None
+        raise KeyboardInterrupt(left_words(SessionFolder(Path(watch.session)))) from None
 
 
 def _typed(command: str, session: str) -> str:
     """A command of `COMMANDS` for a session's folder, as it works from the current directory."""
     folder = SessionFolder(Path(session))
     return f"traindx {command.format(s=folder.path.name)}{workspace_option(str(folder.workspace))}"
-
-
-@contextlib.contextmanager
-def _ctrl_c_ends_a_prompt() -> Iterator[None]:
-    """An event loop only notes Ctrl-C and goes on after the prompt: here it ends the prompt at once."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _CtrlC:
@@ -126,7 +111,7 @@ class _CtrlC:
 def prompted(text: str, default: str = "") -> str | None:
     """What a person types; None where they press Ctrl-C, or where the input ends: that decides nothing."""
     try:
-        with _ctrl_c_ends_a_prompt():
+        with ctrl_c_ends_a_prompt():
             return str(click.prompt(text, err=True, default=default, show_default=bool(default and len(default) > 1)))
     except (click.Abort, KeyboardInterrupt) as ended:  # click makes the one of the other, and of the input's end
         _CtrlC.pressed = isinstance(ended, KeyboardInterrupt) or isinstance(ended.__context__, KeyboardInterrupt)
@@ -183,6 +168,8 @@ def describe(result: SessionResult) -> Iterator[str]:
     if result.changed:
         yield f"  files: {', '.join(line(f) for f in result.changed)}"
     commands = next_commands(result)
+    if result.tests:
+        yield "  what you named can be tested by itself, in copies: one change, one control (the first command below)"
     steps = [s for s in result.next_step.splitlines() if s not in commands]
     if result.status in _TOLD_BY_COMMANDS:
         steps = []
@@ -218,10 +205,13 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     here = shlex.quote(from_here(result.workspace))
     first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
     own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
+    if result.status == "interrupted" and result.phase in ("verify", "strike") and not result.attempts[-1].reverted:
+        own.append(f"traindx resume {result.session} --failed{where}")
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
-    return (*(c for c in asked if can_be_typed(c)), *own)
+    tests = (t.replace(f" {shlex.quote(result.workspace)} ", f" {here} ", 1) for t in result.tests)
+    return tuple(dict.fromkeys((*tests, *(c for c in asked if can_be_typed(c)), *own)))
 
 
 def _checked(result: SessionResult) -> tuple[str, ...]:
@@ -242,10 +232,25 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
         return
     told = [c for c in seen.compared if not any(c in r for r in seen.reasons)]
     yield from (f"    {line(r)}" for r in (*seen.reasons, *told, *seen.notes))
-    if seen.table:
-        wide = max(len(row.name) for row in seen.table)
-        yield f"    {'':{wide}}  {'before':>12}  {'after':>12}"
-        yield from (f"    {block(row.name):{wide}}  {row.before:>12}  {row.after:>12}" for row in seen.table)
+    yield from _table(seen.table)
+
+
+def _table(rows: Sequence[MetricChange]) -> Iterator[str]:
+    """Before and after, a blank line between what the symptom is about and the rest."""
+    if not rows:
+        return
+    cells = [("", "before", "after", ""), *((block(r.name), *_with_unit(r), r.change) for r in rows)]
+    wide = [max(len(row[i]) for row in cells) for i in range(3)]
+    for number, (name, before, after, change) in enumerate(cells):
+        if number > 1 and rows[number - 2].asked and not rows[number - 1].asked:
+            yield ""
+        yield f"    {name:{wide[0]}}  {before:>{wide[1]}}  {after:>{wide[2]}}  {change}".rstrip()
+
+
+def _with_unit(row: MetricChange) -> tuple[str, str]:
+    """Both values as they are shown; what was not measured has no unit."""
+    before, after = (f"{v} {row.unit}" if row.unit and v != "-" else v for v in (row.before, row.after))
+    return before, after
 
 
 @dataclass(frozen=True)

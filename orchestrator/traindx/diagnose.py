@@ -60,7 +60,7 @@ class Report(Examined):
                      if self.status == "diagnosis_complete" and h.confidence >= triage.CONFIDENT)
 
     def _cause(self, found: triage.Hypothesis, said: Hypothesis) -> RootCause:
-        targeted = proposal.options(found, self.seen.findings, self.places, self.offer(found))[0]
+        targeted = proposal.options(found, self.seen.findings, self.places, self.offer(found), self.names)[0]
         return RootCause(
             issue=said.issue,
             severity=found.severity.value,
@@ -78,7 +78,7 @@ class Report(Examined):
     def quick_fixes(self) -> tuple[str, ...]:
         """Certain changes for causes that were seen directly: still to be approved, never applied from here."""
         return tuple(
-            proposal.fix_text(proposal.options(h, self.seen.findings, self.places)[0])
+            proposal.fix_text(proposal.options(h, self.seen.findings, self.places, names=self.names)[0])
             for h in self.seen.verdict.causes
             if proposal.patches(h, self.seen.findings) and self.offer(h) == offers.FREE
         )

@@ -116,7 +116,8 @@ class Examined:
         if self.status != "diagnosis_complete":
             return None
         first = self.seen.verdict.hypotheses[0]
-        made = proposal.diagnosis(first, self.seen, self.exhibits, self.places, self.command, self.offer(first))
+        made = proposal.diagnosis(first, self.seen, self.exhibits, self.places, self.command, self.offer(first),
+                                  self.names)
         if self.unnamed is None and self.made is None:
             return made
         return Diagnosis.model_validate_json(self._shown(made.model_dump_json()))

@@ -23,6 +23,7 @@ from traindx.abandoned import in_use, remove_abandoned
 from traindx.model import Verify
 from traindx.protected_copy import copy_into, in_copy, workspace_files
 from traindx.sandbox import Sandbox, find_sandbox
+from traindx.stopping import run_here
 from traindx.supervise import MEMORY_FILE
 from traindx.verify import Outcome, clean_environment, ended, specification, supervised
 from traindx_tools.experiments.place import Enough, Prepared
@@ -106,7 +107,7 @@ class ProtectedPlace:
         spec = {**specification(how, copy, self.sandbox, [live]), "memory_file": True, "grace": 1.0}
         watch = Watch(live, folder / "output.log", copy, _applied_in(), memory=folder / MEMORY_FILE)
         before = _stamps(copy)
-        outcome, stopped, took = asyncio.run(self._watched(folder, spec, self._environment(prepared, copy, live), watch,
+        outcome, stopped, took = run_here(self._watched(folder, spec, self._environment(prepared, copy, live), watch,
                                                            enough))
         written = _written(copy, before)
         return replace(watch.end(took, outcome.exit_code, stopped, written, outcome.peak_bytes), folder=folder)

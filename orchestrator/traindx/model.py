@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
+from traindx.place_words import one_and_also
 from traindx.values import SHOWN_AT_MOST as SHOWN_AT_MOST
 from traindx.values import Model as Model
 from traindx.values import Quoted as Quoted
@@ -192,6 +193,10 @@ class Fix(Model):
         """(path, first line, last line) of everything that this option touches; last < first is an insertion."""
         edits = tuple((e.path, e.line, e.end_line) for e in self.edits)
         return edits + tuple((i.path, i.line, i.last_line) for i in self.instructions)
+
+    def where(self, about: str | None = None) -> str:
+        """Its places in words, one first: `train.py:20, also train.py:33`; `about`: the place that it is for."""
+        return one_and_also(((path, first) for path, first, _ in self.places), about or "")
 
     @property
     def bound(self) -> tuple[ShownText, ...]:
@@ -394,6 +399,11 @@ class Attempt(Model):
     """What the edited lines held before, so that the same lines are recognized after they moved."""
     verification: Verification | None = None
     reverted: bool = False
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """`path:line` of everything that it changed, each once."""
+        return tuple(dict.fromkeys(f"{path}:{first}" for path, first, _ in self.places))
 
 
 class Budget(Model):

@@ -15,7 +15,7 @@ from traindx.in_notebook import page
 from traindx.notices import Hear, Notice, nobody
 from traindx.safe_text import line
 
-LASTING = frozenset({"said", "answered", "failed", "checked"})
+LASTING = frozenset({"said", "answered", "failed", "checked", "left"})
 """Kinds that are read again later."""
 
 MOST_LASTING = 12

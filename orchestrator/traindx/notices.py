@@ -11,7 +11,7 @@ from typing import Literal
 
 from traindx.phases import Phase
 
-Kind = Literal["opened", "phase", "said", "asked", "working", "answered", "failed", "checked", "evidence"]
+Kind = Literal["opened", "phase", "said", "asked", "working", "answered", "failed", "checked", "evidence", "left"]
 
 
 PHASE_WORDS: dict[Phase, str] = {
@@ -24,7 +24,8 @@ PHASE_WORDS: dict[Phase, str] = {
 
 @dataclass(frozen=True)
 class Notice:
-    """`who` is a specialist, "" for the session itself; "opened" has the session's folder as its text.
+    """`who` is a specialist, "" for the session itself; "opened" has the session's folder as its text, "left"
+    what stands and the way back where it was interrupted.
 
     `tokens` and `dollars` are those of this notice alone.
     """

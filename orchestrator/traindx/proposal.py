@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from traindx.code_names import NO_NAMES, CodeNames
+from traindx.in_this_run import ThisRun, at_the_line, this_run, with_levels
 from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
 from traindx.offers import FREE, Offer
 from traindx.places import Places
@@ -178,21 +180,22 @@ def _edits(changes: Iterable[Patch], places: Places) -> tuple[ProposedEdit, ...]
 
 
 def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, edits: tuple[ProposedEdit, ...],
-            fragile: str) -> Fix:
+            fragile: str, here: ThisRun) -> Fix:
     measured = measured_of(found)
     place = code_place(found, places)
+    change = here.told(fill(plan.change, measured))
     told = (Instruction(path=place[0], line=place[1], end_line=places.last_line(*place),
-                        text=fill(plan.change, measured)),) if place and not edits else ()  # fmt: skip
+                        text=at_the_line(change, place, places)),) if place and not edits else ()  # fmt: skip
     return Fix(
         option="A" if name == "A" else "B",
         summary=fill(plan.summary, measured),
         edits=edits,
         instructions=told,
-        metric=fill(plan.metric, measured),
-        verify=fill(plan.verify, measured),
-        otherwise=fill(plan.otherwise, measured),
+        metric=here.told(fill(plan.metric, measured)),
+        verify=here.told(fill(plan.verify, measured)),
+        otherwise=here.told(fill(plan.otherwise, measured)),
         fragile=fragile,
-        change="" if edits or told else fill(plan.change, measured),
+        change="" if edits or told else change,
     )
 
 
@@ -201,20 +204,20 @@ def edits_of(found: triage.Hypothesis, findings: Sequence[Finding], places: Plac
     return _edits(patches(found, findings), places)
 
 
-def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Places, offer: Offer = FREE
-            ) -> tuple[Fix, ...]:
+def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Places, offer: Offer = FREE,
+            names: CodeNames = NO_NAMES) -> tuple[Fix, ...]:
     """A, the targeted fix (as edits where place and change are certain), and B, the broader one; the preferred first.
 
-    `offer`: what a trial of the edits showed.
+    `offer`: what a trial of the edits showed. `names`: those of the code, for the words.
     """
-    mode = found.mode
+    mode, here = found.mode, this_run(found, places, names)
     edits = () if offer.refused else edits_of(found, findings, places)
-    targeted = _option("A", mode.targeted, found, places, edits, mode.will_not_fix[0])
+    targeted = _option("A", mode.targeted, found, places, edits, mode.will_not_fix[0], here)
     if offer.refused:
         targeted = _told(targeted, f"The diff for this was tried and is not offered: {offer.refused}")
     if offer.remark:
         targeted = targeted.model_copy(update={"change": f"{offer.remark[0].upper()}{offer.remark[1:]}."})
-    broader = _option("B", mode.broader, found, places, (), "")
+    broader = _option("B", mode.broader, found, places, (), "", here)
     return (broader, targeted) if offer.prefers_other else (targeted, broader)
 
 
@@ -256,9 +259,11 @@ def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
 
 
 def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places,
-              command: Fill = in_words, offer: Offer = FREE) -> Diagnosis:
+              command: Fill = in_words, offer: Offer = FREE, names: CodeNames = NO_NAMES) -> Diagnosis:
     """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` fits a check's command to the user's."""
-    offered = options(found, seen.findings, places, offer)
+    offered = tuple(fix.model_copy(update={"metric": with_levels(fix.metric, seen.run)})
+                    for fix in options(found, seen.findings, places, offer, names))
+    here = this_run(found, places, names)
     place = code_place(found, places)
     cited = _distinct(found)
     return Diagnosis(
@@ -267,8 +272,8 @@ def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, p
         root_cause=root_cause(found, exhibits, places),
         why_this_happens=found.mechanism,
         proposed_fix="\n".join(f"{o.option}: {fix_text(o)}" for o in offered),
-        will_change=found.mode.will_change,
-        will_not_fix=found.mode.will_not_fix,
+        will_change=tuple(map(here.told, found.mode.will_change)),
+        will_not_fix=tuple(map(here.told, found.mode.will_not_fix)),
         failure_mode=found.mode.id,
         component=place[0] if place else "training script",
         confidence=round(found.confidence, 3),

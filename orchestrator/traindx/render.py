@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from traindx.machine import Session
     from traindx.review.form import Form
+    from traindx.review.plan import Plan
+    from traindx.review.progress import Progress
     from traindx.view import Story
 
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
@@ -76,19 +78,21 @@ def render_report_html(
     story: Story | None = None,
     review: Form | None = None,
     digest: str = "",
+    plan: Plan | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """The report as one HTML file that asks for nothing from outside.
 
     `result`: the result JSON. `pictures`: PNG files or their bytes by name. `run`: what was read. `reason`: why the
     status is what it is. `files`: what was written, by name. `subject`: what was diagnosed, for the title.
     `story`: the session, for what was decided, tried and measured. `review`: the form of a review, for the diagnosis
-    with this `digest`.
+    with this `digest`; `plan`: what each of its decisions does; `progress`: what goes on after one.
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     embedded = {name: _data_url(p) for name, p in (pictures or {}).items()}
     return _environment().get_template("report.html.j2").render(v=view, pictures=embedded, subject=subject,
                                                                 version=__version__, story=story, review=review,
-                                                                digest=digest)
+                                                                digest=digest, plan=plan, progress=progress)
 
 
 def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -134,7 +138,11 @@ def _sentence(text: object) -> str:
 
 
 def _picture_name(key: str) -> str:
-    return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module",
-            "event_alignment": "What goes ahead of the anomalies", "folded_period": "One period, all repeats",
+    if key.startswith("before_after"):
+        return "The run before the change and with it"
+    return {"loss_visualization": "The run", "loss": "The run", "gradients": "Gradients by module",
+            "events": "What goes ahead of the anomalies", "period": "One period, all repeats",
+            "gradient_analysis": "Gradients by module", "event_alignment": "What goes ahead of the anomalies",
+            "folded_period": "One period, all repeats",
             "ranks": "The ranks by step", "comparison": "Beside the run that works"}.get(
         key, key[:1].upper() + key[1:].replace("_", " "))

@@ -23,6 +23,7 @@ from traindx.joining import joined
 from traindx.model import Verify
 from traindx.proving import Say, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
+from traindx.stopping import run_here
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, ended, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -114,7 +115,7 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     copy_workspace(workspace, copy)
     before = _stamps(copy)
     job = Job((command,), live, PROBES, options={"protected": True})
-    outcome = asyncio.run(_attached(command, copy, folder / "run", timeout, job.settings()))
+    outcome = run_here(_attached(command, copy, folder / "run", timeout, job.settings()))
     after = _stamps(copy)
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
     seen = read_folder(live).seen_from(copy.resolve())
@@ -129,7 +130,7 @@ def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: J
         copy = folder / f"copy{number}"
         copy_workspace(workspace, copy)
         settings = job.tracing(number, arm, seen)
-        asyncio.run(_attached(command, copy, folder / f"run{number}", timeout, settings, tracing=True))
+        run_here(_attached(command, copy, folder / f"run{number}", timeout, settings, tracing=True))
         found = [f for f in read_folder(Path(settings.folder)).seen_from(copy.resolve()) if f.rule != "T102"]
         if found:
             return tuple(found)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from traindx.before_after import Ended, rows
 from traindx.bounded_output import cut
 from traindx.effect import NOT_SHOWN, Level, Moved, compared
 from traindx.executed import Executed
@@ -17,7 +18,7 @@ from traindx.hindrances import Change, last_error, tail
 from traindx.model import Diagnosis, Fix, MetricChange, Verification
 from traindx.promised import promises_of
 from traindx.recurrence import is_cited, same_finding
-from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, is_back, table
+from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, is_back
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import ErrorEvent
 
@@ -106,10 +107,34 @@ def settled(checked: Verification, case: Compared) -> Verification:
     return _of_no_effect(told, case, moved)
 
 
+def unfixed_run(case: Compared) -> NewRun:
+    """The run that the new one is shown beside: of the unfixed code where that printed metrics, else the diagnosed."""
+    return next((b.run for b in case.baseline.runs if b.run.metrics), case.old)
+
+
 def _rows(case: Compared) -> tuple[MetricChange, ...]:
     """Before: the unfixed code under the same command, where that printed metrics; else the run that was diagnosed."""
-    before = next((b.run for b in case.baseline.runs if b.run.metrics), case.old)
-    return table(before, case.after[-1]) if case.after else ()
+    unfixed = [b.run for b in case.baseline.runs if b.run.metrics] or [case.old]
+    return rows([levels_of(r) for r in unfixed], [levels_of(a) for a in case.after], symptom=case.diagnosis.symptom,
+                promised=case.fix.metric, ended=Ended(_broke_off(case.baseline.runs[:1]), _of_the_fix(case)))
+
+
+def _broke_off(runs: Sequence[BaselineRun]) -> str:
+    return next((_ending(r.outcome, r.run) for r in runs if r.outcome is not None), "")
+
+
+def _of_the_fix(case: Compared) -> str:
+    return next((said for o, a in zip(case.outcomes, case.after, strict=False) if (said := _ending(o, a))), "")
+
+
+def _ending(outcome: Outcome, run: NewRun) -> str:
+    """How a command ended that did not run through, and where: "RuntimeError at step 130"."""
+    if outcome.exit_code == 0:
+        return ""
+    error = ended_by(outcome)
+    how = (error.type.rpartition(".")[2] if error is not None else "not in time" if outcome.timed_out
+           else "out of memory" if outcome.out_of_memory else f"exit code {outcome.exit_code}")
+    return how if run.last_step is None else f"{how} at step {run.last_step:g}"
 
 
 def _with(told: Verification, result: str, *reasons: str) -> Verification:

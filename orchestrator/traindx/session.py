@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from traindx import documents, events, gate
+from traindx.beside import beside
 from traindx.characterize import read_symptom
 from traindx.driver import drive
 from traindx.investigators.base import Investigator
-from traindx.journal import Journal
+from traindx.journal import Journal, read_journal
 from traindx.knowledge import add_knowledge, read_knowledge
+from traindx.leaving import leaving
 from traindx.machine import Session, advance
 from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
 from traindx.notebook_progress import listening
@@ -109,8 +111,9 @@ async def run_debug_session(
         hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`. By
             default the cell of a notebook shows the phases, and a script nothing.
 
-    Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
-    CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
+    Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses. Ctrl-C and asyncio's
+    CancelledError pass through after they were recorded, with words: what stands changed, the commands that go on or
+    take it back; without a `hear` they are logged as well. The session can be resumed in each of these cases.
     """
     root = Path(workspace).absolute()
     if not root.is_dir():
@@ -126,9 +129,10 @@ async def run_debug_session(
         "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything,
         "degraded": taken.degraded})
     hear(Notice("opened", text=str(folder.path)))
-    with folder.locked() as lock:
+    with leaving(folder, hear), folder.locked() as lock:
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
+        _look_beside(turn)
         await drive(turn)
     return read_result(folder.path)
 
@@ -161,14 +165,23 @@ async def resume_session(
     hear = hear or listening()
     taken = await choose.named(investigator, folder.workspace, hear)
     hear(Notice("opened", text=str(folder.path)))
-    with folder.locked() as lock:
+    with leaving(folder, hear), folder.locked() as lock:
         terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run,
                  "degraded": taken.degraded if investigator is not None else None}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
+        _look_beside(turn)
         await drive(turn)
     return read_result(folder.path)
+
+
+def _look_beside(turn: Turn) -> None:
+    """Say and write down which other sessions of the workspace are under way."""
+    if others := beside(turn.folder):
+        turn.journal.append("note", {"beside": list(others)})
+        for said in others:
+            turn.hear(Notice("said", text=said))
 
 
 def entry_of(entry: Sequence[str | Path] | str | Path, root: Path) -> tuple[str, ...]:
@@ -202,7 +215,7 @@ def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(work(*given, **named))
+            return _with_its_words(work(*given, **named))
         raise BadUsage(f"an event loop is running here (a notebook has one): `await {work.__name__}(...)` instead")
 
     waited.__name__ = waited.__qualname__ = f"{work.__name__}_sync"
@@ -210,6 +223,15 @@ def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -
     del waited.__wrapped__
     waited.__signature__ = inspect.signature(work)  # type: ignore[attr-defined]
     return waited
+
+
+def _with_its_words(work: Coroutine[Any, Any, SessionResult]) -> SessionResult:
+    """`asyncio.run` makes a Ctrl-C without words of the cancellation that has them."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt as pressed:
+        told = pressed.args or (pressed.__context__.args if pressed.__context__ is not None else ())
+        raise KeyboardInterrupt(*told) from None
 
 
 run_debug_session_sync = _without_a_loop(run_debug_session)
@@ -235,7 +257,20 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         Ledger(folder.workspace).allow(now.diagnosis, chosen)
         return events.Decided(decision=decision)
 
-    return _append(folder, check)
+    after = _append(folder, check)
+    return _with_tests(folder, after, decision.comment) if decision.verdict == "reject" else after
+
+
+def _with_tests(folder: SessionFolder, after: SessionResult, claim: str) -> SessionResult:
+    """A rejection that names a cause: the experiments that would test it are noted with it."""
+    from traindx.claimed import tests_of
+
+    tests = tests_of(claim, folder.workspace, opening_of(read_journal(folder.journal)))
+    if not tests:
+        return after
+    with folder.locked(), Journal(folder.journal) as journal:
+        journal.append("note", {"tests": list(tests)})
+    return read_result(folder.path)
 
 
 def _taken_back(before: Decision, after: Decision) -> events.Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import secrets
@@ -112,6 +113,26 @@ class SessionFolder:
             yield lock
         finally:
             lock.release()
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a live process holds the session; the kernel gives the lock of a killed one back.
+
+        Looking creates nothing. Where the lock cannot be looked at (another user's), the journal's word stands.
+        """
+        try:
+            file = os.open(self.path / ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not take each other for one
+        except OSError:
+            return True
+        finally:
+            os.close(file)
+        return False
 
     def save_fingerprint(self, fingerprint: Fingerprint) -> None:
         """Keep what the workspace holds, for the comparison after a restart."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traindx.durable import write_state
 from traindx.session_folder import SessionFolder
 from traindx.session_result import SessionResult, result_of
 from traindx_tools.errors import TraindxError
 
+if TYPE_CHECKING:
+    from traindx_tools.on_logs.run import Run
+
 _log = logging.getLogger(__name__)
+
+BOTH = "before_after"
+"""Begins the name of a picture of the run before a change and with it."""
 
 
 def write_report(folder: SessionFolder, artifacts: Sequence[Path]) -> None:
@@ -34,6 +41,21 @@ def experiment_pictures(folder: Path) -> dict[str, Path]:
 
 def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str:
     from traindx.render import render_report_html
+
+    run, drawn = (None, {}) if result.attempts else _drawn(folder, artifacts)
+    pictures = {**drawn, **kept_pictures(folder, drawn.values())}
+    shown = result.to_diagnosis_result().to_json()
+    shown["analysis_artifacts"] = {**shown["analysis_artifacts"], **{k: str(p) for k, p in pictures.items()}}
+    return render_report_html(shown, pictures, run=run, diagnosis=result.diagnosis, reason=result.reason,
+                              notes=result.notes, files=result.documents, subject=result.session, story=result)
+
+
+def _drawn(folder: Path, artifacts: Sequence[Path]) -> tuple[Run | None, dict[str, Path]]:
+    """The run that is diagnosed, and its pictures: only while the workspace holds it and nothing else.
+
+    From the first fix on its files may hold the new run beside what is left of the old one; the pictures of the old
+    run stay as they were drawn at the gate.
+    """
     from traindx_tools.errors import UnreadableInput
     from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
@@ -41,12 +63,13 @@ def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str
 
     try:
         run = read_last_run([str(p) for p in artifacts])
-        pictures = dict(draw_pictures(run, judge_run(run), folder / "plots"))
+        return run, dict(draw_pictures(run, judge_run(run), folder / "plots"))
     except UnreadableInput:
-        run, pictures = None, {}
-    more = {**{p.stem: p for p in sorted((folder / "plots").glob("*.png")) if p not in pictures.values()},
-            **experiment_pictures(folder)}
-    shown = result.to_diagnosis_result().to_json()
-    shown["analysis_artifacts"] = {**shown["analysis_artifacts"], **{k: str(p) for k, p in (pictures | more).items()}}
-    return render_report_html(shown, {**pictures, **more}, run=run, diagnosis=result.diagnosis, reason=result.reason,
-                              notes=result.notes, files=result.documents, subject=result.session, story=result)
+        return None, {}
+
+
+def kept_pictures(folder: Path, but: Collection[Path] = ()) -> dict[str, Path]:
+    """Pictures of a session that were drawn before, by their names: those of both runs first; no links are followed."""
+    made = [p for p in sorted((folder / "plots").glob("*.png")) if p not in but and p.is_file() and not p.is_symlink()]
+    made.sort(key=lambda p: not p.stem.startswith(BOTH))
+    return {**{p.stem: p for p in made}, **experiment_pictures(folder)}

@@ -20,14 +20,14 @@ from traindx.model import (
     Attempt,
     Decision,
     Diagnosis,
-    Fix,
     Hypothesis,
     Model,
     NeedsData,
     Verification,
     VerificationResult,
 )
-from traindx.session_folder import SessionFolder, opening_of, replay
+from traindx.notices import PHASE_WORDS
+from traindx.session_folder import Opening, SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
@@ -73,6 +73,8 @@ class SessionResult(Model):
     nothing is."""
     degraded: tuple[str, ...] = ()
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
+    tests: tuple[str, ...] = ()
+    """Commands of the experiments that would test the cause which a person named when they last rejected."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -100,7 +102,7 @@ class SessionResult(Model):
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
             findings=tuple(e.finding for e in d.evidence if e.finding is not None) if d is not None else (),
-            quick_fixes=tuple(f"{f.summary}: {_places(f)}" for f in d.options[:1]) if d is not None else (),
+            quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
         )
@@ -114,17 +116,15 @@ def _root_cause(d: Diagnosis) -> RootCause:
         mechanism=d.why_this_happens, will_change=d.will_change, will_not_fix=d.will_not_fix)
 
 
-def _places(fix: Fix) -> str:
-    return ", ".join(f"{path}:{line}" for path, line, _ in fix.places)
-
-
 def result_of(folder: SessionFolder) -> SessionResult:
     """The result as the journal tells it. Raises FileNotFoundError, JournalDamaged."""
     records = read_journal(folder.journal)
     opening, s = opening_of(records), replay(records)
-    status, reason, next_step = _standing(s, folder, has_verify=opening.verify is not None)
+    status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
+    others = [r.body["beside"] for r in records if r.kind == "note" and "beside" in r.body]
+    tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
@@ -136,9 +136,10 @@ def result_of(folder: SessionFolder) -> SessionResult:
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
-        notes=(*_set_aside(folder), *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
+               *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
-        documents=present,
+        documents=present, tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
 
 
@@ -185,14 +186,44 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
 Standing = tuple[Status, str, str]
 
 
-def _standing(s: Session, folder: SessionFolder, *, has_verify: bool) -> Standing:
+def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
     if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
         return _hindered(s, s.interrupted)
     if s.interrupted is not None:
-        return "interrupted", s.interrupted, _after_interruption(s)
-    if s.phase == "verify":
-        return _verify(s, has_verify)
-    return _STANDINGS.get(s.phase, _running)(s)
+        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s)
+    if s.phase == "verify" and not (verifies_by_itself(opening) and s.attempts[-1].verification is None):
+        return _verify(s, opening.verify is not None)
+    standing = _STANDINGS.get(s.phase, _running)(s)
+    return _left_alone(s, standing) if standing[0] == "running" and not folder.is_driven else standing
+
+
+def verifies_by_itself(opening: Opening) -> bool:
+    """Whether an applied fix is verified without anybody doing more: a command, and the consent to run it."""
+    return opening.allow_run and opening.verify is not None and opening.verify.command is not None
+
+
+def _left_alone(s: Session, standing: Standing) -> Standing:
+    """The journal does not end, and no live process holds the session: it was killed, or nobody resumed it yet."""
+    _, reason, _ = standing
+    return ("interrupted", _with_what_stands(s, f"{reason}, and no process drives the session any more: it was killed, "
+                                                "or nobody has gone on with it yet"), _after_interruption(s))
+
+
+def _with_what_stands(s: Session, reason: str) -> str:
+    """The reason, with what of the workspace stands changed."""
+    stands = changed_files(s)
+    return f"{reason.rstrip('.')}; {stands_changed(stands)}" if stands else reason
+
+
+def changed_files(s: Session) -> tuple[str, ...]:
+    """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
+    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    return () if last is None or last.reverted else last.where
+
+
+def stands_changed(places: tuple[str, ...]) -> str:
+    """In words, for a person whose session stopped meanwhile."""
+    return f"the fix stands in {', '.join(places)} and is not verified"
 
 
 def _hindered(s: Session, said: str) -> Standing:
@@ -208,11 +239,12 @@ def _after_interruption(s: Session) -> str:
         error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
         return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
                 f"traindx approve {s.id} --option A (or reject, revise)")
-    return f"resume session {s.id}"
+    back = f"; traindx resume {s.id} --failed takes the change back, as a try that failed" if changed_files(s) else ""
+    return f"resume session {s.id}{back}"
 
 
 def _running(s: Session) -> Standing:
-    return "running", f"in phase {s.phase}", f"resume session {s.id} if no process drives it"
+    return "running", PHASE_WORDS[s.phase], f"resume session {s.id} if no process drives it"
 
 
 def _gate(s: Session) -> Standing:

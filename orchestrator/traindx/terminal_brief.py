@@ -92,6 +92,9 @@ def _open(view: View, page: Page) -> Iterator[str]:
 
 
 def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
+    if view.tied:
+        yield from _without_order(view, page)
+        return
     others = [h for h in (*view.supported[:1], *rivals(view)) if h is not first and h.get("for")]
     worth = [h for h in others if h["confidence"] >= WORTH_A_LINE]
     for number, found in enumerate(worth[:_MOST_SUSPECTS]):
@@ -100,6 +103,16 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
                             " (an effect of one above)" if behind_its_cause else "")
     if not worth and first is None and view.hypotheses:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
+
+
+def _without_order(view: View, page: Page) -> Iterator[str]:
+    """Causes that are about as likely as each other: by their words, without a number that would look like a rank."""
+    yield from page.labelled("Suspects", view.no_order)
+    for found in view.tied[:_MOST_SUSPECTS]:
+        yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
+                                 place=proven_place(view, found))
+    if len(view.tied) > _MOST_SUSPECTS:
+        yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with -v", "quiet")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
@@ -184,14 +197,14 @@ def _fixes(view: View, page: Page, room: int) -> Iterator[str]:
 
 
 def _in_a_line(fix: Fix, page: Page) -> list[str]:
-    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=_where(fix))
+    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=line(fix.where()))
 
 
 def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
     if not fix.edits:
-        yield from page.labelled(f"Fix {fix.option}", _in_words(fix), most=4, place=_where(fix))
+        yield from page.labelled(f"Fix {fix.option}", _in_words(fix), most=4, place=line(fix.where()))
         return
-    head = page.labelled(f"Fix {fix.option}", fix.summary, most=2, place=_where(fix))
+    head = page.labelled(f"Fix {fix.option}", fix.summary, most=2, place=line(fix.where()))
     yield from head
     rows = list(_changed_lines(fix))
     left = max(room - len(head), FEWEST_OF_A_DIFF)
@@ -201,12 +214,6 @@ def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
         yield page.paint(f"  ... {len(rows) - len(shown)} more lines, all of them with -v", "quiet")
     if fix.change:
         yield from page.labelled("", fix.change, most=2)
-
-
-def _where(fix: Fix) -> str:
-    places = list(dict.fromkeys(f"{path}:{first}" for path, first, _ in fix.places))
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    return f"{line(places[0])}{more}" if places else ""
 
 
 def _in_words(fix: Fix) -> str:

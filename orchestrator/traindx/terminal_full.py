@@ -91,9 +91,9 @@ def _moment(moment: Moment, wide: int, ids: int, page: Page) -> Iterator[str]:
 def _hypotheses(view: View, page: Page) -> Iterator[str]:
     if not view.hypotheses:
         return
-    yield page.heading("Hypotheses", "the most likely first, an effect behind its causes")
+    yield page.heading("Hypotheses", view.no_order or "the most likely first, an effect behind its causes")
     told = _told(view)
-    for i, said in enumerate(view.supported, 1):
+    for i, said in enumerate(view.in_order, 1):
         likely = said["confidence"] >= _LIKELY
         yield from _claim(view, i, said, page)
         if beside := view.beside(said):
@@ -112,8 +112,8 @@ def _claim(view: View, number: int, said: Mapping[str, Any], page: Page) -> Iter
     place = said.get("location")
     where = f" ({place})" if statement and place and (number == 1 or said["confidence"] >= _LIKELY) else ""
     first, *rest = page.wrap(("the cause above" if sure else claim) + where, " " * 12,
-                             f"  {number}. {percent(said['confidence']):>5}  ")
-    yield page.paint(first, "bold") if number == 1 else first
+                             f"  {number}. {percent(said['confidence']):>5}  " if not view.tied else " " * 10 + "- ")
+    yield page.paint(first, "bold") if number == 1 and not view.tied else first
     yield from rest
 
 

@@ -35,7 +35,7 @@ def gate_lines(d: Diagnosis, page: Page) -> Iterator[str]:
     yield from section("Why This Happens", d.why_this_happens, page)
     yield from section("Proposed Fix", "" if d.options else d.proposed_fix, page)
     for fix in d.options:
-        yield from _option(fix, page)
+        yield from _option(fix, d.location, page)
     yield from section("What This Fix Will Change", d.will_change, page)
     yield from section("What This Fix Will NOT Fix", d.will_not_fix, page)
     yield ""
@@ -87,9 +87,10 @@ def _questions(d: Diagnosis) -> tuple[str, str, str]:
     return f"I believe the root cause is the one above. Does this match what you see?{doubt}", choice, changes
 
 
-def _option(fix: Fix, page: Page) -> Iterator[str]:
+def _option(fix: Fix, cause: str | None, page: Page) -> Iterator[str]:
     kind = "targeted" if fix.option == "A" else "broader"
-    yield from page.wrap(fix.summary, "       ", f"    {fix.option}: {kind}: ")
+    where = f", at {line(fix.where(cause))}" if fix.edits else ""
+    yield from page.wrap(f"{fix.summary.rstrip('.')}{where}", "       ", f"    {fix.option}: {kind}: ")
     yield from (_diff_line(text, page) for text in diff_of(fix).splitlines())
     for step in fix.instructions:
         yield from page.wrap(f"{step.path}:{step.line}: {step.text}", "         ", "       - ")

@@ -25,6 +25,7 @@ from traindx.model import Verify
 from traindx.protected_copy import CopyRefused, copy_into, in_copy
 from traindx.results import signature
 from traindx.sandbox import find_sandbox
+from traindx.stopping import run_here
 from traindx.verify import Outcome, clean_environment, ended, specification, supervised
 
 TRIAL_SECONDS = 40.0
@@ -93,7 +94,7 @@ class TrialRun:
         try:
             running = supervised(folder, specification(moved, copy, sandbox, [notes] if notes.is_dir() else []),
                                  environment)
-            return asyncio.run(_long_enough(running, folder, notes))
+            return run_here(_long_enough(running, folder, notes))
         finally:
             shutil.rmtree(copy, ignore_errors=True)
 

@@ -25,6 +25,7 @@ from traindx.notices import PHASE_WORDS, Hear, Notice, nobody
 from traindx.patching import Store
 from traindx.scoping import asked_of
 from traindx.session_folder import LOCK_SECONDS, SessionBusy, SessionFolder, opening_of, replay
+from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.strikes import Ledger
 from traindx.tried_diffs import TriedDiffs
 from traindx.verify import Examine, NewRun, examine_with_instruments
@@ -218,7 +219,9 @@ class Turn:
         problem: Exception | None = None
         decision: Decision | None = None
         try:
-            decision = await awaited(approve(diagnosis))
+            with ctrl_c_ends_a_prompt():
+                asked = approve(diagnosis)
+            decision = await awaited(asked)
         except Exception as error:  # noqa: BLE001 - the callback is the caller's code; the session must survive it
             problem = error
         finally:

@@ -9,13 +9,22 @@ from pydantic import model_validator
 
 from traindx.values import Model, Quoted
 
+Change = Literal["better", "worse", "unchanged", "changed", ""]
+"""What became of a metric: "unchanged" within the spread of the runs, "changed" where nothing says which way is better,
+"" where one side did not measure it."""
+
 
 class MetricChange(Model):
-    """One row of the before/after table."""
+    """One row of the before/after table: the levels at the end of the runs, as they are shown."""
 
     name: str
     before: str
     after: str
+    unit: str = ""
+    """"" for a number without one, or of which the log does not say it."""
+    change: Change = ""
+    asked: bool = False
+    """Whether the symptom or the promise of the fix is about it."""
 
 
 VerificationResult = Literal["fixed", "passed_effect_not_shown", "no_effect", "not_executed", "failed"]

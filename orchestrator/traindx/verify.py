@@ -25,9 +25,10 @@ from pydantic import ValidationError
 from traindx.bounded_output import judged_output
 from traindx.durable import write_state
 from traindx.effect import Level, level_of
-from traindx.model import Diagnosis, MetricChange, Verification, Verify
+from traindx.model import Diagnosis, Verification, Verify
 from traindx.recurrence import cited_findings, is_cited, seen_again
 from traindx.sandbox import Sandbox
+from traindx.two_runs import Curve, curves_of
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
 
@@ -62,6 +63,8 @@ class NewRun:
     metrics: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, Level] = field(default_factory=dict)
     """Where each metric stands at the end of the run, with its noise."""
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    """Each metric over the run, thinned for a picture."""
 
 
 Examine = Callable[[Sequence[Path]], NewRun]
@@ -95,7 +98,7 @@ def examine_with_instruments(paths: Sequence[Path]) -> NewRun:
     planned = run.planned_steps if run.planned_unit == "step" else None
     return NewRun(judge_run(run), max(counted, default=None), planned,
                   {str(s): float(s.values[-1]) for s in run.series if len(s)},
-                  {str(s): level_of(s.values) for s in run.series if len(s)})
+                  {str(s): level_of(s.values) for s in run.series if len(s)}, curves_of(run))
 
 
 def clean_environment(environment: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
@@ -289,10 +292,8 @@ def _step_reasons(diagnosis: Diagnosis, after: NewRun, verify: Verify) -> tuple[
     return [f"the new run reached only step {after.last_step:g}; {needed:g} are needed to be past the old fault"], []
 
 
-HIGHER_IS_BETTER = frozenset({"accuracy", "r2", "reward", "throughput", "tokens_per_second", "mfu", "codebook_used",
-                              "codebook_perplexity"})
-LOWER_IS_BETTER = frozenset({"loss", "mse", "nll", "perplexity", "step_time", "data_time", "memory", "skipped_steps",
-                             "nan_steps"})
+HIGHER_IS_BETTER = frozenset({"accuracy", "r2", "reward", "codebook_used", "codebook_perplexity"})
+LOWER_IS_BETTER = frozenset({"loss", "mse", "nll", "perplexity", "memory", "skipped_steps", "nan_steps"})
 WORSE = 0.05
 """Share by which a metric's last value must be worse to count as a regression: beyond the noise of two runs."""
 
@@ -321,15 +322,6 @@ def steps_without_recurrence(diagnosis: Diagnosis, before: NewRun, after: Sequen
     if not after or back or any(n.last_step is None for n in after):
         return None
     return max(0.0, min(n.last_step or 0.0 for n in after) - (failing_step(diagnosis) or 0.0))
-
-
-def table(before: NewRun, after: NewRun) -> tuple[MetricChange, ...]:
-    """Last value of each metric, before and after, in the order of the old run."""
-    names = list(dict.fromkeys([*before.metrics, *after.metrics]))
-    shown = [MetricChange(name=n, before=_number(before.metrics.get(n)), after=_number(after.metrics.get(n)))
-             for n in names]
-    ends = MetricChange(name="last step", before=_number(before.last_step), after=_number(after.last_step))
-    return (*shown, ends) if before.last_step is not None or after.last_step is not None else tuple(shown)
 
 
 def _number(value: float | None) -> str:
@@ -369,7 +361,6 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     return Verification(
         passed=False, result="failed" if reasons else "passed_effect_not_shown",
         reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
-        table=table(before, after[-1]) if after else (),
         command=None if verify.command is None else shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
         seconds=sum(o.seconds for o in outcomes),

@@ -34,6 +34,10 @@ ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_underst
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
+STANDS_OUT = 2.0
+"""Times the odds of the next that the first hypothesis has where it stands out: less is less than the weakest single
+sign is worth in log-odds (0.7), so that one more line of the log may turn the order round."""
+
 EXPERIMENTS = ("X101", "X102", "X103", "X104")
 _WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) "
                       r"\((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
@@ -96,6 +100,8 @@ class Story(Protocol):
     def decision(self) -> Decision | None: ...
     @property
     def attempts(self) -> Sequence[Attempt]: ...
+    @property
+    def tests(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +241,29 @@ class View:
         ranked = self.hypotheses
         return tuple(h for i, h in enumerate(ranked) if i == 0 or h.get("for"))
 
+    @property
+    def no_order(self) -> str:
+        """That nothing stands out, in words; "" where something does."""
+        return f"nothing stands out: {len(self.tied)} causes are about as likely as each other" if self.tied else ""
+
+    @cached_property
+    def tied(self) -> Sequence[Mapping[str, Any]]:
+        """Hypotheses about as likely as the first where none stands out, by their words; () where one does.
+
+        An order by 6, 5 and 5 % would look like a ranking, and says nothing.
+        """
+        ranked = [h for h in self.supported if h.get("for")]
+        if self.status != "needs_more_data" or len(ranked) < 2 or float(ranked[0]["confidence"]) >= SUSPECTED:
+            return ()
+        least = _odds(ranked[0]) / STANDS_OUT
+        near = [h for h in ranked if _odds(h) >= least]
+        return sorted(near, key=lambda h: self.split(str(h["issue"]))[0]) if len(near) > 1 else ()
+
+    @property
+    def in_order(self) -> Sequence[Mapping[str, Any]]:
+        """`supported` as it is shown: where nothing stands out, those that are about as likely come first."""
+        return (*self.tied, *(h for h in self.supported if not any(h is t for t in self.tied)))
+
     def beside(self, hypothesis: Mapping[str, Any]) -> str:
         """What is said of a hypothesis whose confidence and the first one's are more than 1 together; "" elsewhere.
 
@@ -315,6 +344,11 @@ class View:
         beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
         told = [note for note in self.notes if note not in beside]
         return [*([f"not given or not readable: {missing}"] if missing else []), *told]
+
+
+def _odds(hypothesis: Mapping[str, Any]) -> float:
+    sure = min(float(hypothesis["confidence"]), 0.999)
+    return sure / (1 - sure)
 
 
 def _became(told: Mapping[str, Any]) -> str:

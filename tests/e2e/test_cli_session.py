@@ -159,5 +159,6 @@ def test_ctrl_c_once_while_it_works_is_recorded_and_says_how_to_go_on(work: Path
                                [("Your decision", "A"), ("verifying", CTRL_C)])
     session = next(p.name for p in (work / "scratch" / "debug").iterdir() if (p / "journal.jsonl").is_file())
     assert code == 130, said
-    assert f"traindx: interrupted; session {session} is kept as it stands; to go on: traindx resume {session}" in said
+    assert f"traindx: interrupted; session {session} is kept as it stands; the fix stands in train.py:20 " in said
+    assert f"; to go on: traindx resume {session}" in said
     assert json.loads(traindx("show", session, "--json", cwd=work).stdout)["status"] == "interrupted"

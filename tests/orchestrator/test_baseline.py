@@ -54,7 +54,7 @@ def test_a_loss_that_explodes_without_the_fix_and_falls_with_it_is_fixed(workspa
     assert any("the changed line train.py:4 was executed" in n for n in seen(result).notes)
     assert any(n.startswith("baseline: the command was run once on the unfixed code, in a copy")
                for n in seen(result).notes)
-    assert {r.name: r.after for r in seen(result).table}["last step"] == "199"
+    assert {r.name: r.change for r in seen(result).table} == {"how it ends": "better", "loss": "better"}
     assert (workspace / "train.py").read_text() == FIXED
     assert not list((workspace / "scratch/debug/baselines").glob("*/*/copy*")), "the copy is gone"
 

@@ -183,7 +183,7 @@ def test_a_long_change_gets_the_room_that_is_left_and_never_more() -> None:
     assert "-line 0" in "\n".join(rows)
     two = (ProposedEdit(path="a.py", line=3, end_line=3, original="x", replacement="y"),
            ProposedEdit(path="b.py", line=7, end_line=6, original="", replacement="z"))
-    assert "Fix A     Equal numbers (a.py:3 and 1 more)\n  a.py:3\n  -x\n  +y\n  b.py:7\n  +z\n" in brief(
+    assert "Fix A     Equal numbers (a.py:3, also b.py:7)\n  a.py:3\n  -x\n  +y\n  b.py:7\n  +z\n" in brief(
         diagnosis=a_diagnosis(two))
 
 

@@ -115,7 +115,7 @@ def test_the_page_is_the_report_with_the_form_and_asks_for_nothing_from_outside(
 
 
 @pytest.mark.parametrize(("choice", "comment", "status"), [
-    ("approve A", "", "running"), ("approve B", "b", "awaiting_edit"), ("revise", "it is the data", "running"),
+    ("approve A", "", "interrupted"), ("approve B", "b", "awaiting_edit"), ("revise", "it is the data", "interrupted"),
     ("reject", "no", "rejected")])
 def test_each_decision_is_recorded_once_and_ends_the_review(review: Running, waiting: SessionResult, choice: str,
                                                             comment: str, status: str) -> None:
@@ -202,7 +202,7 @@ def test_a_browser_that_goes_at_once_has_decided_and_the_review_ends(review: Run
     review.thread.join(timeout=60)
     assert not review.thread.is_alive()
     assert isinstance(review.ended[0], Reviewed)
-    assert read_result(waiting.folder).status == "running"
+    assert read_result(waiting.folder).status == "interrupted"
 
 
 def test_a_session_that_is_gone_is_told_on_the_page(review: Running, waiting: SessionResult) -> None:

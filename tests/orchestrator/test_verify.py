@@ -239,11 +239,9 @@ def passes(result: Verification) -> bool:
     return result.result == "passed_effect_not_shown"
 
 
-def test_a_good_run_passes_with_a_table_of_before_and_after(tmp_path: Path):
+def test_a_good_run_passes(tmp_path: Path):
     result = verdict(tmp_path, outcome(tmp_path / "v"))
     assert passes(result)
-    assert [(r.name, r.before, r.after) for r in result.table] == [
-        ("loss", "nan", "0.1"), ("grad_norm", "310", "-"), ("last step", "60", "200")]
     assert result.output == "v/output.log"
 
 

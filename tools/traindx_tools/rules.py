@@ -7,8 +7,10 @@ as `traindx_tools.on_logs.curves`) discovers its rules by importing the modules 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -105,6 +107,10 @@ VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolat
 """Packages of rules that say what experiments showed."""
 
 
+_ID = re.compile(r"[a-z]\d{3}")
+"""How the file of a rule begins."""
+
+
 @cache
 def rules_in(package: str) -> tuple[RuleModule, ...]:
     """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped; an invariant has
@@ -126,6 +132,24 @@ def rules_in(package: str) -> tuple[RuleModule, ...]:
 def all_rules() -> dict[str, RuleModule]:
     """Every rule of every room by id."""
     return {m.rule.id: m for room in ROOMS for m in rules_in(room)}
+
+
+def rule_names() -> dict[str, str]:
+    """Every rule that has a page, by id, with the words of its name: read from names of files, no rule is imported.
+
+    For the completion of a shell, which cannot wait for all rules to be read.
+    """
+    from traindx_tools.knowledge.tables import every_page
+
+    found = {"C001": "suppression"}
+    for room in (*ROOMS, *VERDICTS):
+        spec = importlib.util.find_spec(room)
+        for info in pkgutil.iter_modules(spec.submodule_search_locations if spec is not None else None):
+            id_, _, name = info.name.partition("_")
+            if _ID.fullmatch(id_):
+                found[id_.upper()] = name.replace("_", " ")
+    found |= {id_: str(page["title"]) for id_, page in every_page()}
+    return dict(sorted(found.items()))
 
 
 def explained_rules() -> dict[str, RuleModule]:

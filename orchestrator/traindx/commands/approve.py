@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from traindx.completing import session_ids
+
 
 @click.command("approve")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--option", required=True, type=click.Choice(["A", "B"], case_sensitive=False), help="A or B.")
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--digest", help="Approve only if the diagnosis still has this digest.")

@@ -1,4 +1,4 @@
-"""`traindx completion`: what a shell needs to complete commands and options."""
+"""`traindx completion`: what a shell needs to complete commands, options, sessions and the names of pages."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _ADD_TO = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/compl
 @click.argument("shell", required=False, type=click.Choice(list(_ADD_TO)))
 def command(shell: str | None) -> None:
     """Print what makes SHELL (default: that of $SHELL) complete traindx: add it to your shell's start file.
+
+    Completed are commands, options, the ids of sessions, and the rules and failure modes of `explain`.
 
     \b
     bash:  traindx completion bash >> ~/.bashrc

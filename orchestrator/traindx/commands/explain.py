@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from traindx.completing import page_ids
 from traindx_tools.errors import BadUsage
 
 MOST_NEAR = 8
@@ -57,7 +58,7 @@ def listing() -> str:
 
 
 @click.command("explain")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=page_ids)
 @click.option("--list", "show_all", is_flag=True, help="List every rule and failure mode.")
 def command(name: str | None, show_all: bool) -> None:
     """Print the page of NAME, a rule (L204) or a failure mode (lr.too-high)."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from traindx.completing import session_ids
 from traindx_tools.errors import BadUsage
 
 
 @click.command("reject")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--reason", required=True, help="What speaks against it: the next look reads this.")
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--by", default="user", show_default=True, help="Who rejects.")

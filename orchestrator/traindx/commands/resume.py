@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from traindx.completing import session_ids
 from traindx_tools.errors import BadUsage
 
 
 @click.command("resume")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--verify", metavar="CMD", help="How the fix is checked; your consent to run CMD.")
 @click.option("--timeout", type=float, help="Seconds for one run of --verify (default: 1800).")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from pathlib import Path
 
 import click
 
+from traindx.completing import session_ids
+
 
 @click.command("review")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N",
               help="Listen on this port of 127.0.0.1 (default: a free one).")
@@ -17,6 +21,8 @@ import click
 @click.option("--open", "browser", is_flag=True, help="Open the page in the browser of this machine.")
 def command(session: str, workspace: str | None, port: int, by: str, wait: bool, browser: bool) -> int:
     """Show the diagnosis that SESSION waits with as a page on 127.0.0.1; the decision is made there.
+
+    The page says what each decision does, and follows an approved fix to its result.
 
     From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`, then open the address as it is shown.
     """
@@ -28,14 +34,17 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
     waiting = read_result(session, workspace=None if workspace is None else Path(workspace))
     if waiting.digest is None or waiting.status != "awaiting_approval":
         raise NotWaiting(f"session {waiting.session} waits for no decision: {waiting.reason}")
+    anew = f"traindx review {waiting.session} --workspace {shlex.quote(waiting.workspace)}"
     try:
         server = Server(lambda: read_result(waiting.folder), lambda d: decide(waiting.folder, d), review_page,
-                        port=port, by=by, say=lambda text: click.echo(f"traindx: {text}", err=True))
+                        port=port, by=by, say=lambda text: click.echo(f"traindx: {text}", err=True), anew=anew,
+                        follows=not wait)
     except OSError as error:
         raise BadUsage(f"port {port} of 127.0.0.1 cannot be used: {error.strerror}. Name another with --port, or none"
                        ) from error
-    click.echo(f"{server.address}\n\nopens the review of session {waiting.session} once, in one browser. From another "
-               f"machine, first: ssh -L {server.port}:127.0.0.1:{server.port} HOST. Ctrl-C leaves it undecided.")
+    click.echo(f"{server.address}\n\nopens the review of session {waiting.session} once, in one browser, which may "
+               f"reload it. From another machine, first: ssh -L {server.port}:127.0.0.1:{server.port} HOST. For a "
+               f"fresh address: {anew}. Ctrl-C leaves it undecided.")
     if browser:
         import webbrowser
 
@@ -45,7 +54,8 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_standing(waiting.folder, waiting.session)) from None
     click.echo(f"{done.said}: recorded")
-    return go_on(done.result, wait)
+    with contextlib.nullcontext() if wait else server.following():
+        return go_on(done.result, wait)
 
 
 def _standing(folder: str, session: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from traindx.completing import session_ids
+
 
 @click.command("revise")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--comment", required=True, help="What you know that the diagnosis misses.")
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--by", default="user", show_default=True, help="Who says so.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,11 @@ from traindx_tools.errors import BadUsage
 if TYPE_CHECKING:
     from traindx.session_result import SessionResult
 
+STATUS_WIDE = 21
+"""Columns of a status, those of "awaiting verification"."""
+FEWEST = 24
+"""Columns that a reason has at least, also where the folder's name is long."""
+
 
 @click.command("sessions")
 @click.argument("workspace", default=".")
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
 def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bool) -> None:
     """List the debug sessions of WORKSPACE, the oldest first; where it has none, those that there are elsewhere."""
+    from traindx.page import columns
     from traindx.safe_text import line
     from traindx.session import list_sessions
 
@@ -37,18 +45,27 @@ def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bo
         click.echo(f"no sessions in {line(workspace)}, but elsewhere:" if found else
                    f"no sessions in {line(workspace)}: `traindx debug {line(workspace)}` starts one", err=True)
     for r in found:
-        click.echo(_row(r, Path(workspace)))
+        for text in _row(r, Path(workspace), columns(sys.stdout)):
+            click.echo(text)
 
 
-def _row(r: SessionResult, here: Path) -> str:
-    """One session, with its folder where that is another one."""
-    from traindx.at_terminal import status_words
+def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
+    """One session on one line that is no longer than `wide`, with its folder where that is another one.
+
+    Behind it the way back, where a session stopped that nobody drives.
+    """
+    from traindx.at_terminal import next_commands, status_words
     from traindx.safe_text import block, line
     from traindx.session_result import from_here
 
     own = Path(r.workspace).resolve() == here.resolve()
     where = "" if own else f"  {block(from_here(r.workspace))}"
-    return f"{r.session}  {status_words(r.status):21}  {line(r.reason)}{where}"
+    head = f"{r.session}  {status_words(r.status):{STATUS_WIDE}}  "
+    room = max(wide - len(head) - len(where), FEWEST)
+    said = line(r.reason)
+    yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"
+    if r.status == "interrupted":
+        yield f"    {next_commands(r)[0]}"
 
 
 def _everywhere(workspace: Path, *, known: bool) -> tuple[SessionResult, ...]:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from traindx.completing import session_ids
+
 
 @click.command("show")
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
 def command(session: str, workspace: str | None, as_json: bool) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from traindx import next_steps, proposal
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
+from traindx.in_this_run import this_run
 from traindx.investigators import steering
 from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.observed_run import with_observed_run
@@ -78,7 +79,8 @@ class OfflineInvestigator:
                     return _needs_code(found, report)
                 exhibits = known_ids(report, case.evidence)
                 offer = await asyncio.to_thread(report.offer, found)
-                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer)
+                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer,
+                                          report.names)
                 return with_what_was_said(made, case)
         return _needs_data(report, failed, case)
 
@@ -216,7 +218,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=next_steps.commands(report, tried),
-                     questions=(*_unanswered(report), *_questions(verdict.hypotheses, tried)))
+                     questions=(*_unanswered(report), *_questions(report, tried)))
 
 
 def _unanswered(report: Report) -> tuple[str, ...]:
@@ -230,10 +232,10 @@ def _absent(report: Report) -> tuple[str, ...]:
     return missing_in_words(m for m in report.missing if ": " in m)
 
 
-def _questions(hypotheses: Iterable[triage.Hypothesis], tried: frozenset[str]) -> tuple[str, ...]:
+def _questions(report: Report, tried: frozenset[str]) -> tuple[str, ...]:
     """For each cause that is left: which it is, what to look at, and what would rule it out."""
-    left = [h for h in hypotheses if h.speaks_for and h.mode.id not in tried and h.mode.confirm]
-    return tuple(_question(h) for h in left[:3])
+    left = [h for h in report.seen.verdict.hypotheses if h.speaks_for and h.mode.id not in tried and h.mode.confirm]
+    return tuple(this_run(h, report.places, report.names).told(_question(h)) for h in left[:3])
 
 
 def _question(found: triage.Hypothesis) -> str:

@@ -16,3 +16,5 @@ class Form:
     """Why the last decision was not recorded."""
     recorded: str = ""
     """What was recorded; the form is gone then."""
+    follows: bool = False
+    """Whether the session goes on behind the page, which then asks for itself again every few seconds."""

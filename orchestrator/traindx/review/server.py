@@ -1,9 +1,11 @@
 """The server of a review: one page, one form, on 127.0.0.1, for the person who was given its address.
 
 The address holds a token that works once; it is exchanged for a cookie, so that neither history nor a copied address
-opens the page again. A decision needs the cookie, the secret of the form and a page of this server as its origin, and
-names the diagnosis that was shown by its digest: what changed meanwhile is not approved. Other names for this machine
-than 127.0.0.1 and localhost are refused (DNS rebinding); their port may be another one, as it is behind `ssh -L`.
+opens the page elsewhere again. The browser that has the cookie may open or reload it as often as it likes; to any other
+it is said how a fresh address is made. After the decision the page follows the session to its result. A decision needs
+the cookie, the secret of the form and a page of this server as its origin, and names the diagnosis that was shown by
+its digest: what changed meanwhile is not approved. Other names for this machine than 127.0.0.1 and localhost are
+refused (DNS rebinding); their port may be another one, as it is behind `ssh -L`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import re
 import secrets
 import threading
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -35,6 +37,10 @@ MOST_COMMENT = 4000
 """Characters of a comment that are kept."""
 SECONDS = 20.0
 """For a request to arrive."""
+LAST_LOOK = 8.0
+"""Seconds that the result waits for the page to ask for it, which it does every two."""
+GOES_ON = frozenset({"running", "interrupted", "rejected"})
+"""Statuses that a session passes through between a decision and where it comes to stand."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
                                "form-action 'self'; frame-ancestors 'none'",
@@ -72,15 +78,19 @@ class Server:
     """Serves a review until it is decided. Raises OSError where the port is taken.
 
     `read`: the session as it is now. `decide`: records a decision, raises TraindxError where it is refused. `show`: the
-    HTML for a result and a form. `say`: for the terminal, where an address was used a second time.
+    HTML for a result and a form. `say`: for the terminal, where an address was used a second time. `anew`: the command
+    that makes a fresh address. `follows`: the page stays after the decision, for as long as `following` lasts.
     """
 
     def __init__(self, read: Callable[[], SessionResult], decide: Callable[[Decision], SessionResult],
                  show: Callable[[SessionResult, Form], str], *, port: int = 0, by: str = "user",
-                 say: Callable[[str], None] = lambda _: None) -> None:
+                 say: Callable[[str], None] = lambda _: None, anew: str = "traindx review SESSION",
+                 follows: bool = False) -> None:
         self._read, self._decide, self._show, self._by, self._say = read, decide, show, by, say
         self._token, self._cookie, self._secret = (secrets.token_urlsafe(24) for _ in range(3))
         self._used = False
+        self.anew, self._follows, self._settled = anew, follows, False
+        self._looked, self._shown = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._decided: Reviewed | None = None
         self.cookie_name = f"traindx-{secrets.token_hex(4)}"
@@ -103,10 +113,27 @@ class Server:
         try:
             self._http.serve_forever(poll_interval=0.1)
         finally:
-            self._http.server_close()
+            if self._decided is None or not self._follows:
+                self._http.server_close()
         if self._decided is None:
             raise Undecided("the review was closed before anything was decided")
         return self._decided
+
+    @contextlib.contextmanager
+    def following(self) -> Iterator[None]:
+        """After a decision: the page shows how the session goes on. At the end it waits until the result was shown, for
+        a few seconds and only where somebody looked at all."""
+        answering = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        answering.start()
+        try:
+            yield
+            self._settled = True
+            if self._looked.is_set():
+                self._shown.wait(LAST_LOOK)
+        finally:
+            self._http.shutdown()
+            answering.join()
+            self._http.server_close()
 
     def close(self) -> None:
         """Ends `serve`, from another thread."""
@@ -138,6 +165,13 @@ class Server:
         return self._used and hmac.compare_digest(cookie.encode(), self._cookie.encode())
 
     @property
+    def fresh_address(self) -> str:
+        """What a browser is told that the address does not open the page in (any more), as HTML."""
+        return ("This address opens the page in one browser, once. For a fresh address, for this browser or another "
+                f"device, type in a terminal of the machine: <code>{html.escape(self.anew)}</code> It prints one. "
+                "Where an address was opened a second time, the terminal of the review has printed the next already.")
+
+    @property
     def cookie(self) -> str:
         """The header that gives it."""
         return f"{self.cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
@@ -145,7 +179,7 @@ class Server:
     def page(self) -> Page:
         """The diagnosis with its form, or what was decided."""
         if self._decided is not None:
-            return self._after(self._decided)
+            return self._followed(self._decided)
         try:
             result = self._read()
         except (TraindxError, OSError) as error:
@@ -186,7 +220,22 @@ class Server:
                                         "option": option or None, "comment": comment})
 
     def _after(self, done: Reviewed) -> Page:
-        return Page(HTTPStatus.OK, self._show(done.result, Form("", recorded=done.said)))
+        """The answer to the decision itself."""
+        return Page(HTTPStatus.OK, self._show(done.result, Form("", recorded=done.said, follows=self._follows)))
+
+    def _followed(self, done: Reviewed) -> Page:
+        """Where the session stands since: what goes on, then the result."""
+        self._looked.set()
+        settled = self._settled  # before it is read: what is read then is the end
+        try:
+            now = self._read()
+        except (TraindxError, OSError) as error:
+            return refusal(HTTPStatus.GONE, f"The session cannot be read any more: {html.escape(str(error))}")
+        goes_on = self._follows and not settled and now.status in GOES_ON
+        page = Page(HTTPStatus.OK, self._show(now, Form("", recorded=done.said, follows=goes_on)))
+        if not goes_on:
+            self._shown.set()
+        return page
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -200,18 +249,20 @@ class _Handler(BaseHTTPRequestHandler):
         token = dict(urllib.parse.parse_qsl(query)).get("token")
         if not self._is_here() or path != "/":
             return self._answer(refusal(HTTPStatus.NOT_FOUND, "There is one page here, and it is at /."))
+        if token is not None and self._is_known():  # the address once more, in the browser that it was opened in
+            return self._answer(Page(HTTPStatus.SEE_OTHER, ""), {"Location": "/"})
         if token is not None and self.review.admitted(token):
             return self._answer(Page(HTTPStatus.SEE_OTHER, ""), {"Location": "/", "Set-Cookie": self.review.cookie})
         if not self._is_known():
-            return self._answer(refusal(HTTPStatus.FORBIDDEN, "The address opens the page once, in one browser. The "
-                                        "terminal that started the review shows it."))
+            return self._answer(refusal(HTTPStatus.FORBIDDEN, self.review.fresh_address))
         return self._answer(self.review.page())
 
     def do_POST(self) -> None:
         if not self._is_here() or self.path != "/":
             return self._answer(refusal(HTTPStatus.NOT_FOUND, "There is one page here, and it is at /."))
         if not self._is_known() or not self._is_own_page():
-            return self._answer(refusal(HTTPStatus.FORBIDDEN, "A decision comes from the page of this review alone."))
+            return self._answer(refusal(HTTPStatus.FORBIDDEN, f"A decision comes from the page of this review alone. "
+                                        f"{self.review.fresh_address}"))
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch(r"[0-9]{1,6}", length) or int(length) > LARGEST_FORM:
             return self._answer(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is larger than it can be."))

@@ -5,7 +5,6 @@ Also how a fix that failed is taken out again.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -13,20 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from traindx import events, gate, patching
+from traindx.beside import FixUnderWay, one_fix_at_a_time, under_test, unsettled
 from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
 from traindx.model import Attempt, Fix, ProposedEdit
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
-from traindx.session_folder import SessionFolder, folders, read_session
+from traindx.session_folder import SessionFolder
 from traindx.steps.old_run import remember_old_run
 from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
-from traindx.workspace import SCRATCH, PathRefused, inside
-from traindx_tools.errors import TraindxError
+from traindx.workspace import PathRefused, inside
 
 
 async def fix(turn: Turn) -> bool:
     """Bring the approved change into the workspace. False: a person must make it by hand."""
+    try:
+        with one_fix_at_a_time(turn.workspace):
+            return await _fix(turn)
+    except FixUnderWay as error:
+        raise Interruption(str(error)) from error
+
+
+async def _fix(turn: Turn) -> bool:
     diagnosis, decision = turn.session.diagnosis, turn.session.decision
     assert diagnosis is not None, "a fix follows a diagnosis"
     assert decision is not None, "a fix follows a decision"
@@ -62,9 +69,9 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     if refusal is not None:
         turn.record(events.ApprovalStale(reasons=(refusal,)))
         return False
-    other = next(iter(_under_test(turn)), None)
+    other = next(iter(under_test(turn.folder)), None)
     if other is not None:
-        raise Interruption(f"one fix at a time: session {other} has one in this workspace that is not settled yet")
+        raise Interruption(unsettled(other))
     turn.halt_if_changed(but=_files_of(turn, option))
     return True
 
@@ -73,15 +80,6 @@ def _files_of(turn: Turn, option: Fix) -> set[str]:
     """The files that the option names, as the fingerprint names them."""
     root = turn.workspace.resolve()
     return {inside(turn.workspace, p).relative_to(root).as_posix() for p, _, _ in option.places}
-
-
-def _under_test(turn: Turn) -> Iterable[str]:
-    """Other sessions of this workspace whose fix is applied and not settled."""
-    for path in folders(turn.workspace / SCRATCH):
-        if path.name != turn.folder.path.name:
-            with contextlib.suppress(TraindxError):  # a damaged session drives nothing
-                if read_session(SessionFolder(path)).phase in ("verify", "strike"):
-                    yield path.name
 
 
 def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx import documents, events, gate
+from traindx.claimed import tests_of
 from traindx.model import Decision
 from traindx.session_report import write_report
 from traindx.steps.old_run import artifact_files
@@ -39,4 +40,8 @@ async def present(turn: Turn) -> bool:
     except (gate.ApprovalRefused, StrikeRefused) as error:
         raise Interruption(str(error)) from error
     turn.record(events.Decided(decision=decision))
+    if decision.verdict == "reject":
+        tests = await in_thread(tests_of, decision.comment, turn.workspace, turn.opening)
+        if tests:
+            turn.journal.append("note", {"tests": list(tests)})
     return True

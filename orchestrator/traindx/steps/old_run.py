@@ -10,6 +10,7 @@ from typing import Any
 
 from traindx.effect import Level
 from traindx.turn import Turn
+from traindx.two_runs import Curve
 from traindx.verify import NewRun
 from traindx.workspace import SCRATCH
 from traindx_tools.finding import Finding
@@ -86,11 +87,13 @@ def run_to_json(run: NewRun) -> dict[str, Any]:
     """What was read of a run as plain values, for a journal or a cache."""
     return {"findings": [f.to_json() for f in run.findings], "last_step": run.last_step,
             "planned_steps": run.planned_steps, "metrics": {k: str(v) for k, v in run.metrics.items()},
-            "levels": {k: v.to_json() for k, v in run.levels.items()}}
+            "levels": {k: v.to_json() for k, v in run.levels.items()},
+            "curves": {k: v.to_json() for k, v in run.curves.items()}}
 
 
 def run_from_json(data: Mapping[str, Any]) -> NewRun:
     """The inverse of `run_to_json`."""
     return NewRun(tuple(Finding.from_json(f) for f in data.get("findings", ())), data.get("last_step"),
                   data.get("planned_steps"), {k: float(v) for k, v in data.get("metrics", {}).items()},
-                  {k: Level.from_json(v) for k, v in data.get("levels", {}).items()})
+                  {k: Level.from_json(v) for k, v in data.get("levels", {}).items()},
+                  {k: Curve.from_json(v) for k, v in data.get("curves", {}).items()})

@@ -18,12 +18,13 @@ from traindx.bounded_output import judged_output
 from traindx.executed import Executed, executed, watched, watching
 from traindx.hindrances import COULD_NOT, Change, hindrance
 from traindx.model import Verification, Verify
-from traindx.results import Baseline, Compared, settled, wants_more
+from traindx.results import Baseline, Compared, settled, unfixed_run, wants_more
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.steps.baseline import baseline, with_fixed_seed
 from traindx.steps.fixing import changes_of
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
+from traindx.two_runs import draw
 from traindx.verify import (
     NewRun,
     Outcome,
@@ -68,8 +69,17 @@ async def verify(turn: Turn) -> bool:
                    needed=steps_needed(failing_step(case.diagnosis), how))
     verification = await in_thread(settled, checked, seen)
     verification = _with_sandbox(verification, outcomes, sandbox)
+    if turn.report:
+        await in_thread(_draw_both, turn, seen, verification)
     turn.record(events.Verified(verification=verification))
     return verification.decided
+
+
+def _draw_both(turn: Turn, case: Compared, seen: Verification) -> None:
+    """The picture of the run before and after, of the metrics of the table: the symptom's own first."""
+    if case.after:
+        draw(unfixed_run(case).curves, case.after[-1].curves, [row.name for row in seen.table],
+             turn.folder.path / "plots" / f"before_after_{turn.session.attempts[-1].number}.png")
 
 
 def _case(turn: Turn) -> Compared:

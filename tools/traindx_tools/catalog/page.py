@@ -14,11 +14,23 @@ from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, 
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.catalog.decisions import load_decisions, load_step_decisions
 from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, load_precision
+from traindx_tools.catalog.terms import terms_in
 from traindx_tools.finding import Bearing
 from traindx_tools.rules import RuleModule
 
 WIDTH = 100
 """Columns of a paragraph: the longest line that most terminals show without a break."""
+
+SEEN: Mapping[str, str] = {
+    "nonfinite": "values that are no numbers any more (NaN, infinity)",
+    "divergence": "the loss grows instead of falling",
+    "not-learning": "the loss does not fall, or stops too early",
+    "generalization": "the training looks fine and the evaluation does not",
+    "schedule": "the learning rate is not what was planned", "crash": "the program ends with an error",
+    "hang": "the program stands still", "memory": "memory grows, or is not enough", "slow": "steps take too long",
+    "collapse": "outputs become the same, whatever goes in", "resume": "a training that went on is not what it was",
+    "wrong-output": "the outputs are wrong although the training looks fine"}
+"""The symptoms of the catalog as a person says them."""
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?:\|([^{}]*))?\}")
 _SLOT = re.compile(r"\{\w+\|([^{}]*)\}")
@@ -34,8 +46,11 @@ def mode_page(mode: FailureMode) -> str:
     """The page of a failure mode: what it is, why, evidence for and against, how to settle it, how to fix it."""
     return _document([
         f"# {mode.title}",
-        f"`{mode.id}`, family {mode.family}, severity {mode.severity.value}, seen as {', '.join(mode.symptoms)}.",
         without_values(mode.claim) + ".",
+        f"What you see: {'; '.join(SEEN[s] for s in mode.symptoms)}. "
+        f"What helps first: {_small(without_values(mode.targeted.summary))}.",
+        f"`{mode.id}`, family {mode.family}, severity {mode.severity.value}, seen as {', '.join(mode.symptoms)}.",
+        *_words_of(mode.claim, mode.mechanism, mode.targeted.change),
         "## Why this happens",
         without_values(mode.mechanism),
         "## Depending on what was found" if mode.variants else "",
@@ -79,16 +94,19 @@ def rule_page(module: RuleModule, modes: Mapping[str, FailureMode] | None = None
     `modes` defaults to the catalog that comes with traindx.
     """
     rule = module.rule
+    opening, _, detail = module.doc.strip().partition("\n\n")
     catalog = load_catalog() if modes is None else modes
     named = list(_modes_of(rule.id, catalog))
     return _document([
         f"# {rule.id} {rule.title}",
+        _prose(opening),
+        f"Why it matters: {_small(rule.matters)}",
         f"`{rule.name}`, severity {rule.severity.value}.",
-        _prose(module.doc),
+        *_words_of(rule.title, opening, rule.matters, rule.sees, detail),
+        "## In detail" if detail else "",
+        _prose(detail),
         "## What it sees",
         rule.sees,
-        "## Why it matters",
-        rule.matters,
         "## Thresholds" if rule.thresholds else "",
         _bullets(f"`{name}` = {t.value} {t.unit} ({t.source})" for name, t in rule.thresholds.items()),
         "## What else looks alike" if rule.alike else "",
@@ -98,6 +116,18 @@ def rule_page(module: RuleModule, modes: Mapping[str, FailureMode] | None = None
         "## Failure modes it speaks for or against" if named else "",
         _bullets(named),
     ])  # fmt: skip
+
+
+def _words_of(*texts: str) -> tuple[str, ...]:
+    """What the terms of a page mean: the plain words first, the term behind them."""
+    found = terms_in(" ".join(without_values(t) for t in texts))
+    return ("## Words on this page", _bullets(f"{t.plain}: **{t.name}**" for t in found)) if found else ()
+
+
+def _small(text: str) -> str:
+    """A sentence as it goes on behind a colon: its first word in small letters, unless it is a name or a code."""
+    first = text.split(" ", 1)[0]
+    return text[:1].lower() + text[1:] if first[1:].islower() or len(first) == 1 else text
 
 
 def _document(blocks: Iterable[str]) -> str:
@@ -124,8 +154,9 @@ def _bullets(items: Iterable[str]) -> str:
 
 def _worth(mode: FailureMode) -> str:
     """What is said before the evidence: what it adds up from, and what the mode brings about."""
-    told = [f"Before any evidence: {PRIOR:+.1f} log-odds. What each finding below adds was measured on programs and "
-            "runs that its author had not seen (`catalog/precision.toml`)."]
+    told = ["Each finding below makes it likelier or less likely; how much was measured on programs and runs that its "
+            f"author had not seen (log-odds, in brackets; {PRIOR:+.1f} before any evidence; "
+            "`catalog/precision.toml`)."]
     told += ["It is an effect: something that is seen, and that has a cause of its own."] if mode.effect else []
     told += [f"It brings about: {', '.join(mode.causes)}."] if mode.causes else []
     return _fill(" ".join(told))
@@ -134,11 +165,11 @@ def _worth(mode: FailureMode) -> str:
 def _evidence(side: str, entries: Iterable[Speaks]) -> Iterator[str]:
     for entry in entries:
         conditions = ", ".join(_condition(c) for c in entry.when)
-        parts = [f"- {side}: {entry.rule} ({_measured(entry)})"]
+        parts = [f"{entry.rule}, {_measured(entry)}"]
         parts += [f"where {conditions}"] if conditions else []
         parts += [f"counts as {entry.bearing.value} at most"] if entry.bearing else []
-        parts += [entry.note] if entry.note else []
-        yield _fill("; ".join(parts), "  ")
+        told = f"{entry.note.rstrip('.')} ({'; '.join(parts)})" if entry.note else "; ".join(parts)
+        yield _fill(f"- {side}: {told}", "  ")
 
 
 def _measured(entry: Speaks) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,3 +20,10 @@ def table(*name: str) -> dict[str, Any]:
     found: dict[str, Any] = tomllib.loads(
         files("traindx_tools.knowledge").joinpath(*name).read_text(encoding="utf-8"))
     return found
+
+
+def every_page() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The ids that have a page in `pages/`, of every family, each with its page."""
+    for file in sorted(files("traindx_tools.knowledge").joinpath("pages").iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            yield from table("pages", file.name).items()

@@ -102,7 +102,7 @@ def of_engine(on: Ground) -> Candidate | None:
             if placed is None or not placed.speaks_for:
                 return None
             made = proposal.diagnosis(placed, report.seen, known_ids(report, on.case.evidence), report.places,
-                                      report.command, report.offer(placed))
+                                      report.command, report.offer(placed), report.names)
             return Candidate("engine", _with_claims(made, on))
     return None
 

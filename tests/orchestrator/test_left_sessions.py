@@ -1,0 +1,105 @@
+"""Sessions whose process is gone: what they are called, what stands changed, and the way back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from traindx.group import traindx
+from traindx.model import Decision
+from traindx.session import confirm_fix, decide, list_sessions, read_result, resume_session_sync, run_debug_session_sync
+from traindx.session_folder import SessionFolder
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
+
+KILLED = """\
+import os, signal, sys
+from traindx.session import run_debug_session_sync
+
+def hear(notice):
+    if notice.kind == "phase" and notice.text == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+approve = lambda d: __import__("traindx.model").model.Decision.approve(d, "A")
+run_debug_session_sync("loss is nan", sys.argv[1], report=False, hear=hear, approve=approve, allow_run=True,
+                       verify="python train.py --steps 50")
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def killed(work: Path, phase: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(work), phase], capture_output=True, timeout=100,
+                          check=False)
+    assert done.returncode == -9, done.stderr
+
+
+def listed(*arguments: str) -> str:
+    return CliRunner().invoke(traindx, ["sessions", *arguments]).stdout
+
+
+def test_a_killed_session_is_interrupted_and_says_how_to_go_on(work: Path) -> None:
+    killed(work, "diagnosing")
+    [found] = list_sessions(work)
+    assert found.status == "interrupted"
+    assert found.reason.startswith("diagnosing, and no process drives the session any more")
+    shown = listed()
+    assert "  interrupted  " in shown
+    assert f"    traindx resume {found.session}\n" in shown
+    assert resume_session_sync(found.folder, report=False).status == "awaiting_approval"
+
+
+def test_a_session_that_is_driven_is_running(work: Path) -> None:
+    killed(work, "diagnosing")
+    [found] = list_sessions(work)
+    with SessionFolder(Path(found.folder)).locked():
+        assert read_result(found.folder).status == "running"
+    assert read_result(found.folder).status == "interrupted"
+
+
+def test_one_that_was_killed_before_its_verification_says_what_stands_changed(work: Path) -> None:
+    before = (work / "train.py").read_bytes()
+    killed(work, "verifying the fix")
+    [found] = list_sessions(work)
+    assert found.status == "interrupted"
+    assert (work / "train.py").read_bytes() != before
+    assert "the fix stands in train.py:20 and is not verified" in found.reason
+    assert f"traindx resume {found.session} --failed takes the change back" in found.next_step
+    confirm_fix(found.folder, passed=False, comment="taken back")
+    resume_session_sync(found.folder, report=False)
+    assert (work / "train.py").read_bytes() == before
+
+
+def test_an_approval_that_nobody_went_on_with_is_not_called_running(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decided = decide(waiting.folder, Decision.approve(waiting.diagnosis, "A"))
+    assert decided.status == "interrupted"
+    assert decided.reason.startswith("the approved fix is not applied yet")
+
+
+def test_a_row_is_no_longer_than_the_page(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_debug_session_sync("loss is nan", work, report=False)
+    killed(work, "diagnosing")
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = listed().splitlines()
+    assert len(rows) == 3
+    assert all(len(row) <= 80 for row in rows)
+    assert rows[1].endswith(" …")
+
+
+def test_looking_makes_no_lock(work: Path) -> None:
+    folder = SessionFolder(work / "scratch" / "debug" / "none")
+    folder.path.mkdir(parents=True)
+    assert not folder.is_driven
+    assert not (folder.path / ".lock").exists()
