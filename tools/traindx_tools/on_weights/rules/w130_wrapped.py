@@ -1,0 +1,104 @@
+"""Whole numbers that wrapped around: values beyond the range of int8 that came back at its other end.
+
+Quantised weights thin out towards the ends of their range, or heap up at exactly the last number where they were
+clamped. Without a clamp before the cast 130 becomes -126: the counts fall towards the ends and rise again just before
+them, most at the end itself, and on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.significance import share_tail
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.rules import Rule, Threshold
+
+_LEVEL = 1e-6
+_VALUES = 1024
+_MOST = 2**24
+_WIDTHS = (8, 16, 32)
+_OTHERS = 4
+_OUTER, _AMONG = 2.0, 1.2
+
+RULE = Rule(
+    id="W130",
+    name="wrapped-integers",
+    title="Quantised weights wrapped around",
+    severity=Severity.HIGH,
+    sees="how often each of the 256 values of int8 occurs, at both ends against just inside of them",
+    matters="The largest weights of the layer have the opposite sign.",
+    alike=("clamped values: they heap up at the last number alone", "tables that use all numbers alike",
+           "most tensors of the file do so: then it is how they are made"),
+    confirm=("multiply by the scale and compare with the tensor before quantisation",
+             "look for a cast without a clamp, and for a scale of another layer"),
+    thresholds={
+        "level": Threshold(_LEVEL, "probability", "that so many lie within 8, 16 or 32 of an end, and not inside of it"),
+        "outer": Threshold(_OUTER, "times", "as many in the outer numbers as in as many inside of them"),
+        "among": Threshold(_AMONG, "times", "where there are other tensors, three quarters of which thin out"),
+        "values": Threshold(_VALUES, "values", "fewer show no tail"),
+    },
+)
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Every int8 matrix; weights that are stored as uint8 around 128 alike."""
+    matrices = [s for n, t in seen.part.tensors.items()
+                if t.dtype in ("int8", "uint8") and t.matrix and (s := seen.stats.get(n)) is not None
+                and _VALUES <= s.size]
+    rises = {s.name: _rise(s) for s in matrices}
+    found = [(s, r) for s in matrices if (r := rises[s.name]) is not None and (
+        r.ratio >= _OUTER or (r.ratio >= _AMONG and len(matrices) > _OTHERS))]
+    many = len(found) > max(1, len(matrices) // _OTHERS)
+    for stats, rise in found if not many else []:
+        yield RULE.finding(
+            f"{stats.name} in {seen.path} has {rise.outer} values within {rise.width} of the ends of "
+            f"{stats.tensor.dtype} and {rise.inner} in the {rise.width} inside of them: they wrapped around when they "
+            f"were cast" + (f"; the other {len(matrices) - len(found)} tensors thin out" if len(matrices) > 1 else ""),
+            seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
+            severity=None if rise.ratio >= _OUTER else Severity.MEDIUM,
+            measured={"kind": "wrapped", "name": stats.name, "outer": rise.outer, "inner": rise.inner,
+                      "tensors": len(matrices)})
+
+
+@dataclass(frozen=True)
+class _Rise:
+    """Values near both ends, and as far inside."""
+
+    width: int
+    outer: int
+    inner: int
+
+    @property
+    def ratio(self) -> float:
+        return self.outer / max(1, self.inner)
+
+
+def _rise(stats: Stats) -> _Rise | None:
+    """The width at which counts rise the most towards both ends; None where they do not, beyond chance."""
+    counts = _counts(stats)
+    if counts[64:192].sum() < 0.4 * counts.sum():  # no distribution around the middle: codes, packed halves
+        return None
+    found = []
+    for width in _WIDTHS:
+        sides = []
+        for side in (counts[1:], counts[::-1][1:]):  # the last number alone is a clamp's
+            outer, inner = int(side[: width - 1].sum()), int(side[width - 1: 2 * width - 2].sum())
+            sides.append((outer, inner))
+        rise = _Rise(width, sum(o for o, _ in sides), sum(i for _, i in sides))
+        if all(share_tail(o, o + i, 0.5) < _LEVEL ** 0.25 for o, i in sides) and share_tail(
+                rise.outer, rise.outer + rise.inner, 0.5) < _LEVEL:
+            found.append(rise)
+    return max(found, key=lambda r: r.ratio, default=None)
+
+
+def _counts(stats: Stats) -> NDArray[np.int64]:
+    """How often each number occurs, from the lowest on; of a large tensor in the sample."""
+    values = stats.tensor.load() if stats.size <= _MOST else stats.sample
+    low = 0 if stats.tensor.dtype == "uint8" else -128
+    return np.bincount(np.asarray(values, np.int64).reshape(-1) - low, minlength=256)
