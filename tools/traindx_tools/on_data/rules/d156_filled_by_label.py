@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.cuts import called_origin
 from traindx_tools.on_data.places import number, percent, place, short
-from traindx_tools.on_data.roles import codes, is_row_id, keys, label_name
+from traindx_tools.on_data.roles import codes, is_row_id, is_target, keys, label_name
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -60,10 +61,17 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for group in data.splits.values():
             group = tuple(s for s in group if s.columns and s.rows)
-            for label in data.labels:
+            for label in _targets(data):
                 found = _of_label(group, label)
                 if found:
                     yield _finding(data, group, label, found)
+
+
+def _targets(data: DataSet) -> list[str]:
+    """What is to be predicted: by its name, or the only label. Gaps filled by any other column are a usual way."""
+    named = [n for n in data.labels if is_target(n)]
+    only = [n for n in data.labels if not called_origin(n)]
+    return named or (only if len(only) == 1 else [])
 
 
 def _of_label(group: Sequence[Shard], label: str) -> dict[str, list[_Fill]]:

@@ -26,6 +26,7 @@ MOST_FIELDS = 8
 FEWEST = 20
 INSIDE, OUTSIDE = 0.9, 0.1
 PROFILE, BACK = 0.5, 0.75
+ONE_PROFILE, SLACK = 0.8, 0.1
 
 RULE = Rule(
     id="D159",
@@ -41,6 +42,7 @@ RULE = Rule(
     thresholds={
         "profile": Threshold(PROFILE, "median correlation", "of the other rows with their mean"),
         "back": Threshold(BACK, "of it", "that the rows of the part have once reversed"),
+        "one": Threshold(ONE_PROFILE, "correlation", "of the mean of each part with that of the others, at least"),
         "inside": Threshold(INSIDE, "share of the rows", "of the part that fit better reversed"),
         "outside": Threshold(OUTSIDE, "share of the rows", "of all others that do, at most"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all parts, fields and axes"),
@@ -102,6 +104,8 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, cuts: Sequence[C
         if cut.by == name:
             continue
         member = np.concatenate([m[r] for m, r in zip(cut.member, some, strict=True)])
+        means = np.stack([flat[member == p].mean(axis=0) if (member == p).any() else np.zeros(flat.shape[1])
+                          for p in range(len(cut.names))])
         for part in range(len(cut.names)):
             inside = member == part
             if not FEWEST <= int(inside.sum()) <= len(x) // 2 or int(np.argmax(inside)) in told:
@@ -110,7 +114,7 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, cuts: Sequence[C
             profile = (mean / max(1e-12, float(np.linalg.norm(mean)))).reshape(x.shape[1:])
             for axis in long:
                 found = _reversed(flat, profile, axis, inside, tries)
-                if found is not None:
+                if found is not None and _as_the_others(means, part, axis, profile.shape):
                     told.add(int(np.argmax(inside)))
                     yield _finding(data, group, name, cut, part, axis, x.ndim, found)
                     break
@@ -130,6 +134,16 @@ def _reversed(flat: Array, profile: Array, axis: int, inside: Array, tries: floa
         return None
     p = share_tail(int(better[inside].sum()), int(inside.sum()), max(0.5, without)) * tries
     return (float(np.median(as_is[inside])), float(np.median(back[inside])), level) if p < LEVEL else None
+
+
+def _as_the_others(means: Array, part: int, axis: int, shape: tuple[int, ...]) -> bool:
+    """Whether all other parts have one profile, and this one's reversed is as near to it as theirs are."""
+    near = []
+    for at in range(len(means)):
+        mine = np.flip(means[at].reshape(shape), axis - 1).reshape(-1) if at == part else means[at]
+        rest = np.delete(means, [at, part], axis=0).mean(axis=0)
+        near.append(float(mine @ rest) / max(1e-12, float(np.linalg.norm(mine) * np.linalg.norm(rest))))
+    return min(near) >= ONE_PROFILE and near[part] >= min(np.delete(near, part)) - SLACK
 
 
 def _finding(data: DataSet, group: Sequence[Shard], name: str, cut: Cut, part: int, axis: int, axes: int,
