@@ -7,7 +7,7 @@ them, most at the end itself, and on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ _MOST = 2**24
 _WIDTHS = (8, 16, 32)
 _OTHERS = 4
 _OUTER, _AMONG = 2.0, 1.2
+_HEAP = 4.0
+_NEAR_ENDS = 40
 
 RULE = Rule(
     id="W130",
@@ -41,6 +43,7 @@ RULE = Rule(
         "level": Threshold(_LEVEL, "probability", "that so many lie within 8, 16 or 32 of an end, and not inside of it"),
         "outer": Threshold(_OUTER, "times", "as many in the outer numbers as in as many inside of them"),
         "among": Threshold(_AMONG, "times", "where there are other tensors, three quarters of which thin out"),
+        "heap": Threshold(_HEAP, "times", "as often as the numbers before them occur the last ones of clamped tensors"),
         "values": Threshold(_VALUES, "values", "fewer show no tail"),
     },
 )
@@ -64,6 +67,39 @@ def check(seen: Seen) -> Iterator[Finding]:
             severity=None if rise.ratio >= _OUTER else Severity.MEDIUM,
             measured={"kind": "wrapped", "name": stats.name, "outer": rise.outer, "inner": rise.inner,
                       "tensors": len(matrices)})
+
+
+    if not found:
+        yield from _unclamped(seen, matrices)
+
+
+def _unclamped(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:
+    """The one tensor whose values do not heap up at the last number, while all others' do and as many lie near it."""
+    if len(matrices) <= _OTHERS:
+        return
+    held = [_at_the_ends(s) for s in matrices]
+    none = [i for i, (heap, _) in enumerate(held) if heap <= _HEAP / 2]
+    if len(none) != 1 or any(heap < _HEAP for i, (heap, _) in enumerate(held) if i != none[0]):
+        return
+    stats, near = matrices[none[0]], held[none[0]][1]
+    usual = float(np.median([n for i, (_, n) in enumerate(held) if i != none[0]]))
+    if near >= usual / 2 and near * stats.size >= _NEAR_ENDS:
+        yield RULE.finding(
+            f"{stats.name} in {seen.path} does not heap up at the last numbers of {stats.tensor.dtype} as the other "
+            f"{len(matrices) - 1} tensors do where they were clamped, and {near:.2%} of its values lie just before them "
+            f"(usual: {usual:.2%}): what was beyond has wrapped around",
+            seen.where(stats.name), seen.path, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
+            measured={"kind": "unclamped", "name": stats.name, "near": near, "tensors": len(matrices)})
+
+
+def _at_the_ends(stats: Stats) -> tuple[float, float]:
+    """How many times as often the last numbers occur as those before them, and the share of the latter."""
+    counts = _counts(stats)
+    last = max(int(counts[0]), int(counts[1])), int(counts[-1])  # clamped at -127 or at -128
+    near = int(counts[2:10].sum()), int(counts[-9:-1].sum())
+    if min(last) == 0 and max(last) > 0 or sum(near) == 0:
+        return 0.0, 0.0
+    return 8.0 * sum(last) / sum(near), sum(near) / max(1, int(counts.sum()))
 
 
 @dataclass(frozen=True)

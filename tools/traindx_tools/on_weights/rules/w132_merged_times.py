@@ -170,12 +170,12 @@ def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterato
     files = sorted({m.stats.tensor.file for m in odd})
     whole = len(files) == 1 < len({m.stats.tensor.file for m in sure}) and all(
         m in odd for m in sure if m.stats.tensor.file == files[0])
-    where = f", all that are in {os.path.basename(files[0])}" if whole else ""
+    where = f" (all that are in {os.path.basename(files[0])})" if whole else ""
     own_rank = {m.rank for m in odd}.isdisjoint({m.rank for m in sure if m not in odd})
     yield RULE.finding(
-        f"the adapter of {adapter.path} is in {len(odd)} of {len(sure)} tensors of {seen.path} {np.median(times):.2g} "
-        f"times as often as in the others (a scale of {np.median(times) * usual:.3g} against {usual:.3g}): "
-        f"{', '.join(m.stats.name for m in odd[:4])}{where}",
+        f"the adapter of {os.path.basename(adapter.path)} is {np.median(times):.2g} times as often in {len(odd)} of "
+        f"{len(sure)} tensors{where} as in the others (a scale of {np.median(times) * usual:.3g} against {usual:.3g}): "
+        f"{', '.join(m.stats.name for m in odd[:3])} ({seen.path})",
         seen.where(odd[0].stats.name), seen.path, bearing=Bearing.CAUSE,
         severity=Severity.INFO if own_rank else None,
         measured={"kind": "merged", "name": odd[0].stats.name, "times": round(float(np.median(times)), 3),
