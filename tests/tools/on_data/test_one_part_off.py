@@ -244,7 +244,8 @@ def test_windows_that_were_not_cut_to_length(tmp_path: Path, seen_by: Seen) -> N
 
 def test_a_list_of_names_beside_the_rows_is_no_lost_field(tmp_path: Path, seen_by: Seen) -> None:
     for k in range(5):
-        np.savez(tmp_path / f"part_{k}.npz", x=np.zeros((50, 4)) + np.arange(4), y=np.arange(50) % 3, names=np.arange(7))
+        np.savez(tmp_path / f"part_{k}.npz", x=np.zeros((50, 4)) + np.arange(4), y=np.arange(50) % 3,
+                 names=np.arange(7))
     assert not alarms(seen_by(d107_row_counts, tmp_path))
 
 

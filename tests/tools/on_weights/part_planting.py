@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class Convolutions(nn.Module):
     def __init__(self, width: int = 24, layers: int = 6) -> None:
         super().__init__()
         sizes = [3, *[width] * layers]
-        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in zip(sizes, sizes[1:]))
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in pairwise(sizes))
         self.norms = nn.ModuleList(nn.BatchNorm2d(width) for _ in range(layers))
         self.head = nn.Linear(width, 5)
 
@@ -179,7 +180,7 @@ def adapter_twice(bad: bool, with_adapter: bool = False) -> Files:
     merged, adapter = {}, {}
     for name, value in base.items():
         if name.endswith(("q.weight", "v.weight")):
-            a, b = torch.randn(4, value.shape[1], generator=generator), torch.randn(value.shape[0], 4, generator=generator)
+            a, b = (torch.randn(shape, generator=generator) for shape in ((4, value.shape[1]), (value.shape[0], 4)))
             adapter[f"base_model.model.{name.removesuffix('.weight')}.lora_A.weight"] = a * 0.05
             adapter[f"base_model.model.{name.removesuffix('.weight')}.lora_B.weight"] = b * 0.05
             times = 2 if bad and name.startswith(("blocks.3", "blocks.4")) else 1

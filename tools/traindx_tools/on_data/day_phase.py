@@ -1,4 +1,4 @@
-"""At which hour the day of each group of rows (a station, a meter, a site) begins: its daily profile against all others.
+"""At which hour the day of each group of rows (a station, a meter, a site) begins: its daily profile and all others'.
 
 Temperature, load and traffic follow the sun and the clock. Each group's profile over the hours of the day is laid
 against the mean of the others at every shift; the shift that fits best is found to a fraction of an hour, for blocks of

@@ -26,6 +26,9 @@ WORDS = 2
 """Spaces of a typical text, from which on its words say something."""
 BUCKETS = 64
 """Values of a text."""
+MOST_TEXTS = 2
+LONGEST = 600
+"""Characters of a text that are looked at."""
 _NUMBERED = re.compile(r"^(.*?)[_.\- ]?\d+$")
 
 
@@ -55,7 +58,9 @@ def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
         size = int(np.prod(columns[0].row_shape))
         if len(shapes) == 1 and size >= NARROWEST:
             out.append(_side(name, [np.asarray(c.values[:MOST_ROWS], np.float32) for c in columns]))
-    out += [Side(n, tuple(texts), False, True) for n in fields if (texts := _texts(group, n)) is not None]
+    for name in fields:
+        texts = _texts(group, name) if sum(s.text for s in out) < MOST_TEXTS else None
+        out += [Side(name, tuple(texts), False, True)] if texts is not None else []
     for stem, names in numbered.items():
         if len(names) >= NARROWEST:
             out.append(_side(stem, [np.stack([np.asarray(s.columns[n].values[:MOST_ROWS], np.float32) for n in names],
@@ -76,7 +81,7 @@ def _texts(group: Sequence[Shard], name: str) -> list[Array] | None:
         table = np.zeros((min(column.rows, MOST_ROWS), BUCKETS), np.float32)
         for row, text in enumerate(column.texts[:MOST_ROWS]):
             marks = [zlib.crc32(w.strip(".,;:!?\"'()").encode("utf-8", "replace")) % BUCKETS
-                     for w in text.lower().split()]
+                     for w in text[:LONGEST].lower().split()]
             if marks:
                 table[row] = np.sqrt(np.bincount(marks, minlength=BUCKETS))
         made.append(table)

@@ -89,8 +89,9 @@ def _pairs(group: Sequence[Shard]) -> Iterator[tuple[str, str]]:
     lists = [n for n, c in first.columns.items() if c.values.dtype.kind in "iu" and c.kind != "text"
              and (c.kind == "sequence" or len(c.row_shape) == 1)]
     for one, other in combinations(lists, 2):
-        if _list_of(one) == _list_of(other) and np.array_equal(*(entries(first.columns[n])[0] for n in (one, other))):
-            yield from _ordered(one, other, *(entries(first.columns[n])[1] for n in (one, other)))
+        (rows, a), (of_other, b) = entries(first.columns[one]), entries(first.columns[other])
+        if _list_of(one) == _list_of(other) and np.array_equal(rows, of_other):
+            yield from _ordered(one, other, a, b)
     numbers = [n for n, c in first.columns.items() if c.kind == "number" and not c.row_shape
                and c.values.dtype.kind in "iu" and not is_identifier(c)][:MOST_NUMBERS]
     for one, other in combinations(numbers, 2):

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-WORDS = ("der Bäcker verkauft süße Brötchen in Köln und Zürich während früher Größe Straße Müller über fünf schöne "
-         "grüne Häuser kaufte eine Tür für Jörg the small market opened near river bridge under cloudy sky with many "
-         "people walking slowly home again after long days of work in open fields").split()
+WORDS = """der Bäcker verkauft süße Brötchen in Köln und Zürich während früher Größe Straße Müller über fünf schöne
+grüne Häuser kaufte eine Tür für Jörg the small market opened near river bridge under cloudy sky with many people
+walking slowly home again after long days of work in open fields""".split()  # noqa: SIM905 - a list of them is no easier to read
 
 
 def write_csv(path: Path, columns: dict[str, Sequence[Any]]) -> None:

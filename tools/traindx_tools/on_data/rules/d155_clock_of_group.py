@@ -24,7 +24,7 @@ from traindx_tools.on_data.day_phase import (
     phases,
     seconds_of,
 )
-from traindx_tools.on_data.panels import Panel, measures, panel_of
+from traindx_tools.on_data.panels import Panel, is_moment, measures, panel_of
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -65,6 +65,8 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
+    if not any(is_moment(c) for c in group[0].columns.values()):
+        return
     cuts = [*by_field(group, data.labels), *(c for c in by_file(group) if not c.by)]
     panel = panel_of(group) if cuts else None
     if panel is None or not panel.time:

@@ -136,8 +136,8 @@ def _finding(data: DataSet, group: Sequence[Shard], label: str, found: dict[str,
     field, fills = max(found.items(), key=lambda item: sum(f.rows for f in item[1]))
     total = sum(s.rows for s in group)
     kinds = np.unique(np.concatenate([keys(s.columns[label]) for s in group]))
-    said = ", ".join(f"{number(f.value)} in {f.rows} rows, all of {label} {label_name(data, label, kinds[f.kind])} (the "
-                     f"{f.what} of that class)" for f in fills[:3])
+    said = ", ".join(f"{number(f.value)} in {f.rows} rows, all of {label} {label_name(data, label, kinds[f.kind])} "
+                     f"(the {f.what} of that class)" for f in fills[:3])
     more = [n for n in found if n != field]
     return RULE.finding(
         f"gaps of {field} of {short(group[0])} were filled by the label: {said}; they are "

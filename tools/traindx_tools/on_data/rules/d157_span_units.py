@@ -127,9 +127,9 @@ def _finding(group: Sequence[Shard], spans: Spans, unit: int, inside: Array, tol
     declared = told_by_another_field(group, cut, part, [spans.start, spans.end, spans.text]) if cut is not None else ""
     said = (
         f"{spans.start} and {spans.end} of {told} are counted in {UNITS[unit][0]}: "
-        f"{percent(float(spans.fits[0][within].mean()))} of the {int(within.sum())} spans there that this changes begin "
-        f"and end with words of {spans.text} as they are, {percent(float(spans.fits[unit][within].mean()))} so, and "
-        f"{percent(float(spans.fits[0][~inside].mean()))} of all others as they are"
+        f"{percent(float(spans.fits[0][within].mean()))} of the {int(within.sum())} spans there that this changes "
+        f"begin and end with words of {spans.text} as they are, {percent(float(spans.fits[unit][within].mean()))} so, "
+        f"and {percent(float(spans.fits[0][~inside].mean()))} of all others as they are"
     )
     said += f"; {declared}" if declared else ""
     rows = spans.row[inside & (spans.shard == spans.shard[np.argmax(inside)])]

@@ -75,9 +75,9 @@ def _rows(group: Sequence[Shard], name: str) -> tuple[Array, list[Array]]:
     """float32 (rows, cells, ...): long axes in cells, each row about 0 with norm 1; the rows that were taken."""
     share = max(FEWEST, MOST_ROWS // len(group))
     some = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, share)).astype(np.int64)) for s in group]
-    made = []
+    made: list[Array] = []
     for shard, rows in zip(group, some, strict=True):
-        x = np.nan_to_num(np.asarray(shard.columns[name].values[rows], np.float32), posinf=0.0, neginf=0.0)
+        x: Array = np.nan_to_num(np.asarray(shard.columns[name].values[rows], np.float32), posinf=0.0, neginf=0.0)
         for axis in range(1, x.ndim):
             if x.shape[axis] > CELLS:
                 edges = np.linspace(0, x.shape[axis], CELLS + 1).astype(np.int64)
@@ -85,7 +85,7 @@ def _rows(group: Sequence[Shard], name: str) -> tuple[Array, list[Array]]:
                 shape[axis] = CELLS
                 x = np.add.reduceat(x, edges[:-1], axis=axis) / np.diff(edges).reshape(shape)
         made.append(x)
-    every = np.concatenate(made)
+    every: Array = np.concatenate(made)
     axes = tuple(range(1, every.ndim))
     every = every - every.mean(axis=axes, keepdims=True)
     size = np.sqrt((every**2).sum(axis=axes, keepdims=True))

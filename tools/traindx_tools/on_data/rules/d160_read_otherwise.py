@@ -51,13 +51,14 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each part, with the field of most such rows."""
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
-        names = [n for n in group[0].columns if _is_amount(group, n)][:MOST_FIELDS] if group else []
+        amounts = [n for n in group[0].columns if _is_amount(group, n)][:MOST_FIELDS] if group else []
+        names = {n: made for n in amounts if (made := _values(group, n)) is not None}
         cuts = list(cuts_of(group, data.labels)) if names else []
         parts = sum(len(c.names) for c in cuts)
         told: set[str] = set()
         for cut in cuts:
             for name in (n for n in names if n not in told and n != cut.by):
-                found = _of_field(group, name, cut, view.comparisons * max(1, parts))
+                found = _of_field(*names[name], cut, view.comparisons * max(1, parts))
                 if found is not None:
                     told.add(name)
                     yield _finding(data, group, name, cut, *found)
@@ -79,10 +80,15 @@ def fine(values: Array) -> Array:
         return np.asarray(exact & (np.mod(thousandths, 10) != 0) & (size >= 1) & (size < 1000))
 
 
-def _of_field(group: Sequence[Shard], name: str, cut: Cut, tries: float) -> tuple[int, Array, Array] | None:
+def _values(group: Sequence[Shard], name: str) -> tuple[Array, Array] | None:
+    """The numbers of all rows, and which are fine; None where hardly any is, or most are."""
     values = np.concatenate([np.asarray(s.columns[name].values, np.float64) for s in group])
-    member = np.concatenate(cut.member)
     finer = fine(values)
+    return (values, finer) if FEWEST <= int(finer.sum()) <= len(values) // 2 else None
+
+
+def _of_field(values: Array, finer: Array, cut: Cut, tries: float) -> tuple[int, Array, Array] | None:
+    member = np.concatenate(cut.member)
     counts = np.bincount(member[finer & (member >= 0)], minlength=len(cut.names))
     part = int(counts.argmax())
     mine, rest = values[member == part], values[(member != part) & np.isfinite(values)]
@@ -119,8 +125,8 @@ def _finding(data: DataSet, group: Sequence[Shard], name: str, cut: Cut, part: i
     said = (
         f"{len(odd)} of the {int(mine.sum())} numbers of {name} of {cut.told(part)} have three digits behind the point "
         f"(median {number(float(np.median(odd)))}) and none is a thousand or more, where "
-        f"{percent(float((np.abs(rest) >= 1000).mean()))} of all others are (median {number(usual)}) and hardly any has "
-        f"such digits: the sign for thousands was read as a point, and these numbers are a thousandth of what they were"
+        f"{percent(float((np.abs(rest) >= 1000).mean()))} of all others are (median {number(usual)}) and hardly any "
+        "has such digits: the sign for thousands was read as a point, and these are a thousandth of what they were"
     )
     said += f"; {declared}" if declared else ""
     return RULE.finding(

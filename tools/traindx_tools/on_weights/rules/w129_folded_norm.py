@@ -8,6 +8,7 @@ the model before the fusion beside it, each channel's factor is held against the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,8 +25,9 @@ _HOLDS, _LOST = 0.8, 0.4
 _CHANNELS = 16
 _MOST_BYTES = 2**26
 _EXACT = 0.02
-_EPS = (1e-5, 1e-3, 1e-6)
-"""Of torch, keras and flax; which one hardly matters beside a variance."""
+_EPS = 1e-5
+"""Of torch; that of keras is larger, and hardly matters beside a variance."""
+_NUMBER = re.compile(r"\d+")
 
 RULE = Rule(
     id="W129",
@@ -74,8 +76,8 @@ def check(seen: Seen) -> Iterator[Finding]:
         usual = float(np.median([r.agreement for r in rest]))
         yield RULE.finding(
             f"the bias of {one.weight.name} in {seen.path} does not follow the sums of its filters (correlation "
-            f"{one.agreement:.2f}), as those of the {len(rest)} other convolutions do ({usual:.2f}), which folded norms "
-            "make: this layer was fused with the norm of another one",
+            f"{one.agreement:.2f}), as those of the {len(rest)} other convolutions do ({usual:.2f}), which folded "
+            "norms make: this layer was fused with the norm of another one",
             seen.where(one.weight.name), seen.path, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
             measured={"kind": "alone", "name": one.weight.name, "here": round(one.agreement, 3),
                       "usual": round(usual, 3)})
@@ -137,11 +139,9 @@ def _own(conv: str, norm: str, fits: Sequence[tuple[str, str]], ranks: Mapping[s
 
 def _name_shared(conv: str, norm: str) -> int:
     """Numbers that the two names have in common, and how much of their beginning."""
-    import os
-    import re
-
-    numbers = set(re.findall(r"\d+", conv)) & set(re.findall(r"\d+", norm))
-    return 100 * len(numbers) + len(os.path.commonprefix([conv, norm]))
+    numbers = set(_NUMBER.findall(conv)) & set(_NUMBER.findall(norm))
+    alike = next((i for i, (a, b) in enumerate(zip(conv, norm, strict=False)) if a != b), min(len(conv), len(norm)))
+    return 100 * len(numbers) + alike
 
 
 def _factors(seen: Seen) -> Mapping[str, NDArray[np.float64]]:
@@ -152,7 +152,7 @@ def _factors(seen: Seen) -> Mapping[str, NDArray[np.float64]]:
             f"{module}.gamma")
         if scale is not None and scale.tensor.shape == variance.tensor.shape and variance.low >= 0:
             values = scale.tensor.load().astype(np.float64), variance.tensor.load().astype(np.float64)
-            out[module] = values[0].reshape(-1) / np.sqrt(values[1].reshape(-1) + _EPS[0])
+            out[module] = values[0].reshape(-1) / np.sqrt(values[1].reshape(-1) + _EPS)
     return out
 
 

@@ -40,7 +40,7 @@ RULE = Rule(
     confirm=("multiply by the scale and compare with the tensor before quantisation",
              "look for a cast without a clamp, and for a scale of another layer"),
     thresholds={
-        "level": Threshold(_LEVEL, "probability", "that so many lie within 8, 16 or 32 of an end, and not inside of it"),
+        "level": Threshold(_LEVEL, "probability", "that so many lie within 8, 16 or 32 of an end by chance"),
         "outer": Threshold(_OUTER, "times", "as many in the outer numbers as in as many inside of them"),
         "among": Threshold(_AMONG, "times", "where there are other tensors, three quarters of which thin out"),
         "heap": Threshold(_HEAP, "times", "as often as the numbers before them occur the last ones of clamped tensors"),
@@ -53,7 +53,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Every int8 matrix; weights that are stored as uint8 around 128 alike."""
     matrices = [s for n, t in seen.part.tensors.items()
                 if t.dtype in ("int8", "uint8") and t.matrix and (s := seen.stats.get(n)) is not None
-                and _VALUES <= s.size]
+                and s.size >= _VALUES]
     rises = {s.name: _rise(s) for s in matrices}
     found = [(s, r) for s in matrices if (r := rises[s.name]) is not None and (
         r.ratio >= _OUTER or (r.ratio >= _AMONG and len(matrices) > _OTHERS))]
@@ -86,8 +86,8 @@ def _unclamped(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:
     if near >= usual / 2 and near * stats.size >= _NEAR_ENDS:
         yield RULE.finding(
             f"{stats.name} in {seen.path} does not heap up at the last numbers of {stats.tensor.dtype} as the other "
-            f"{len(matrices) - 1} tensors do where they were clamped, and {near:.2%} of its values lie just before them "
-            f"(usual: {usual:.2%}): what was beyond has wrapped around",
+            f"{len(matrices) - 1} tensors do where they were clamped, and {near:.2%} of its values lie just before "
+            f"them (usual: {usual:.2%}): what was beyond has wrapped around",
             seen.where(stats.name), seen.path, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
             measured={"kind": "unclamped", "name": stats.name, "near": near, "tensors": len(matrices)})
 
@@ -97,7 +97,7 @@ def _at_the_ends(stats: Stats) -> tuple[float, float]:
     counts = _counts(stats)
     last = max(int(counts[0]), int(counts[1])), int(counts[-1])  # clamped at -127 or at -128
     near = int(counts[2:10].sum()), int(counts[-9:-1].sum())
-    if min(last) == 0 and max(last) > 0 or sum(near) == 0:
+    if (min(last) == 0 and max(last) > 0) or sum(near) == 0:
         return 0.0, 0.0
     return 8.0 * sum(last) / sum(near), sum(near) / max(1, int(counts.sum()))
 

@@ -41,7 +41,7 @@ RULE = Rule(
     title="An adapter was merged into some tensors more often than into the others",
     severity=Severity.HIGH,
     sees="the projection of each weight, or of its difference to the base, on the product of its adapter's matrices",
-    matters="These layers are as far again from the base as they were trained to be, or do not have the adapter at all.",
+    matters="These layers are twice as far from the base as they were trained to be, or lack the adapter.",
     alike=("a rank or a scale of its own for some layers: told as a remark where the adapter's matrices differ in rank",
            "an adapter that is not merged: the projection is zero everywhere"),
     confirm=("subtract the named multiple and evaluate", "merge again from the base, each shard once"),
@@ -157,14 +157,15 @@ def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterato
     """By tensor where each is exact enough, else by file."""
     said = _said(adapter)
     middle = float(np.median([m.scale for m in made]))
-    usual = said if said is not None and said > 0 and any(abs(m.scale / said - 1) < _APART / 2 for m in made) else middle
+    known = said is not None and said > 0 and any(abs(m.scale / said - 1) < _APART / 2 for m in made)
+    usual = said if known and said is not None else middle
     if float(np.median([m.error for m in made])) > _ERROR * usual:
         made = _by_file(made)
     sure = [m for m in made if m.error <= _ERROR * usual]
     if usual <= 0 or len(sure) < 2:
         return  # not merged, or drowned in the weights
     odd = [m for m in sure if abs(m.scale - usual) > max(_APART * usual, 5 * m.error)]
-    if not odd or (2 * len(odd) >= len(sure) and usual is not said) or len(odd) == len(sure):
+    if not odd or (2 * len(odd) >= len(sure) and not known) or len(odd) == len(sure):
         return
     times: NDArray[np.float64] = np.array([m.scale / usual for m in odd])
     files = sorted({m.stats.tensor.file for m in odd})
