@@ -268,6 +268,17 @@ def test_groups_with_profiles_of_their_own_are_not_reversed(tmp_path: Path, seen
     assert not seen_by(d159_reversed_axis, tmp_path)
 
 
+@pytest.mark.parametrize("seed", [3, 6, 7, 8])
+def test_groups_that_lean_to_one_side_are_not_reversed(seed: int, tmp_path: Path, seen_by: Seen) -> None:
+    """A line that all have in the middle, and one of each laboratory's own beside it."""
+    rng, at = np.random.default_rng(100 + seed), np.arange(50)
+    own = np.stack([np.exp(-((at - m) ** 2) / 30) * 0.4 for m in rng.uniform(5, 45, 6)])
+    lab = rng.integers(0, 6, 600)
+    x = np.exp(-((at - 25) ** 2) / 200) + own[lab] + rng.normal(0, 0.1, (600, 50))
+    np.savez(tmp_path / "a.npz", x=x.astype(np.float32), lab=lab)
+    assert not seen_by(d159_reversed_axis, tmp_path)
+
+
 @pytest.mark.parametrize("how", ["finer", "small"])
 def test_a_branch_of_small_or_finer_numbers_is_left_alone(how: str, tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(11)

@@ -25,7 +25,10 @@ MOST_ROWS = 6000
 MOST_FIELDS = 8
 FEWEST = 20
 INSIDE, OUTSIDE = 0.9, 0.1
-PROFILE, BACK = 0.5, 0.75
+PROFILE, BACK = 0.5, 0.85
+SYMMETRIC, AS_REVERSED = 0.75, 0.2
+"""Correlation of a profile with itself reversed, above which it is the same from both ends; and how far from it the
+rows of the part are as they are, which is what reversed rows of the others would have."""
 ONE_PROFILE, SLACK = 0.8, 0.1
 
 RULE = Rule(
@@ -43,6 +46,7 @@ RULE = Rule(
         "profile": Threshold(PROFILE, "median correlation", "of the other rows with their mean"),
         "back": Threshold(BACK, "of it", "that the rows of the part have once reversed"),
         "one": Threshold(ONE_PROFILE, "correlation", "of the mean of each part with that of the others, at least"),
+        "symmetric": Threshold(SYMMETRIC, "correlation", "of a profile with itself reversed, above which none is told"),
         "inside": Threshold(INSIDE, "share of the rows", "of the part that fit better reversed"),
         "outside": Threshold(OUTSIDE, "share of the rows", "of all others that do, at most"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all parts, fields and axes"),
@@ -129,7 +133,9 @@ def _reversed(flat: Array, profile: Array, axis: int, inside: Array, tries: floa
     within, without = float(better[inside].mean()), float(better[~inside].mean())
     if within < INSIDE or without > OUTSIDE:
         return None
-    level = float(np.median(as_is[~inside]))
+    level, same = float(np.median(as_is[~inside])), float(usual @ turned)
+    if same > SYMMETRIC or abs(float(np.median(as_is[inside])) - same * level) > AS_REVERSED:
+        return None
     if level < PROFILE or float(np.median(back[inside])) < BACK * level:
         return None
     p = share_tail(int(better[inside].sum()), int(inside.sum()), max(0.5, without)) * tries
