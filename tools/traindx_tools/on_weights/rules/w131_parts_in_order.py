@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
 _PARTS = (4, 3, 2)
 _FEWEST = 3
 _WIDTH = 16
-_MOST_BYTES = 2**25
+_MOST_BYTES = 2**22
+"""Of vectors that are held; matrices are judged by the norms of their rows, which are known."""
 _OFF, _FITS, _SURE = 6.0, 2.5, 4.0
 _FLOOR = 0.1
 
@@ -84,20 +86,29 @@ def _layer(name: str) -> str:
 def _of_stack(stack: Stack) -> Iterator[_Moved]:
     first = stack.members[0]
     rows = first.tensor.shape[0] if first.tensor.shape else 0
-    if any(s.nan + s.inf or s.constant or s.tensor.nbytes > _MOST_BYTES for s in stack.members):
+    if any(s.nan + s.inf or s.constant or (not s.tensor.matrix and s.tensor.nbytes > _MOST_BYTES)
+           or len(s.row_squares) != (rows if s.tensor.matrix else 1) for s in stack.members):
         return
     for parts in _PARTS:
         if rows % parts == 0 and rows // parts >= _WIDTH:
-            table = np.stack([_measured(s.tensor.load().astype(np.float64), parts) for s in stack.members])
+            table = np.stack([_of_rows(s, parts) if s.tensor.matrix else
+                              _measured(s.tensor.load().astype(np.float64), parts) for s in stack.members])
             moved = _odd(table)
             if moved is not None:
                 at, order, before, after = moved
                 yield _Moved(stack.members[at].name, order, before, after)
 
 
+def _of_rows(stats: Stats, parts: int) -> NDArray[np.float64]:
+    """float64 shape (parts, 3): the same of a matrix, from the sums of squares of its rows: its scale alone."""
+    squares = stats.row_squares.reshape(parts, -1).mean(axis=1)
+    none = np.zeros(parts)
+    return np.stack([none, np.log(np.maximum(squares, 1e-300)) / 2, none], axis=1)
+
+
 def _measured(values: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
-    """float64 shape (parts, 3): mean, logarithm of the spread, and of the mean magnitude's share of it, in units of
-    their standard errors' like."""
+    """float64 shape (parts, 3): mean in spreads of the whole, logarithm of the spread, and of the mean magnitude's
+    share of it."""
     cut = values.reshape(parts, -1)
     spread = np.maximum(cut.std(axis=1), 1e-12)
     whole = max(1e-12, float(values.std()))
