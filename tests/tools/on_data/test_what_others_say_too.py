@@ -1,4 +1,4 @@
-"""What is odd by itself and not beside the other files: a stretch that recurs in them, a label that its inputs say.
+"""What is odd by itself and not beside the other files: a stretch that recurs in them, a label that its inputs say."""
 
 from __future__ import annotations
 

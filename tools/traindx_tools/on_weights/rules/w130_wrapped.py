@@ -21,7 +21,7 @@ from traindx_tools.rules import Rule, Threshold
 
 _LEVEL = 1e-6
 _VALUES = 1024
-_MOST = 2**20
+_MOST = 2**18
 """Values of a tensor that are counted, its first rows: a second pass over the file would double the time."""
 _WIDTHS = (8, 16, 32)
 _OTHERS = 4
