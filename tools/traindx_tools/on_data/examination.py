@@ -122,8 +122,8 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
-EXCHANGED, RELATION, LABELS = "D126", "D146", "D152"
-"""Of two exchanged columns of a file, and of the labels of a group, those are enough that say what it is."""
+EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
+"""Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
 SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
 """A column that is shifted is told of once: by what predicts it as a label where that sees it."""
 COPIES, TURNED = "D114", "D143"
@@ -147,7 +147,7 @@ def _once(found: list[Finding]) -> list[Finding]:
 
 def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS) and _same_fields(o, odd) for o in others):
+    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.cuts import Cut, by_field
-from traindx_tools.on_data.features import prepared, raw_features
+from traindx_tools.on_data.features import narrowed, prepared, raw_features
 from traindx_tools.on_data.label_maps import AS_GOOD, EACH, GAIN, is_closed, maps
 from traindx_tools.on_data.label_stretches import AS_SURE, CONSTANT, SAME_MIX
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
@@ -32,6 +32,10 @@ OWN = 0.5
 """Of the typical skill, that a model of the group's own rows reaches where its labels follow its inputs otherwise."""
 FEW = 4
 """One of so many groups may be lost: where more are, groups are of different kinds."""
+MOST_PRODUCTS = 1.2e10
+"""Products of a task over all of its cuts: about two seconds of one core. Cuts called as origins come first."""
+MOST_WIDTH = 700
+"""Features, beyond which they are projected to as many: each costs its square for each row and its cube for a group."""
 LAGS = tuple(k for k in range(-3, 4) if k)
 
 
@@ -80,10 +84,22 @@ def lost_groups(task: Task, comparisons: float) -> Iterator[Lost]:
     x = _inputs(task, parts, {c.by for c in cuts}) if cuts else None
     if x is None:
         return
-    for cut in cuts:
-        member = np.concatenate([m[p.index] for m, p in zip(cut.member, parts, strict=True)])
-        rows = _scored(task, np.concatenate([p.y for p in parts]), x, cut, member)
+    y = np.concatenate([p.y for p in parts])
+    x = narrowed(x, MOST_WIDTH)
+    some = _some(*x.shape)
+    cost = len(some) * x.shape[1] ** 2 + max(len(c.names) for c in cuts) * x.shape[1] ** 3 / 3
+    for cut in cuts[: max(1, int(MOST_PRODUCTS // cost))]:
+        member = np.concatenate([m[p.index] for m, p in zip(cut.member, parts, strict=True)])[some]
+        rows = _scored(task, y[some], x[some], cut, member)
         yield from _of_cut(task, rows, cut, comparisons * len(cuts) * len(cut.names))
+
+
+def _some(rows: int, width: int) -> Array:
+    """The rows that are looked at: fewer of wide tables, where each costs the square of its width."""
+    most = int(MOST_PRODUCTS // (2 * width**2))
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))  # a step may pass by whole groups
 
 
 def _inputs(task: Task, parts: Sequence[Part], groups: set[str]) -> Array | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,13 @@ WIDEST = 96
 MOST_ROWS = 4000
 MOST_PIXELS = 60_000
 RIDGE = 0.05
+WORDS = 2
+"""Spaces of a typical text, from which on its words say something."""
+BUCKETS = 64
+"""Values of a text."""
+MOST_TEXTS = 2
+LONGEST = 600
+"""Characters of a text that are looked at."""
 _NUMBERED = re.compile(r"^(.*?)[_.\- ]?\d+$")
 
 
@@ -31,6 +39,7 @@ class Side:
     name: str
     parts: tuple[Array, ...]
     picture: bool
+    text: bool = False
 
 
 def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
@@ -49,11 +58,36 @@ def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
         size = int(np.prod(columns[0].row_shape))
         if len(shapes) == 1 and size >= NARROWEST:
             out.append(_side(name, [np.asarray(c.values[:MOST_ROWS], np.float32) for c in columns]))
+    for name in fields:
+        texts = _texts(group, name) if sum(s.text for s in out) < MOST_TEXTS else None
+        out += [Side(name, tuple(texts), False, True)] if texts is not None else []
     for stem, names in numbered.items():
         if len(names) >= NARROWEST:
             out.append(_side(stem, [np.stack([np.asarray(s.columns[n].values[:MOST_ROWS], np.float32) for n in names],
                                              axis=1) for s in group]))
     return out
+
+
+def _texts(group: Sequence[Shard], name: str) -> list[Array] | None:
+    """float32 shape (rows, 64) of each shard: which words are there, rare ones with more weight; None of other fields.
+    """
+    columns = [c for s in group if (c := s.columns.get(name)) is not None and c.kind == "text"
+               and len(c.texts) == s.rows]
+    some = [t for c in columns for t in c.texts[:100]]
+    if len(columns) < len(group) or not some or sum(t.count(" ") for t in some) < WORDS * len(some):
+        return None
+    made = []
+    for column in columns:
+        table = np.zeros((min(column.rows, MOST_ROWS), BUCKETS), np.float32)
+        for row, text in enumerate(column.texts[:MOST_ROWS]):
+            marks = [zlib.crc32(w.strip(".,;:!?\"'()").encode("utf-8", "replace")) % BUCKETS
+                     for w in text[:LONGEST].lower().split()]
+            if marks:
+                table[row] = np.sqrt(np.bincount(marks, minlength=BUCKETS))
+        made.append(table)
+    share = np.concatenate([m[:2000] > 0 for m in made]).mean(axis=0)
+    weight = np.sqrt(np.log(1.0 / np.clip(share, 1e-3, 0.99)))
+    return [np.asarray(m * weight, np.float32) for m in made]
 
 
 def _suits(column: Column) -> bool:

@@ -114,6 +114,8 @@ class Shard:
     """What some of its files show, where its rows are files whose headers were read."""
     odd_lengths: Mapping[str, int] = field(default_factory=dict)
     """Fields that have nearly as many rows as the rest, and how many."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Arrays of quite another length, and how many rows they have: a list of names, or rows cut otherwise."""
 
     raw: Mapping[str, Array] = field(default_factory=dict)
     """uint8 shape (some rows, bytes): the first bytes of fields that are plain bytes of one length."""

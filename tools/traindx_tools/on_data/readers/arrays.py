@@ -128,6 +128,7 @@ def _shard(
     votes = Counter(len(a) for a in arrays.values())
     total = max(votes, key=lambda n: (votes[n], n))
     odd = {k: len(a) for k, a in arrays.items() if len(a) != total and abs(len(a) - total) < NEAR * total}
+    left_out = {without_split(k): len(a) for k, a in arrays.items() if len(a) != total and k not in odd}
     columns: dict[str, Column] = {}
     numbers: Array | None = None
     widest = max((int(np.prod(a.shape[1:])) for a in arrays.values() if len(a) == total), default=1)
@@ -155,4 +156,5 @@ def _shard(
         damage=damage,
         notes=sampled_note,
         odd_lengths=odd,
+        left_out=left_out,
     )

@@ -14,6 +14,8 @@ from traindx_tools.on_data.table import Array, Column
 MOST_FIELDS = 4096
 BOX = 4
 """Numbers of a box."""
+MOST_PLACES = 4
+"""Values of an entry of a list that is a list itself, as `[start, end, label]` is."""
 DEPTH = 2
 """Levels of nested objects that become fields of their own, "meta.source"."""
 
@@ -37,8 +39,38 @@ def columns_of(records: Sequence[Mapping[str, Any]], file: str) -> dict[str, Col
         for key in record:
             if key not in names and len(names) < MOST_FIELDS:
                 names[key] = None
-    found = {n: _column(n, [r.get(n) for r in records], file) for n in names}
+    found: dict[str, Column | None] = {}
+    for name in names:
+        values = [r.get(name) for r in records]
+        found[name] = _column(name, values, file)
+        if any(isinstance(v, list) and v and isinstance(v[0], (dict, list)) for v in values[:100]):
+            found |= {n: c for n, c in _of_entries(name, values, file).items() if n not in names}
     return {n: c for n, c in found.items() if c is not None}
+
+
+def _of_entries(name: str, values: list[Any], file: str) -> dict[str, Column]:
+    """The whole numbers of the entries of lists, such as the spans of a text: one sequence for each key or place.
+
+    Entries are objects (`{"start": 3, "end": 8}`) or short lists that hold more than numbers or two of them.
+    """
+    rows = [v if isinstance(v, list) else [] for v in values]
+    first = next((e for r in rows for e in r), None)
+    if isinstance(first, dict):
+        of = {f"{name}.{k}": k for k, v in first.items() if type(v) is int}
+    elif isinstance(first, list) and len(first) <= MOST_PLACES and (
+            len(first) == 2 or not all(isinstance(v, (int, float)) for v in first)):
+        of = {f"{name}[{k}]": k for k, v in enumerate(first) if type(v) is int}
+    else:
+        return {}
+    out = {}
+    for told, key in of.items():
+        try:
+            items = [[e[key] for e in row] for row in rows]
+        except (KeyError, IndexError, TypeError):
+            continue
+        if all(type(i) is int and -(2**63) <= i < 2**63 for row in items for i in row):
+            out[told] = sequence_column(told, [np.asarray(row, np.int64) for row in items], file)
+    return out
 
 
 def _column(name: str, values: list[Any], file: str) -> Column | None:

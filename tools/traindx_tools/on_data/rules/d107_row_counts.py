@@ -29,6 +29,8 @@ RULE = Rule(
     ),
     confirm=("Print the lengths of the fields.",),
 )
+SIBLINGS = 3
+"""Files with the same fields, of which two thirds have as many rows of each."""
 
 
 def check(view: View) -> Iterator[Finding]:
@@ -36,6 +38,7 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for shard in data.shards:
             yield from _unequal(data, shard)
+            yield from _left_out(data, shard)
             yield from _manifest(view, shard)
         yield from _short(data)
 
@@ -52,6 +55,24 @@ def _unequal(data: DataSet, shard: Shard) -> Iterator[Finding]:
             bearing=Bearing.CAUSE,
             measured={"field": name, "rows": length, "expected": shard.total, "kind": "unequal"},
         )
+
+
+def _left_out(data: DataSet, shard: Shard) -> Iterator[Finding]:
+    """A field that has as many rows as the others in the siblings, and quite another number here."""
+    others = [s for s in data.shards if s is not shard and s.columns]
+    for name, length in shard.left_out.items():
+        having = sum(name in s.columns and set(shard.columns) <= set(s.columns) for s in others)
+        if len(others) >= SIBLINGS and having >= 2 * len(others) / 3:
+            yield RULE.finding(
+                f"{name} of {short(shard)} has {length:,} rows and {', '.join(list(shard.columns)[:3])} "
+                f"{shard.total:,} ({shard.total / length:.3g} for each), where {having} of its {len(others)} siblings "
+                "have as many of both",
+                place(shard),
+                shard.name,
+                bearing=Bearing.CAUSE,
+                measured={"field": name, "fields": (name, *shard.columns), "rows": length, "expected": shard.total,
+                          "ratio": shard.total / length, "kind": "left-out"},
+            )
 
 
 def _manifest(view: View, shard: Shard) -> Iterator[Finding]:

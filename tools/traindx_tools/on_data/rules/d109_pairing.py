@@ -29,6 +29,8 @@ from traindx_tools.on_data.tasks import Task, folded, folded_all
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = (-3, -2, -1, 1, 2, 3)
+PACES = (0.5, 2 / 3, 0.75, 0.8, 1.25, 4 / 3, 1.5, 2.0, 3.0, 1 / 3)
+"""Ratios of the lengths of windows in use: 30 s and 20 s, 10 s and 15 s, 25 and 20 ms, twice as many."""
 SKILL = 0.3
 LOST = 0.1
 OWN = 0.5
@@ -120,7 +122,9 @@ def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if own >= OWN * float(np.median(typical)):
         yield _other_relation(task, i, own, p)
         return
-    shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if _in_order(task, i) else None
+    in_order = _in_order(task, i)
+    shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if in_order else None
+    pace = _pace(task, i, scores, comparisons) if in_order and shift is None else None
     rest = (
         f"; in the other {len(others)} it agrees with {percent(float(np.median([task.accuracy[j] for j in others])))}"
     )
@@ -131,7 +135,24 @@ def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
         p,
         f"a simple model of the others agrees with {percent(task.accuracy[i])} of its labels "
         f"(guessing: {percent(task.chance[i])}){rest}",
+        pace,
     )
+
+
+def _pace(task: Task, i: int, scores: Array, comparisons: int) -> tuple[float, float] | None:
+    """How many labels there are for each row of inputs, and the skill then: windows of 20 s beside those of 30 s."""
+    y = task.parts[i].y
+    hits = scores.argmax(axis=1) == y
+    best: tuple[float, float] | None = None
+    for pace in PACES:
+        at = np.floor((np.arange(len(y)) + 0.5) * pace).astype(np.int64)
+        there = np.flatnonzero(at < len(y))
+        fits = scores[there].argmax(axis=1) == y[at[there]]
+        skill = (float(fits.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
+        p = paired_tail(int((fits & ~hits[there]).sum()), int((hits[there] & ~fits).sum())) * len(PACES) * comparisons
+        if p < LEVEL and skill >= SKILL and len(there) >= FEWEST // 2 and (best is None or skill > best[1]):
+            best = pace, skill
+    return best
 
 
 def _own_skill(task: Task, i: int) -> float:
@@ -203,9 +224,14 @@ def _is_target(task: Task) -> bool:
     return is_target(task.field) or only
 
 
-def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str) -> Finding:
+def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str,
+             pace: tuple[float, float] | None = None) -> Finding:
     shard = task.parts[i].shard
-    if shift is None:
+    if pace is not None:
+        said = (f"{of(task.field, shard)} goes at another pace than its inputs: {evidence}; with {pace[0]:.3g} labels "
+                f"for each row the way from guessing to perfect is {percent(pace[1])} done (labels of windows that are "
+                f"{1 / pace[0]:.3g} times as long as those of the inputs)")
+    elif shift is None:
         said = f"{of(task.field, shard)} does not belong to its inputs: {evidence}"
     else:
         rows = abs(shift.lag)
@@ -226,7 +252,8 @@ def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str) -
             "p": p,
             "accuracy": task.accuracy[i],
             "chance": task.chance[i],
-            "kind": "shifted" if shift else "shuffled",
+            "pace": pace[0] if pace else None,
+            "kind": "shifted" if shift else "paced" if pace else "shuffled",
             "shard": short(shard),
         },
     )

@@ -127,6 +127,8 @@ def _ends(shard: Shard, names: tuple[str, ...]) -> tuple[Array, Array]:
     if any(n not in shard.columns for n in names):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     first = _whole(shard.columns[names[0]])
+    if not len(first):  # numbers of another kind in this file
+        return first, first
     if len(names) == 1:
         return (first[:, 0], first[:, 1]) if first.ndim == 2 and first.shape[1] == 2 else (first[0], first[1])
     return first, _whole(shard.columns[names[1]])

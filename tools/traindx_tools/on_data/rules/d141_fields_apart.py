@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from traindx_tools.on_data.pairs import LAGS, Side, agreement, best_lag, predict
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 FITS = 0.4
@@ -29,13 +31,17 @@ MOST_SIDES = 5
 JOINED = 0.25
 CHANCE = 0.08
 KEYS = 6
+LENGTHS = 12
+"""Different lengths of texts, from which on they can be sorted by."""
+MOST_JOINED = 40
+"""Files of a set that is laid beside another one, and such sets."""
 
 RULE = Rule(
     id="D141",
     name="fields-apart",
     title="Two fields of the same rows do not belong together",
     severity=Severity.HIGH,
-    sees="what pictures and vectors of a row say of each other, for the row and ten neighbours, and after sorting",
+    sees="what pictures, vectors and texts of a row say of each other, for it and ten neighbours, and after sorting",
     matters="The model learns from pairs that are none, and averages over the file hide it.",
     alike=("Fields that tell nothing of each other: nothing is said.", "Frames of a video: neighbours fit as well."),
     confirm=("Look at ten pairs of the named rows, and at those after the shift or the sorting.",),
@@ -53,14 +59,36 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each pair of fields and shard."""
     for data in view.sets:
         for group in data.splits.values():
-            whole = tuple(s for s in group if s.columns and s.numbers is None and s.rows >= 2 * FEWEST)
-            if whole:
-                sides = sides_of(whole, data.fields)[:MOST_SIDES]
-                for a, b in itertools.permutations(sides, 2):
-                    found = list(_of_pair(whole, a, b, view.comparisons))
-                    yield from found
-                    if found:
-                        break  # the other way round it is the same
+            yield from _of_group([s for s in group if s.columns and s.numbers is None], view.comparisons)
+    few = [d for d in view.sets if len(d.shards) <= MOST_JOINED][:MOST_JOINED]
+    for one, other in itertools.combinations(few, 2):
+        yield from _of_group(_joined(one, other), view.comparisons, across=frozenset(one.fields))
+
+
+def _joined(one: DataSet, other: DataSet) -> list[Shard]:
+    """Tables of one folder with as many rows each, such as texts and their vectors, as the fields of the same rows."""
+    pairs = list(zip(one.shards, other.shards, strict=False))
+    if len(one.shards) != len(other.shards) or any(
+            a.rows != b.rows or a.split != b.split or a.numbers is not None or b.numbers is not None
+            or os.path.dirname(a.name) != os.path.dirname(b.name) or set(a.columns) & set(b.columns)
+            for a, b in pairs):
+        return []
+    return [replace(a, columns={**a.columns, **b.columns}) for a, b in pairs if a.columns and b.columns]
+
+
+def _of_group(group: Sequence[Shard], comparisons: int, across: frozenset[str] | None = None) -> Iterator[Finding]:
+    """`across`: fields of one table, where only pairs with a field of another one are asked of."""
+    whole = tuple(s for s in group if s.rows >= 2 * FEWEST)
+    if not whole:
+        return
+    sides = sides_of(whole, tuple(dict.fromkeys(n for s in whole for n in s.columns)))[:MOST_SIDES]
+    for a, b in itertools.permutations(sides, 2):
+        if (a.text and b.text) or (across is not None and (a.name in across) == (b.name in across)):
+            continue  # two texts of a row are told by their words
+        found = list(_of_pair(whole, a, b, comparisons))
+        yield from found
+        if found:
+            break  # the other way round it is the same
 
 
 def _of_pair(group: Sequence[Shard], a: Side, b: Side, comparisons: int) -> Iterator[Finding]:
@@ -122,9 +150,8 @@ def _sorted(
 ) -> Iterator[Finding]:
     """The column by which one of both was sorted, where sorting makes them fit."""
     best: tuple[float, str, int] | None = None
-    for key in _keys(group):
-        orders = [np.argsort(np.asarray(s.columns[key].values)[: len(b.parts[i])], kind="stable")
-                  for i, s in enumerate(group)]
+    for key, values in _keys(group):
+        orders = [np.argsort(v[: len(b.parts[i])], kind="stable") for i, v in enumerate(values)]
         for way in (0, 1):
             order = {i: (np.argsort(o) if way else o) if i in broken else np.arange(len(o))
                      for i, o in enumerate(orders)}
@@ -154,14 +181,19 @@ def _sorted(
     )
 
 
-def _keys(group: Sequence[Shard]) -> list[str]:
-    """Columns of single numbers by which rows can be sorted: most values differ, and they are in no order yet."""
-    out = []
+def _keys(group: Sequence[Shard]) -> list[tuple[str, list[Array]]]:
+    """By what rows can be sorted, by shard: columns whose values differ and are in no order yet, lengths of texts."""
+    out: list[tuple[str, list[Array]]] = []
     for name, column in group[0].columns.items():
-        if column.kind != "number" or column.row_shape or any(
-                name not in s.columns or s.columns[name].rows != s.rows for s in group):
+        columns = [c for s in group if (c := s.columns.get(name)) is not None and c.rows == s.rows and not c.row_shape]
+        if len(columns) < len(group) or column.kind not in ("number", "text") or any(
+                c.kind != column.kind for c in columns):
             continue
-        values = np.asarray(column.values[:4000])
-        if len(np.unique(values)) > 0.9 * len(values) and bool((np.diff(values.astype(np.float64)) < 0).any()):
-            out.append(name)
+        values = [np.asarray(c.values, np.float64) for c in columns]
+        some = values[0][:4000]
+        if column.kind == "text" and len(np.unique(some)) >= LENGTHS:
+            out += [(f"the length of {name}", values), (f"the length of {name}, the longest first",
+                                                        [-v for v in values])]
+        elif column.kind == "number" and len(np.unique(some)) > 0.9 * len(some) and bool((np.diff(some) < 0).any()):
+            out.append((name, values))
     return out[:KEYS]

@@ -54,6 +54,8 @@ _AMPLIFIES = 12.0
 """rms * sqrt(fan in) of a matrix that stands alone: a layer that makes its input twelve times as large."""
 _VECTOR = 10.0
 """Biases and scales vary more: the factor for vectors."""
+_VECTOR_AT_EDGE = 40.0
+"""The bias of a first convolution with a norm folded in is that small: its inputs have a mean near zero."""
 _VALUES = 128
 """Values that are not 0 in a part of the rows: of fewer, chance makes the scale."""
 _TELLING = 1e-3
@@ -110,7 +112,7 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _least(one: _Off) -> float:
     if not one.stats.tensor.matrix:
-        return _VECTOR
+        return _VECTOR_AT_EDGE if one.edge else _VECTOR
     return max(_EDGE, float(2.0 ** (_EDGE_SPREAD * one.spread))) if one.edge else _INNER
 
 

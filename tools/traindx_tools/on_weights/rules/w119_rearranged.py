@@ -7,7 +7,8 @@ tensors have exchanged their values, the arrangement was changed by whoever wrot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +52,36 @@ MOST_BYTES, MOST_LINES = 2**25, 1024
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    """Every matrix that moved far."""
-    if seen.other is None or not seen.main:
-        return
-    other = seen.other
+    """Every matrix that moved far; tables of the same rows are told together."""
+    if seen.other is not None and seen.main:
+        yield from _renumbered(seen, list(_found(seen, seen.other)))
+
+
+def _renumbered(seen: Seen, found: Sequence[Finding]) -> Iterator[Finding]:
+    """Rows of a vocabulary: where all tables of as many rows were put in one order it is a new numbering, by design.
+
+    Where one was and another one was not, the model reads and writes different words by the same number.
+    """
+    for one in found:
+        name = str(one.measured["name"])
+        rows = seen.part.tensors[name].shape[:1] if name in seen.part.tensors else ()
+        tables = [n for n, t in seen.part.tensors.items() if t.matrix and t.shape[:1] == rows and n != name
+                  and len(t.shape) == 2 and rows[0] > 2 * t.shape[1] - 1 and seen.changes.get(n) is not None]
+        if one.measured["kind"] != "rows" or not tables or rows[0] < 2 * seen.part.tensors[name].shape[1]:
+            yield one
+            continue
+        same = [o for o in found if o is not one and o.measured["name"] in tables
+                and o.measured.get("order") == one.measured.get("order")]
+        if len(same) == len(tables):
+            said = f"{one.statement}; all tables of as many rows were put in the same order: a new numbering"
+            yield replace(one, severity=Severity.INFO, statement=said)
+        else:
+            left = [n for n in tables if n not in {o.measured["name"] for o in same}]
+            yield replace(one, statement=f"{one.statement}; {', '.join(left[:2])}, with as many rows, "
+                                         f"{'was' if len(left) == 1 else 'were'} not put in that order")
+
+
+def _found(seen: Seen, other: Seen) -> Iterator[Finding]:
     moves = [c for n, c in seen.changes.items() if n in {s.name for s in seen.weights} and np.isfinite(c)]
     least = max(_MOVED, _TIMES * float(np.median(moves))) if moves else np.inf
     pairs = [(seen.stats[a], other.stats[b]) for a, b in match(seen.part.tensors, other.part.tensors).pairs
@@ -108,7 +135,7 @@ def _within(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
             what = ("rows", "columns")[axis]
             yield _finding(seen, one.name, f"{len(moved)} of the {len(order)} {what} of {one.name} stand in other "
                            f"places (what was {what[:-1]} {first} is {what[:-1]} {int(order[first])}"
-                           f"{_blocks(order)})", what, later)
+                           f"{_blocks(order)})", what, later, hash(tuple(order.tolist())))
             return
 
 
@@ -125,7 +152,7 @@ def _of_sample(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
         lines = one.tensor.shape[axis]
         yield _finding(seen, one.name, f"{len(moved)} of {len(found)} {what} of {one.name} that were looked at (of "
                        f"{lines:,}) stand in other places (what was {what[:-1]} {moved[0].at} is {what[:-1]} "
-                       f"{moved[0].to}{by})", what, later)
+                       f"{moved[0].to}{by})", what, later, hash(tuple((p.at, p.to) for p in found)))
         return
 
 
@@ -153,8 +180,9 @@ def _blocks(order: NDArray[np.intp]) -> str:
     return f", in blocks of {min(lengths)}" if len(lengths) == 1 and min(lengths) > 1 else ""
 
 
-def _finding(seen: Seen, name: str, what: str, kind: str, later: Stats | None = None) -> Finding:
-    """`later`: the tensor's other self, whose norm tells whether it was scaled as well."""
+def _finding(seen: Seen, name: str, what: str, kind: str, later: Stats | None = None, order: int = 0) -> Finding:
+    """`later`: the tensor's other self, whose norm tells whether it was scaled as well. `order`: equal for equal ones.
+    """
     assert seen.other is not None
     one = seen.stats[name]
     factor = later.rms / one.rms if later is not None and one.rms > 0 else 1.0
@@ -163,4 +191,4 @@ def _finding(seen: Seen, name: str, what: str, kind: str, later: Stats | None = 
     times = f", times {factor:.4g}{f' ({known})' if known else ''}," if scaled else ""
     return RULE.finding(
         f"{what}{times} between {seen.path} and {seen.other.path}", seen.where(name), seen.path, bearing=Bearing.CAUSE,
-        measured={"kind": kind, "name": name, "factor": round(factor, 6)})
+        measured={"kind": kind, "name": name, "factor": round(factor, 6), "order": order})

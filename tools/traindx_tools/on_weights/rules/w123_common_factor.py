@@ -105,7 +105,7 @@ def _common(moved: Sequence[Ratio]) -> list[Ratio]:
     logs = np.log([r.factor for r in alike])
     middle = float(np.median(logs))
     close = [r for r, log in zip(alike, logs, strict=True) if abs(log - middle) <= _NEAR]
-    if abs(middle) < max(_FAR, 10 * _spread(close)) or len(close) < _MOST * len(alike):
+    if not close or abs(middle) < max(_FAR, 10 * _spread(close)) or len(close) < _MOST * len(alike):
         return []
     kinds = {r.matrix for r in close}
     return close if kinds == {True, False} else []

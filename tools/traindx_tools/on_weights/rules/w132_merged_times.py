@@ -1,0 +1,183 @@
+"""An adapter was merged into some tensors more or less often than into the others.
+
+A low-rank adapter (LoRA) is merged by adding `scale * B A` to its weight. How often it is in there can be read without
+the weights from before: the product is a direction that weights have nothing of by themselves, so that the projection
+on it gives the scale, the more exactly the larger the matrix. The adapter is the file laid beside, or one that lies
+beside the checkpoint and is called so. With the base as the second file the projection of the difference is exact.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.errors import TraindxError
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.formats.reading import read_checkpoint
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.on_weights.tensor import Tensor
+from traindx_tools.rules import Rule, Threshold
+
+_FEWEST = 4
+_APART = 0.4
+_ERROR = 0.12
+_MOST_BYTES = 2**27
+_MOST_ADAPTER = 2**30
+_PAIR = (("lora_A", "lora_B"), ("lora_a", "lora_b"), ("lora_down", "lora_up"))
+_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".npz")
+
+RULE = Rule(
+    id="W132",
+    name="merged-times",
+    title="An adapter was merged into some tensors more often than into the others",
+    severity=Severity.HIGH,
+    sees="the projection of each weight, or of its difference to the base, on the product of its adapter's matrices",
+    matters="These layers are twice as far from the base as they were trained to be, or lack the adapter.",
+    alike=("a rank or a scale of its own for some layers: told as a remark where the adapter's matrices differ in rank",
+           "an adapter that is not merged: the projection is zero everywhere"),
+    confirm=("subtract the named multiple and evaluate", "merge again from the base, each shard once"),
+    thresholds={
+        "apart": Threshold(_APART, "of the usual scale", "that a tensor's is off by"),
+        "error": Threshold(_ERROR, "of the usual scale", "at most, that chance makes of a projection"),
+        "tensors": Threshold(_FEWEST, "tensors", "with an adapter"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class _Merged:
+    stats: Stats
+    scale: float
+    error: float
+    rank: int
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """A finding for each number of times that is not the usual one."""
+    if not seen.main or _pairs(seen.part.tensors):
+        return
+    for adapter in _adapters(seen):
+        made = list(_merged(seen, _pairs({t.name: t for t in adapter.tensors})))
+        if len(made) >= _FEWEST:
+            yield from _judged(seen, adapter, made)
+            return
+
+
+def _adapters(seen: Seen) -> Iterator[Checkpoint]:
+    """The second file, or what lies beside the first and is called an adapter."""
+    if seen.other is not None and _pairs(seen.other.part.tensors):
+        yield seen.other.checkpoint
+        return
+    home = Path(seen.path) if os.path.isdir(seen.path) else Path(seen.path).parent
+    for folder in (home, home.parent):
+        try:
+            here = sorted(folder.iterdir())[:200]
+            inside = [p for d in here if d.is_dir() and _called(d.name) for p in sorted(d.iterdir())[:20]]
+        except OSError:
+            continue
+        for path in [*(p for p in here if _called(p.stem)), *inside]:
+            if path.suffix in _ENDINGS and path.is_file() and path.stat().st_size <= _MOST_ADAPTER:
+                try:
+                    found = read_checkpoint(str(path))
+                except TraindxError:
+                    continue
+                if _pairs({t.name: t for t in found.tensors}):
+                    yield found
+
+
+def _called(name: str) -> bool:
+    return "adapter" in name.lower() or "lora" in name.lower()
+
+
+def _pairs(tensors: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, Tensor]]:
+    """The two matrices of each adapter, by the name of its module."""
+    found = {}
+    for name, one in tensors.items():
+        for first, second in _PAIR:
+            if f".{first}" in name:
+                other = tensors.get(name.replace(f".{first}", f".{second}"))
+                if other is not None and len(one.shape) == 2 == len(other.shape) and one.shape[0] == other.shape[1]:
+                    found[name.partition(f".{first}")[0]] = (one, other)
+    return found
+
+
+def _merged(seen: Seen, pairs: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[_Merged]:
+    by_module = {n.rpartition(".")[0]: s for n, s in seen.stats.items() if n.endswith(".weight") and s.tensor.matrix}
+    for module, (down, up) in pairs.items():
+        pieces = module.split(".")
+        stats = next((by_module[m] for i in range(len(pieces)) if (m := ".".join(pieces[i:])) in by_module), None)
+        if stats is None or stats.tensor.shape != (up.shape[0], down.shape[1]) or stats.tensor.nbytes > _MOST_BYTES:
+            continue
+        base = seen.other.stats.get(stats.name) if seen.other is not None else None
+        weight = stats.tensor.load().astype(np.float64)
+        if base is not None and base.tensor.shape == stats.tensor.shape:
+            weight = weight - base.tensor.load().astype(np.float64)
+        product = up.load().astype(np.float64) @ down.load().astype(np.float64)
+        size = float((product**2).sum())
+        if size > 0 and np.isfinite(weight).all():
+            scale = float((weight * product).sum()) / size
+            left = float(np.linalg.norm(weight - scale * product)) / math.sqrt(weight.size)
+            yield _Merged(stats, scale, left / math.sqrt(size), down.shape[0])
+
+
+def _said(adapter: Checkpoint) -> float | None:
+    """The scale that the configuration beside an adapter says: alpha over its rank, or over its root."""
+    try:
+        text = (Path(adapter.path).parent / "adapter_config.json").read_text("utf-8")[: 2**20]
+        config = json.loads(text)
+        alpha, rank = float(config["lora_alpha"]), float(config["r"])
+        return alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+        return None
+
+
+def _by_file(made: Sequence[_Merged]) -> list[_Merged]:
+    """All tensors of a file as one, each with the weight of its exactness."""
+    files: dict[str, list[_Merged]] = {}
+    for one in made:
+        files.setdefault(one.stats.tensor.file, []).append(one)
+    out = []
+    for same in files.values():
+        weights = np.array([1 / max(m.error, 1e-12) ** 2 for m in same])
+        scale = float((weights * [m.scale for m in same]).sum() / weights.sum())
+        out.append(_Merged(same[0].stats, scale, float(weights.sum()) ** -0.5, same[0].rank))
+    return out
+
+
+def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterator[Finding]:
+    """By tensor where each is exact enough, else by file."""
+    said = _said(adapter)
+    middle = float(np.median([m.scale for m in made]))
+    known = said is not None and said > 0 and any(abs(m.scale / said - 1) < _APART / 2 for m in made)
+    usual = said if known and said is not None else middle
+    if float(np.median([m.error for m in made])) > _ERROR * usual:
+        made = _by_file(made)
+    sure = [m for m in made if m.error <= _ERROR * usual]
+    if usual <= 0 or len(sure) < 2:
+        return  # not merged, or drowned in the weights
+    odd = [m for m in sure if abs(m.scale - usual) > max(_APART * usual, 5 * m.error)]
+    if not odd or (2 * len(odd) >= len(sure) and not known) or len(odd) == len(sure):
+        return
+    times: NDArray[np.float64] = np.array([m.scale / usual for m in odd])
+    files = sorted({m.stats.tensor.file for m in odd})
+    whole = len(files) == 1 < len({m.stats.tensor.file for m in sure}) and all(
+        m in odd for m in sure if m.stats.tensor.file == files[0])
+    where = f" (all that are in {os.path.basename(files[0])})" if whole else ""
+    own_rank = {m.rank for m in odd}.isdisjoint({m.rank for m in sure if m not in odd})
+    yield RULE.finding(
+        f"the adapter of {os.path.basename(adapter.path)} is {np.median(times):.2g} times as often in {len(odd)} of "
+        f"{len(sure)} tensors{where} as in the others (a scale of {np.median(times) * usual:.3g} against {usual:.3g}): "
+        f"{', '.join(m.stats.name for m in odd[:3])} ({seen.path})",
+        seen.where(odd[0].stats.name), seen.path, bearing=Bearing.CAUSE,
+        severity=Severity.INFO if own_rank else None,
+        measured={"kind": "merged", "name": odd[0].stats.name, "times": round(float(np.median(times)), 3),
+                  "tensors": len(odd), "of": len(sure), "scale": round(usual, 5)})
