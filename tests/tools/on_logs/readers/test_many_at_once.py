@@ -27,6 +27,7 @@ from traindx_tools.on_logs.readers import (
     json_records,
     line_blocks,
     line_columns,
+    line_families,
     tensorboard,
     text_log,
     tfrecord,
@@ -104,10 +105,11 @@ def _same_text(source: Source) -> None:
 @pytest.fixture(autouse=True)
 def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_columns, "FEWEST", 1)
+    monkeypatch.setattr(line_families, "FEWEST", 1)
     monkeypatch.setattr(json_blocks, "FEWEST", 1)
     monkeypatch.setattr(arrow_cells, "FEWEST", 1)
     monkeypatch.setattr(json_blocks, "MOST_REFUSED", 10**9)
-    monkeypatch.setattr(line_columns, "MOST_REFUSED", 10**9)
+    monkeypatch.setattr(line_families, "MOST_REFUSED", 10**9)
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 22])

@@ -1,0 +1,245 @@
+"""Lines that are one text with numbers in it, found in a block by the signs behind their numbers.
+
+Of one line it is worked out which few signs stand behind its numbers. Where these signs stand in a whole block is one
+comparison each; lines with the same signs in the same order are candidates. Everything between their numbers is then
+compared to the byte, and the numbers are converted where they stand by pyarrow, correctly rounded, as `float` does. A
+line in which anything else differs is left to the readers of single lines.
+
+A number may have more or fewer digits, a sign or an exponent, but only where that changes nothing in how the line is
+cut and understood: tried on the line itself before it is taken for a pattern.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, LONGEST_SHAPE, Block, Cuts
+from traindx_tools.on_logs.run import Floats, Ints
+
+IN_NUMBERS = frozenset(b"0123456789+-.eExX")
+"""Signs that separate nothing, since numbers hold them."""
+_COMPARED, _FOUND = 0.17, 6.0
+"""Nanoseconds a byte to look for one sign, and for each that is found: measured, only their ratio counts."""
+_MOST_CHOSEN, _MOST_LOOKED = 3, 14
+_VARIED = {True: ("7", "1234", "12345678", "1234567890123"),
+           False: ("0.5", "1234.25", "12.345678901234567", "1.5e-05", "2.25E+07", "-1.5", "+2.5", "-1.5e-05")}
+"""What is put in the place of a whole number, and of another one, to see whether the line is still understood so."""
+Mask = NDArray[np.bool_]
+Offsets = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """One text with numbers in it. `prefix`: how it begins, each digit as 0."""
+
+    prefix: bytes
+    gaps: tuple[bytes, ...]
+    """What stands before the first number, behind the prefix, then behind each; the last with the end of the line."""
+    separators: bytes
+    order: bytes
+    """The separators of a line, as they follow each other."""
+    ends: tuple[tuple[int, int], ...]
+    """Of each number: which separator of the line is behind it, and how many bytes behind its end."""
+    kinds: str
+    """Of each number: "i" for a whole one, "f" for one with a point, "e" for one digit with an exponent."""
+
+    def found(self, block: Block, cuts: Cuts) -> tuple[Ints, list[Floats]] | None:
+        """The lines that have it, ascending, and their numbers, one after the other; None where they are too few."""
+        places, rows = self._candidates(cuts)
+        if not len(places):
+            return None
+        spans = self._spans(block, places, rows)
+        for holds in (self._within, self._verified):
+            good = holds(block, places, spans)
+            if good is not None:
+                places, spans = places[good], spans[good]
+        numbers = self._numbers(block, spans) if len(places) else None
+        return None if numbers is None else (places, numbers)
+
+    def _candidates(self, cuts: Cuts) -> tuple[Ints, Ints]:
+        """The lines with these separators in this order, and where each of them stands: shape (lines, separators)."""
+        width, count = len(self.order), len(cuts.line)
+        if len(cuts.at) == count * width and cuts.signs.tobytes() == self.order * count:
+            return np.arange(count), cuts.at.reshape(count, width)
+        places = np.flatnonzero(np.diff(cuts.line, prepend=-1) == width)
+        of_line = cuts.line[places, None] - np.arange(width - 1, -1, -1)
+        same = (cuts.signs[of_line] == np.frombuffer(self.order, np.uint8)).all(axis=1)
+        return places[same], cuts.at[of_line[same]]
+
+    def _spans(self, block: Block, places: Ints, rows: Ints) -> Offsets:
+        """Where each number begins and ends: shape (lines, 2 * numbers), ascending in a line."""
+        spans = np.empty((len(places), 2 * len(self.ends)), np.int32)
+        before = block.starts[places] + len(self.prefix)
+        for i, (which, behind) in enumerate(self.ends):
+            spans[:, 2 * i] = before + len(self.gaps[i])
+            before = rows[:, which] - behind
+            spans[:, 2 * i + 1] = before
+        return spans
+
+    def _within(self, block: Block, places: Ints, spans: Offsets) -> Mask | None:
+        """The lines of a usual length in which each number begins before it ends, and the text behind the last one
+        ends with the line; None for all."""
+        ends = block.ends[places]
+        good = (spans[:, 1::2] > spans[:, ::2]).all(axis=1)
+        good &= spans[:, -1] + (len(self.gaps[-1]) - 1) == ends
+        good &= ends - block.starts[places] <= LONGEST_SHAPE
+        return None if good.all() else good
+
+    def _verified(self, block: Block, places: Ints, spans: Offsets) -> Mask | None:
+        """Which of the lines have this text between their numbers; None for all."""
+        starts = block.starts[places]
+        return _all([
+            _begin_so(block.data, starts, self.prefix),
+            *(_read(block.data, at, gap) for gap, at in zip(
+                self.gaps, (starts + len(self.prefix), *(spans[:, i] for i in range(1, spans.shape[1], 2))),
+                strict=True)),
+            *(self._of_kind(block, spans[:, 2 * i], spans[:, 2 * i + 1], kind) for i, kind in enumerate(self.kinds)),
+        ])
+
+    @staticmethod
+    def _of_kind(block: Block, begins: Offsets, ends: Offsets, kind: str) -> Mask | None:
+        """Which numbers are none that pyarrow alone would read: 0x1F, and those that have no exponent although all
+        others have; None for all. That others have a point is known by the order of the separators."""
+        if kind == "f":
+            return None
+        second = np.frombuffer(block.data, np.uint8)[begins + 1] | 32
+        good = second == ord("e") if kind == "e" else (second != ord("x")) | (ends - begins < 3)
+        return None if good.all() else good
+
+    def _numbers(self, block: Block, spans: Offsets) -> list[Floats] | None:
+        """The numbers, one of the line after the other; None where one is none."""
+        found: list[Floats] = [np.zeros(0)] * len(self.kinds)
+        for whole in (True, False):
+            mine = [i for i, kind in enumerate(self.kinds) if (kind == "i") == whole]
+            if mine:
+                columns = [c for i in mine for c in (2 * i, 2 * i + 1)]
+                values = _cast(block.data, spans if len(columns) == spans.shape[1] else spans[:, columns], whole)
+                if values is None:
+                    return None
+                for i, column in zip(mine, values, strict=True):
+                    found[i] = column
+        return found
+
+
+def pattern_of(line: bytes, spans: Sequence[tuple[int, int]], start: int,
+               preferred: Iterable[bytes] = ()) -> Pattern | None:
+    """The pattern of a line, which has its numbers at `spans`, in order, and a prefix up to `start`.
+
+    `preferred`: separators that are looked for anyway. None for lines whose numbers are written in other ways, and for
+    those with digits between them. Whether digits may differ at all is asked elsewhere (`may_vary`).
+    """
+    text = line + b"\n"
+    edges = [start, *(e for _, e in spans)]
+    gaps = tuple(text[a:b] for a, b in zip(edges, [*(s for s, _ in spans), len(text)], strict=True))
+    kinds = "".join(_kind(line[a:b]) for a, b in spans)
+    if not spans or "?" in kinds or not text.isascii() or any(c in b"0123456789" for gap in gaps for c in gap):
+        return None
+    if any(not gap for gap in gaps[1:]) or gaps[0][-1:].isalnum():
+        return None
+    points = b"." if "f" in kinds else b""
+    fits = (s for s in preferred if points in s and all(any(c in s for c in _usable(gap)) for gap in gaps[1:]))
+    separators = next(fits, None) or _chosen(text, gaps[1:], points)
+    order = bytes(c for c in text if c in separators)
+    ends = []
+    for (_, end), gap in zip(spans, gaps[1:], strict=True):
+        behind = next(i for i, c in enumerate(gap) if c in separators and c not in IN_NUMBERS)
+        ends.append((sum(c in separators for c in text[:end + behind]), behind))
+    return Pattern(text[:start].translate(DIGITS_AS_ZEROS), gaps, separators, order, tuple(ends), kinds)
+
+
+def varied(line: str, spans: Sequence[tuple[int, int]], kinds: str) -> Iterable[tuple[str, list[str]]]:
+    """The line with other numbers in the place of its own, and these numbers."""
+    for turn in range(max(map(len, _VARIED.values()))):
+        of_kind = {"i": _VARIED[True][turn % 4], "f": _VARIED[False][turn], "e": ("1e-05", "7e+10")[turn % 2]}
+        numbers = [of_kind[kind] for kind in kinds]
+        texts = [line[a:b] for a, b in zip([0, *(e for _, e in spans)], [s for s, _ in spans], strict=False)]
+        yield "".join(t + n for t, n in zip(texts, numbers, strict=True)) + line[spans[-1][1]:], numbers
+
+
+def _kind(number: bytes) -> str:
+    if number.isdigit():
+        return "i"
+    mantissa, _, power = number.lstrip(b"+-").lower().partition(b"e")
+    if mantissa.count(b".") == 1 and mantissa.replace(b".", b"").isdigit() and b"." not in power:
+        return "f"
+    return "e" if len(mantissa) == 1 and number[:1].isdigit() and power.lstrip(b"+-").isdigit() else "?"
+
+
+def _usable(gap: bytes) -> set[int]:
+    return {*gap} - IN_NUMBERS
+
+
+def _chosen(text: bytes, gaps: Sequence[bytes], always: bytes) -> bytes:
+    """The separators that cost least: one at least behind each number, the end of the line, and `always`."""
+    usable = [_usable(gap) for gap in gaps]
+    looked = sorted(set().union(*usable) - {10}, key=lambda c: (-sum(c in u for u in usable), text.count(c)))
+    counts = {c: text.count(c) for c in (10, *always, *looked)}
+    best = (math.inf, bytes({10, *always, *(min(u) for u in usable if 10 not in u)}))
+    for count in range(_MOST_CHOSEN + 1):
+        for signs in combinations(looked[:_MOST_LOOKED], count):
+            one = (10, *always, *signs)
+            if not any(u.isdisjoint(one) for u in usable):
+                cost = _COMPARED * len(one) * len(text) + _FOUND * sum(counts[c] for c in one)
+                best = min(best, (cost, bytes(one)))
+    return best[1]
+
+
+def _begin_so(data: bytes, starts: Ints, prefix: bytes) -> Mask | None:
+    """Which lines begin so, digits aside; None for all."""
+    if not prefix:
+        return None
+    found = _texts(data, starts, len(prefix)).translate(DIGITS_AS_ZEROS)
+    return _same(found, prefix, len(starts))
+
+
+def _read(data: bytes, at: NDArray[np.signedinteger[Any]], text: bytes) -> Mask | None:
+    """Where a text stands; None for everywhere."""
+    return None if not text else _same(_texts(data, at, len(text)), text, len(at))
+
+
+def _same(found: bytes, text: bytes, count: int) -> Mask | None:
+    if found == text * count:
+        return None
+    return np.asarray((np.frombuffer(found, np.uint8).reshape(count, -1) == np.frombuffer(text, np.uint8)).all(axis=1))
+
+
+def _texts(data: bytes, at: NDArray[np.signedinteger[Any]], length: int) -> bytes:
+    """The bytes from each place on, one after the other."""
+    windows: NDArray[np.void] = np.ndarray((len(data) - length + 1,), f"V{length}", buffer=data, strides=(1,))
+    return windows[at].tobytes()
+
+
+def _cast(data: bytes, spans: Offsets, whole: bool) -> list[Floats] | None:
+    """The numbers at ascending places: each column of two of `spans` is where one begins and ends.
+
+    For pyarrow they are texts of one array with what stands between them, which is marked as absent.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    size = spans.size
+    offsets = np.empty(size + 1, np.int32)
+    offsets[:-1] = spans.ravel()
+    offsets[-1] = offsets[-2]
+    there = np.full((size + 7) // 8, 0b01010101, np.uint8)
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), size, [pyarrow.py_buffer(b) for b in (there, offsets, data)])
+    try:
+        told = pyarrow.compute.cast(texts, pyarrow.uint64() if whole else pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        return None
+    values = np.frombuffer(told.buffers()[1], np.uint64 if whole else np.float64)[told.offset:][:size]
+    table = values.reshape(len(spans), -1)[:, ::2]
+    return [table[:, i].astype(np.float64) for i in range(table.shape[1])]
+
+
+def _all(each: Iterable[Mask | None]) -> Mask | None:
+    """What holds for each; None where that is all."""
+    found = [one for one in each if one is not None]
+    return np.logical_and.reduce(found) if found else None
