@@ -202,6 +202,9 @@ def _blocks(head: list[str], told: list[_Line]) -> dict[str, Any]:
     index = 0
     while index < len(head):
         headed = told[index].heads
+        if not headed and (not told[index].begins or index + 1 == len(head) or not told[index + 1].goes_on):
+            index += 1
+            continue
         block = _block(head, index + headed, told)
         if len(block) >= 2 and (headed or _nested(block)):
             found.update(_yaml(block))

@@ -88,8 +88,8 @@ class ByColumns:
         """The lines with shapes that are met for the first time, all that are read by themselves, the records, and
         those of which nothing is taken although they hold numbers."""
         first: dict[int, _Shape] = {}
-        alone: list[Ints] = [block.long]
         rows, rest = self._families.taken(block)
+        alone: list[Ints] = [block.long]
         silent: list[Ints] = []
         for mask, places in rest:
             shape = self.reading.known(mask)
@@ -151,21 +151,31 @@ class _Stretch:
 
     def __init__(self, reading: TextReading, block: Block, parts: list[tuple[Rows, slice]]) -> None:
         self.reading, self.block, self.parts = reading, block, parts
+        self.order: Ints | None = None
+        if len(parts) == 1:
+            rows, part = parts[0]
+            self.lines = rows.places[part] + block.first
+            self.records = np.arange(len(self.lines))
+            return
         places = np.concatenate([r.places[s] for r, s in parts])
-        self.order = np.argsort(places, kind="stable") if len(parts) > 1 else np.arange(len(places))
+        self.order = np.argsort(places, kind="stable")
         self.lines = places[self.order] + block.first
         self.records = np.empty(len(places), np.int64)
         self.records[self.order] = np.arange(len(places))
 
+    def _in_order(self, of_part: list[NDArray[T]]) -> NDArray[T]:
+        """What each part says of its lines, in the order of the lines."""
+        return of_part[0] if self.order is None else np.concatenate(of_part)[self.order]
+
     def _token(self, index: int) -> Floats:
-        return np.concatenate([r.numbers[index][s] for r, s in self.parts])[self.order]
+        return self._in_order([r.numbers[index][s] for r, s in self.parts])
 
     def _each(self, values: list[bool]) -> Mask:
         """What holds for each shape, laid over its lines."""
         return self._laid(np.array(values, np.bool_))
 
     def _laid(self, values: NDArray[T]) -> NDArray[T]:
-        return np.asarray(np.repeat(values, [s.stop - s.start for _, s in self.parts])[self.order])
+        return self._in_order([np.full(s.stop - s.start, v) for v, (_, s) in zip(values, self.parts, strict=True)])
 
     def take(self) -> None:
         """Adds the records and carries the state of the reading on."""
@@ -190,10 +200,9 @@ class _Stretch:
         columns = [reading.columns_of(r.shape) for r, _ in self.parts]
         if reading.recorder.full:
             return
-        times = np.concatenate([r.times[s] for r, s in self.parts])[self.order]
-        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns))
-        reading.counters.slot.frombytes(slot.tobytes())
-        reading.counters.total.frombytes(np.where(headed, end, self._token(1)).tobytes())
+        times = self._in_order([r.times[s] for r, s in self.parts])
+        total = np.where(headed, end, self._token(1))
+        reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns), beside=(slot, total))
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
         """(where the values go, records counted from the first here, values) of each field of each shape."""
@@ -223,6 +232,12 @@ class _Stretch:
         """The step of each line: its own, that of the heading above, or that of the line that it is indented below;
         and which of them have that of the heading."""
         reading = self.reading
+        nothing = np.zeros(len(counted), np.bool_)
+        if counted.all() and not indented.any():
+            reading.step, reading.above = math.nan, float(stated[-1]) if train[-1] else math.nan
+            return stated, nothing
+        if not counted.any() and math.isnan(reading.step):
+            return np.where(indented & ~dated, reading.above, math.nan), nothing
         heads = np.maximum.accumulate(np.where(counted & ~indented, np.arange(len(counted)), -1))
         above = np.where(heads >= 0, np.where(train[np.maximum(heads, 0)], stated[np.maximum(heads, 0)], math.nan),
                          reading.above)

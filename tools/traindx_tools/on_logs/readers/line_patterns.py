@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, LONGEST_SHAPE, Block, Cuts
+from traindx_tools.on_logs.readers.spans import Offsets, cast
 from traindx_tools.on_logs.run import Floats, Ints
 
 IN_NUMBERS = frozenset(b"0123456789+-.eExX")
@@ -32,7 +33,6 @@ _VARIED = {True: ("7", "1234", "12345678", "1234567890123"),
            False: ("0.5", "1234.25", "12.345678901234567", "1.5e-05", "2.25E+07", "-1.5", "+2.5", "-1.5e-05")}
 """What is put in the place of a whole number, and of another one, to see whether the line is still understood so."""
 Mask = NDArray[np.bool_]
-Offsets = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class Pattern:
             mine = [i for i, kind in enumerate(self.kinds) if (kind == "i") == whole]
             if mine:
                 columns = [c for i in mine for c in (2 * i, 2 * i + 1)]
-                values = _cast(block.data, spans if len(columns) == spans.shape[1] else spans[:, columns], whole)
+                values = cast(block.data, spans if len(columns) == spans.shape[1] else spans[:, columns], whole)
                 if values is None:
                     return None
                 for i, column in zip(mine, values, strict=True):
@@ -214,29 +214,6 @@ def _texts(data: bytes, at: NDArray[np.signedinteger[Any]], length: int) -> byte
     """The bytes from each place on, one after the other."""
     windows: NDArray[np.void] = np.ndarray((len(data) - length + 1,), f"V{length}", buffer=data, strides=(1,))
     return windows[at].tobytes()
-
-
-def _cast(data: bytes, spans: Offsets, whole: bool) -> list[Floats] | None:
-    """The numbers at ascending places: each column of two of `spans` is where one begins and ends.
-
-    For pyarrow they are texts of one array with what stands between them, which is marked as absent.
-    """
-    import pyarrow
-    import pyarrow.compute
-
-    size = spans.size
-    offsets = np.empty(size + 1, np.int32)
-    offsets[:-1] = spans.ravel()
-    offsets[-1] = offsets[-2]
-    there = np.full((size + 7) // 8, 0b01010101, np.uint8)
-    texts = pyarrow.Array.from_buffers(pyarrow.string(), size, [pyarrow.py_buffer(b) for b in (there, offsets, data)])
-    try:
-        told = pyarrow.compute.cast(texts, pyarrow.uint64() if whole else pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        return None
-    values = np.frombuffer(told.buffers()[1], np.uint64 if whole else np.float64)[told.offset:][:size]
-    table = values.reshape(len(spans), -1)[:, ::2]
-    return [table[:, i].astype(np.float64) for i in range(table.shape[1])]
 
 
 def _all(each: Iterable[Mask | None]) -> Mask | None:

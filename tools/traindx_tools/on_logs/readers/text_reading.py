@@ -345,7 +345,7 @@ class TextReading:
         """The run that the lines tell of."""
         row = self._tables.finish()
         if row is not None:
-            self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
+            self._take_row(row, self.recorder.last_line, Prefix())
         self._flush()
         self.recorder.even_out()
         self._forget_remarks()
