@@ -1,7 +1,7 @@
 """One pass over a log that keeps where each template and each value of its variables stands.
 
-The lines of a chunk are grouped by their masks and variables are read for all lines of a mask at once. Memory is bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is
-counted.
+The lines of a chunk are grouped by their masks, and variables are read for all lines of a mask at once. Memory is
+bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is counted.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, place
 from traindx_tools.on_logs.readers.line_parser import split
 from traindx_tools.on_logs.readers.line_patterns import Pattern, pattern_of, varied
 from traindx_tools.on_logs.readers.line_times import times
+from traindx_tools.on_logs.readers.numbers import kinds
+from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
@@ -181,12 +183,20 @@ class Families:
         if pattern is None or any(k.pattern.gaps == pattern.gaps and k.pattern.prefix == pattern.prefix
                                   and k.pattern.kinds == pattern.kinds for k in self._patterns):
             return None
-        text, end = line.decode(), shape.prefix.end
-        if [text[a:b] for a, b in shape.spans] != split(text[end:])[1::2]:
+        text = line.decode()
+        parts = split(text[shape.prefix.end:])
+        if [text[a:b] for a, b in shape.spans] != parts[1::2]:
             return None
-        same = (self.reading.understands_alike(shape, text, other, numbers)
+        same = (self._alike(shape.prefix, parts, other, numbers)
                 for other, numbers in varied(text, shape.spans, pattern.kinds))
         return pattern if all(same) else None
+
+    def _alike(self, prefix: Prefix, parts: list[str], other: str, numbers: list[str]) -> bool:
+        """Whether another line, of which these are the numbers, has a prefix and the parts of a line, numbers aside."""
+        its = self.reading.launched.prefix(other)
+        cut = split(other[its.end:])
+        return (replace(its, time=prefix.time, rank=prefix.rank) == prefix and cut[1::2] == numbers
+                and cut[::2] == parts[::2] and kinds(cut[1::2]) == kinds(parts[1::2]))
 
 
 def _in_order(shape: _Shape, places: Ints, block: Block, numbers: Sequence[Floats]) -> Rows:

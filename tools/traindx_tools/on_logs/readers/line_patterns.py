@@ -68,10 +68,12 @@ class Pattern:
         width, count = len(self.order), len(cuts.line)
         if len(cuts.at) == count * width and cuts.signs.tobytes() == self.order * count:
             return np.arange(count), cuts.at.reshape(count, width)
-        places = np.flatnonzero(np.diff(cuts.line, prepend=-1) == width)
-        of_line = cuts.line[places, None] - np.arange(width - 1, -1, -1)
-        same = (cuts.signs[of_line] == np.frombuffer(self.order, np.uint8)).all(axis=1)
-        return places[same], cuts.at[of_line[same]]
+        counts = np.diff(cuts.line, prepend=-1)
+        places = np.flatnonzero(counts == width)
+        mine = np.repeat(counts == width, counts)
+        signs, rows = cuts.signs[:len(mine)][mine], cuts.at[:len(mine)][mine].reshape(-1, width)
+        same = _same(signs.tobytes(), self.order, len(places))
+        return (places, rows) if same is None else (places[same], rows[same])
 
     def _spans(self, block: Block, places: Ints, rows: Ints) -> Offsets:
         """Where each number begins and ends: shape (lines, 2 * numbers), ascending in a line."""
@@ -97,9 +99,8 @@ class Pattern:
         starts = block.starts[places]
         return _all([
             _begin_so(block.data, starts, self.prefix),
-            *(_read(block.data, at, gap) for gap, at in zip(
-                self.gaps, (starts + len(self.prefix), *(spans[:, i] for i in range(1, spans.shape[1], 2))),
-                strict=True)),
+            _read(block.data, starts + len(self.prefix), self.gaps[0]),
+            *(_read(block.data, spans[:, 2 * i + 1], gap) for i, gap in enumerate(self.gaps[1:])),
             *(self._of_kind(block, spans[:, 2 * i], spans[:, 2 * i + 1], kind) for i, kind in enumerate(self.kinds)),
         ])
 
@@ -213,7 +214,8 @@ def _same(found: bytes, text: bytes, count: int) -> Mask | None:
 def _texts(data: bytes, at: NDArray[np.signedinteger[Any]], length: int) -> bytes:
     """The bytes from each place on, one after the other."""
     windows: NDArray[np.void] = np.ndarray((len(data) - length + 1,), f"V{length}", buffer=data, strides=(1,))
-    return windows[at].tobytes()
+    found: bytes = windows[at].tobytes()
+    return found
 
 
 def _all(each: Iterable[Mask | None]) -> Mask | None:

@@ -228,9 +228,9 @@ class Recorder:
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
         first = len(self)
-        every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
-        for held, told in zip(every, (step, epoch, time, lines.astype(np.int64, copy=False), *beside), strict=True):
-            self._wait(held, told)
+        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
+        for array_, new in zip(every, (step, epoch, time, lines.astype(np.int64, copy=False), *beside), strict=True):
+            self._wait(array_, new)
         self._more += len(lines)
         by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
         for column, records, numbers in values:
@@ -334,7 +334,7 @@ class Recorder:
 
 
 def _added(held: array[Any], values: NDArray[Any]) -> None:
-    held.frombytes(np.ascontiguousarray(values).view(np.uint8))
+    held.frombytes(np.ascontiguousarray(values).data.cast("B"))
 
 
 def _refilled(held: array[Any], values: NDArray[Any]) -> None:

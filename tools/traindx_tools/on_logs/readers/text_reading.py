@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
@@ -19,7 +19,7 @@ from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
@@ -204,21 +204,13 @@ class TextReading:
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
-        key = _understood_by(parts, prefix)
+        key = "\0".join((*parts[::2], kinds(parts[1::2]), prefix.level or "", prefix.logger or ""))
         known = self._plans.get(key)
         if known is None:
             known = self._work_out(parts, body, prefix)
             if len(self._plans) < _MAX_SHAPES and len(key) <= _MAX_SHAPE_LENGTH:
                 self._plans[key] = known
         return known
-
-    def understands_alike(self, shape: _Shape, text: str, other: str, numbers: list[str]) -> bool:
-        """Whether another line of which these are the numbers is understood as one of a shape is."""
-        prefix = self.launched.prefix(other)
-        parts = split(other[prefix.end:])
-        same = replace(prefix, time=shape.prefix.time, rank=shape.prefix.rank) == shape.prefix
-        return same and parts[1::2] == numbers and (
-            _understood_by(parts, prefix) == _understood_by(split(text[shape.prefix.end:]), shape.prefix))
 
     def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
@@ -389,12 +381,6 @@ class TextReading:
             return epochs, "epoch"
         bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
         return bar, "step"
-
-
-def _understood_by(parts: list[str], prefix: Prefix) -> str:
-    """What a line is understood by: its text, what its prefix says, and of what kind each number is."""
-    kinds = "".join("i" if p.isdigit() else "x" if value(p) is None else "f" for p in parts[1::2])
-    return "\0".join((*parts[::2], kinds, prefix.level or "", prefix.logger or ""))
 
 
 def under(sureness: int, group: str) -> int:
