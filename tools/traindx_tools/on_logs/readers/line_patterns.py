@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +54,14 @@ class Pattern:
         places, rows = self._candidates(cuts)
         if not len(places):
             return None
-        spans = self._spans(block, places, rows)
+        whole = len(places) == len(cuts.line)
+        starts = block.starts[:len(places)] if whole else block.starts[places]
+        edges = self._edges(starts, rows)
         for holds in (self._within, self._verified):
-            good = holds(block, places, spans)
+            good = holds(block.data, starts, edges, rows[:, -1])
             if good is not None:
-                places, spans = places[good], spans[good]
-        numbers = self._numbers(block, spans) if len(places) else None
+                places, starts, rows, edges = places[good], starts[good], rows[good], [e[good] for e in edges]
+        numbers = self._numbers(block.data, edges) if len(places) else None
         return None if numbers is None else (places, numbers)
 
     def _candidates(self, cuts: Cuts) -> tuple[Ints, Ints]:
@@ -75,58 +76,62 @@ class Pattern:
         same = _same(signs.tobytes(), self.order, len(places))
         return (places, rows) if same is None else (places[same], rows[same])
 
-    def _spans(self, block: Block, places: Ints, rows: Ints) -> Offsets:
-        """Where each number begins and ends: shape (lines, 2 * numbers), ascending in a line."""
-        spans = np.empty((len(places), 2 * len(self.ends)), np.int32)
-        before = block.starts[places] + len(self.prefix)
-        for i, (which, behind) in enumerate(self.ends):
-            spans[:, 2 * i] = before + len(self.gaps[i])
+    def _edges(self, starts: Ints, rows: Ints) -> list[Ints]:
+        """Where the first number of each line begins, where it ends, where the second begins, and so on."""
+        edges: list[Ints] = []
+        before = starts + len(self.prefix)
+        for gap, (which, behind) in zip(self.gaps, self.ends, strict=False):
+            edges.append(before + len(gap))
             before = rows[:, which] - behind
-            spans[:, 2 * i + 1] = before
-        return spans
+            edges.append(before)
+        return edges
 
-    def _within(self, block: Block, places: Ints, spans: Offsets) -> Mask | None:
+    def _within(self, _: bytes, starts: Ints, edges: list[Ints], ends: Ints) -> Mask | None:
         """The lines of a usual length in which each number begins before it ends, and the text behind the last one
         ends with the line; None for all."""
-        ends = block.ends[places]
-        good = (spans[:, 1::2] > spans[:, ::2]).all(axis=1)
-        good &= spans[:, -1] + (len(self.gaps[-1]) - 1) == ends
-        good &= ends - block.starts[places] <= LONGEST_SHAPE
-        return None if good.all() else good
+        return _all([_unless_all(begin < end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+                    + [_unless_all(edges[-1] + (len(self.gaps[-1]) - 1) == ends),
+                       _unless_all(ends - starts <= LONGEST_SHAPE)])
 
-    def _verified(self, block: Block, places: Ints, spans: Offsets) -> Mask | None:
+    def _verified(self, data: bytes, starts: Ints, edges: list[Ints], _: Ints) -> Mask | None:
         """Which of the lines have this text between their numbers; None for all."""
-        starts = block.starts[places]
         return _all([
-            _begin_so(block.data, starts, self.prefix),
-            _read(block.data, starts + len(self.prefix), self.gaps[0]),
-            *(_read(block.data, spans[:, 2 * i + 1], gap) for i, gap in enumerate(self.gaps[1:])),
-            *(self._of_kind(block, spans[:, 2 * i], spans[:, 2 * i + 1], kind) for i, kind in enumerate(self.kinds)),
+            _begin_so(data, starts, self.prefix),
+            _read(data, starts + len(self.prefix), self.gaps[0]),
+            *(_read(data, at, gap) for gap, at in zip(self.gaps[1:], edges[1::2], strict=True) if gap != b"\n"),
+            *(_of_kind(data, begin, end, kind) for kind, begin, end in zip(
+                self.kinds, edges[::2], edges[1::2], strict=True)),
         ])
 
-    @staticmethod
-    def _of_kind(block: Block, begins: Offsets, ends: Offsets, kind: str) -> Mask | None:
-        """Which numbers are none that pyarrow alone would read: 0x1F, and those that have no exponent although all
-        others have; None for all. That others have a point is known by the order of the separators."""
-        if kind == "f":
-            return None
-        second = np.frombuffer(block.data, np.uint8)[begins + 1] | 32
-        good = second == ord("e") if kind == "e" else (second != ord("x")) | (ends - begins < 3)
-        return None if good.all() else good
-
-    def _numbers(self, block: Block, spans: Offsets) -> list[Floats] | None:
+    def _numbers(self, data: bytes, edges: list[Ints]) -> list[Floats] | None:
         """The numbers, one of the line after the other; None where one is none."""
         found: list[Floats] = [np.zeros(0)] * len(self.kinds)
         for whole in (True, False):
             mine = [i for i, kind in enumerate(self.kinds) if (kind == "i") == whole]
-            if mine:
-                columns = [c for i in mine for c in (2 * i, 2 * i + 1)]
-                values = cast(block.data, spans if len(columns) == spans.shape[1] else spans[:, columns], whole)
-                if values is None:
-                    return None
-                for i, column in zip(mine, values, strict=True):
-                    found[i] = column
+            if not mine:
+                continue
+            spans: Offsets = np.empty((len(edges[0]), 2 * len(mine)), np.int32)
+            for column, i in enumerate(mine):
+                spans[:, 2 * column], spans[:, 2 * column + 1] = edges[2 * i], edges[2 * i + 1]
+            values = cast(data, spans, whole)
+            if values is None:
+                return None
+            for i, column_ in zip(mine, values, strict=True):
+                found[i] = column_
         return found
+
+
+def _of_kind(data: bytes, begins: Ints, ends: Ints, kind: str) -> Mask | None:
+    """Which numbers are none that pyarrow alone would read: 0x1F, and those that have no exponent although all others
+    have; None for all. That others have a point is known by the order of the separators."""
+    if kind == "f" or (kind == "i" and int((ends - begins).max()) < len("0x1")):
+        return None
+    second = np.frombuffer(data, np.uint8)[begins + 1] | 32
+    return _unless_all(second == ord("e") if kind == "e" else (second != ord("x")) | (ends - begins < len("0x1")))
+
+
+def _unless_all(good: Mask) -> Mask | None:
+    return None if good.all() else good
 
 
 def pattern_of(line: bytes, spans: Sequence[tuple[int, int]], start: int,
@@ -200,7 +205,7 @@ def _begin_so(data: bytes, starts: Ints, prefix: bytes) -> Mask | None:
     return _same(found, prefix, len(starts))
 
 
-def _read(data: bytes, at: NDArray[np.signedinteger[Any]], text: bytes) -> Mask | None:
+def _read(data: bytes, at: Ints, text: bytes) -> Mask | None:
     """Where a text stands; None for everywhere."""
     return None if not text else _same(_texts(data, at, len(text)), text, len(at))
 
@@ -211,7 +216,7 @@ def _same(found: bytes, text: bytes, count: int) -> Mask | None:
     return np.asarray((np.frombuffer(found, np.uint8).reshape(count, -1) == np.frombuffer(text, np.uint8)).all(axis=1))
 
 
-def _texts(data: bytes, at: NDArray[np.signedinteger[Any]], length: int) -> bytes:
+def _texts(data: bytes, at: Ints, length: int) -> bytes:
     """The bytes from each place on, one after the other."""
     windows: NDArray[np.void] = np.ndarray((len(data) - length + 1,), f"V{length}", buffer=data, strides=(1,))
     found: bytes = windows[at].tobytes()
