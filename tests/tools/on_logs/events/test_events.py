@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.events import anomalous
 from traindx_tools.on_logs.events.candidates import candidates
 from traindx_tools.on_logs.events.collecting import EventLog, collect
 from traindx_tools.on_logs.judge import judge_events
@@ -69,6 +71,17 @@ def test_the_file_ahead_of_the_spikes_is_named_with_its_lag(lag: int, tmp_path: 
     assert one.measured["chance"] < 1e-6
     assert (one.severity, one.bearing) == (Severity.MEDIUM, Bearing.COMPANION)
     assert 5 < len(one.measured["event_lines"]) <= 32
+
+
+def test_anomalies_that_are_not_compared_still_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many anomalies some are compared; what the others follow happens not "otherwise"."""
+    text = log(decoy=False)
+    whole = seen(text, tmp_path)[0].statement
+    monkeypatch.setattr(anomalous, "MOST_ANOMALIES", 12)
+    part = seen(text, tmp_path)[0].statement
+    assert "12 of 12" in part
+    assert "12 of 12" not in whole
+    assert re.findall(r"(\d+) times otherwise", part) == re.findall(r"(\d+) times otherwise", whole) != []
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,6 +27,7 @@ from traindx_tools.on_logs.readers import (
     json_records,
     line_blocks,
     line_columns,
+    line_families,
     tensorboard,
     text_log,
     tfrecord,
@@ -104,10 +105,13 @@ def _same_text(source: Source) -> None:
 @pytest.fixture(autouse=True)
 def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_columns, "FEWEST", 1)
+    monkeypatch.setattr(line_families, "FEWEST", 1)
+    monkeypatch.setattr(arrow_rows, "FEWEST", 2)
+    monkeypatch.setattr(arrow_rows, "MOST_ODD", 1.0)
     monkeypatch.setattr(json_blocks, "FEWEST", 1)
     monkeypatch.setattr(arrow_cells, "FEWEST", 1)
     monkeypatch.setattr(json_blocks, "MOST_REFUSED", 10**9)
-    monkeypatch.setattr(line_columns, "MOST_REFUSED", 10**9)
+    monkeypatch.setattr(line_families, "MOST_REFUSED", 10**9)
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 22])
@@ -202,9 +206,12 @@ def test_tables() -> None:
                 assert _told(delimited.read(source)) == _told(expected)
 
 
-def test_a_plain_table_is_read_by_pyarrow() -> None:
+@pytest.mark.parametrize(("more", "expected"), [
+    ("", [100]), ("100,0.25,\n101,0.5,cut", [101]), ("100,0.25,\n\n102,7\n103,0.5,\n104,0.5,\n", [101, 2])])
+def test_a_plain_table_is_read_by_pyarrow(more: str, expected: list[int]) -> None:
+    """A truncated last line, an empty one or one of too few cells costs the others nothing."""
     pytest.importorskip("pyarrow")
-    text = "step,loss,note\n" + "".join(f"{i},{1 / (i + 1)!r},\n" for i in range(100))
+    text = "step,loss,note\n" + "".join(f"{i},{1 / (i + 1)!r},\n" for i in range(100)) + more
     calls: list[int] = []
     with pytest.MonkeyPatch.context() as patched:
         whole = columns.RowReading.rows
@@ -215,8 +222,20 @@ def test_a_plain_table_is_read_by_pyarrow() -> None:
 
         patched.setattr(columns.RowReading, "rows", counted)
         run = delimited.read(Source("m.csv", data=text.encode()))
-    assert calls == [100]
-    assert len(run.series[0]) == 100
+    assert calls == expected
+    assert len(run.series[0]) == sum(expected) + more.endswith("cut")
+
+
+def test_tables_with_odd_cells() -> None:
+    pytest.importorskip("pyarrow")
+    rng = random.Random(0)
+    odd = ("nan", " 0.5", "0.5 ", "", "N/A", "1e-3", "0x1F", "+1.5", "inf", "1,5", "12%", "-", "1_0", "٣")
+    for share in (0.0, 0.01, 0.3):
+        rows = [f"{i},{rng.choice(odd) if rng.random() < share else rng.random()!r},{i // 9 if i % 3 else ''}"
+                for i in range(400)]
+        source = Source("m.csv", data=("step,loss,epoch\n" + "\n".join(rows)).encode())
+        expected = _with(arrow_rows, "_pyarrow", lambda: None, lambda s=source: delimited.read(s))  # type: ignore[misc]
+        assert _told(delimited.read(source)) == _told(expected)
 
 
 def test_json_lines() -> None:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.configs.flat import MOST_KEYS, flat, scalar
@@ -39,6 +39,8 @@ _LOG_PREFIX = re.compile(r"(?:\[[^\]]{1,60}\]\s?){1,4}-?\s?"
 _METRIC = re.compile(r"(?i)\b(?:loss|acc(?:uracy)?)\b\W{0,4}\d|\b(?:step|iter|epoch)\b\W{0,3}\d")
 _PAIR = re.compile(r"([A-Za-z][\w-]{0,40}(?: [A-Za-z][\w-]{0,40})?)\s?[=: ]\s?"
                    r"([-+]?\d[\d,]{0,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?![\w.])")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+"""No pattern here tells one digit from another."""
 _KNOWN = frozenset(name for names in SYNONYMS.values() for name in names)
 
 
@@ -48,12 +50,43 @@ def read_config_lines(lines: Iterable[tuple[int, str]]) -> dict[str, Any]:
     Only the first lines are looked at and the iterable is not exhausted. The first mention of a key wins.
     """
     head = _head(lines)
+    told = _told(head)
     found: dict[str, Any] = {}
-    for part in (_dumps(head), _blocks(head), _pairs(head)):
+    for part in (_dumps(head, told), _blocks(head, told), _pairs(head)):
         for key, value in part.items():
             if len(found) < MOST_KEYS:
                 found.setdefault(key, value)
     return found
+
+
+class _Line(NamedTuple):
+    """What a line may be: whether it holds a dump, heads a block, begins one (behind a logger's prefix), goes on with
+    one."""
+
+    dumps: bool
+    heads: bool
+    begins: bool
+    goes_on: bool
+
+
+def _told(head: list[str]) -> list[_Line]:
+    """What each line may be; those that differ in digits only are looked at once."""
+    known: dict[bytes, _Line] = {}
+    every = []
+    for text in head:
+        alike = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
+        one = known.get(alike)
+        if one is None:
+            prefix = _LOG_PREFIX.match(text)
+            one = known[alike] = _Line(
+                is_dump(text) or _MEGATRON.match(text) is not None or _COMMAND.search(text) is not None,
+                _HEADING.match(text) is not None, _is_item(text[prefix.end():] if prefix else text), _is_item(text))
+        every.append(one)
+    return every
+
+
+def _is_item(text: str) -> bool:
+    return bool(text.strip()) and (_SETTING.match(text) is not None or text.lstrip().startswith("- "))
 
 
 def is_dump(text: str) -> bool:
@@ -75,13 +108,15 @@ def _head(lines: Iterable[tuple[int, str]]) -> list[str]:
     return head
 
 
-def _dumps(head: list[str]) -> dict[str, Any]:
+def _dumps(head: list[str], told: list[_Line]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     brackets = 0
-    for index, text in enumerate(head):
+    for index, (text, line) in enumerate(zip(head, told, strict=True)):
         brackets += text.count("(") + text.count("{")
         if brackets > _MOST_BRACKETS:
             break
+        if not line.dumps:
+            continue
         call, named = _CALL.search(text), _DICT.search(text)
         dots = _MEGATRON.match(text)
         if call is not None:
@@ -161,26 +196,31 @@ def _dict(text: str) -> dict[str, Any]:
     return flat(value) if isinstance(value, dict) else {}
 
 
-def _blocks(head: list[str]) -> dict[str, Any]:
+def _blocks(head: list[str], told: list[_Line]) -> dict[str, Any]:
     """Indented `key: value` blocks that have a heading or are nested, as Hydra and OmegaConf print them."""
     found: dict[str, Any] = {}
     index = 0
     while index < len(head):
-        headed = _HEADING.match(head[index]) is not None
-        block = _block(head, index + headed)
+        headed = told[index].heads
+        if not headed and (not told[index].begins or index + 1 == len(head) or not told[index + 1].goes_on):
+            index += 1
+            continue
+        block = _block(head, index + headed, told)
         if len(block) >= 2 and (headed or _nested(block)):
             found.update(_yaml(block))
         index += max(len(block) + headed, 1)
     return found
 
 
-def _block(head: list[str], index: int) -> list[str]:
-    block: list[str] = []
-    for offset, text in enumerate(head[index : index + _MOST_DUMP_LINES]):
-        plain = text[_LOG_PREFIX.match(text).end() :] if offset == 0 and _LOG_PREFIX.match(text) else text  # type: ignore[union-attr]
-        if not plain.strip() or (_SETTING.match(plain) is None and not plain.lstrip().startswith("- ")):
+def _block(head: list[str], index: int, told: list[_Line]) -> list[str]:
+    if index >= len(head) or not told[index].begins:
+        return []
+    prefix = _LOG_PREFIX.match(head[index])
+    block = [head[index][prefix.end():] if prefix else head[index]]
+    for at in range(index + 1, min(index + _MOST_DUMP_LINES, len(head))):
+        if not told[at].goes_on:
             break
-        block.append(plain)
+        block.append(head[at])
     return block
 
 

@@ -27,7 +27,8 @@ _COUNTED = frozenset({"count", "learning_rate", "epoch", "elapsed", "step", "pro
 
 @dataclass(frozen=True, eq=False)
 class AnomalySet:
-    """`at`: records of `series`, ascending. `what`: in words, plural. `lines`: of each record, never going back."""
+    """`at`: records of `series`, ascending. `what`: in words, plural. `lines`: of each record, never going back.
+    `every`: the records of all such anomalies, where these are more than are compared."""
 
     series: Series
     kind: Kind
@@ -37,13 +38,22 @@ class AnomalySet:
     lines: Lines
     also: tuple[str, ...] = ()
     """Other series that show the same at the same places."""
+    every: Ints | None = None
 
     @cached_property
     def places(self) -> Ints:
         """The anomalies among `lines`: these are more than the records of a series that was thinned."""
+        return self._among_lines(self.at)
+
+    @cached_property
+    def all_places(self) -> Ints:
+        """The same of all such anomalies."""
+        return self.places if self.every is None else self._among_lines(self.every)
+
+    def _among_lines(self, at: Ints) -> Ints:
         if len(self.lines) == len(self.series):
-            return self.at
-        return np.searchsorted(self.lines, self.series.line[self.at].astype(self.lines.dtype))
+            return at
+        return np.searchsorted(self.lines, self.series.line[at].astype(self.lines.dtype))
 
     def among(self, lines: Lines) -> AnomalySet:
         """The same among all lines that hold such a record, where these are more than were kept."""
@@ -98,9 +108,10 @@ def _words(series: Series, kind: Kind, up: bool, words: str) -> str:
 
 
 def _set(series: Series, kind: Kind, up: bool, at: Ints, what: str) -> AnomalySet:
+    every = at
     if len(at) > MOST_ANOMALIES:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ANOMALIES, replace=False))
-    return AnomalySet(series, kind, up, at, what, np.maximum.accumulate(series.line))
+    return AnomalySet(series, kind, up, at, what, np.maximum.accumulate(series.line), every=every)
 
 
 def _skipped(run: Run) -> Iterator[AnomalySet]:

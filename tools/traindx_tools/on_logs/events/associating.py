@@ -70,7 +70,7 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
         return Along(anomalies, ())
     compared = len(found) * sets
     highest = _highest(placed, found, math.log(compared / LEVEL))
-    sure = sorted((_association(anomalies.places, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
+    sure = sorted((_association(anomalies, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
                   key=lambda a: (-a.score, a.near, len(a.event.text)))
     surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.places))])
     told, companions = _apart(anomalies.places, surviving, compared)
@@ -86,10 +86,11 @@ def _highest(placed: Anomalies, found: Sequence[tuple[Candidate, Ints, Scanned]]
     return np.asarray(np.max([scores_displaced(placed, times) for _, times, _ in found], axis=0))
 
 
-def _association(at: Ints, event: Candidate, times: Ints, s: Scanned,
+def _association(anomalies: AnomalySet, event: Candidate, times: Ints, s: Scanned,
                  highest: np.ndarray[tuple[int, ...], np.dtype[np.float64]], compared: int) -> Association:
+    at, every = anomalies.places, anomalies.all_places
     hit = followed(at, times, s.near, s.far)
-    led = np.searchsorted(at, times + s.far, side="right") > np.searchsorted(at, times + s.near, side="left")
+    led = np.searchsorted(every, times + s.far, side="right") > np.searchsorted(every, times + s.near, side="left")
     moved = (1.0 + float((highest >= s.score).sum())) / (1.0 + len(highest))
     chance = max(min(1.0, math.exp(-s.score) * compared), moved if moved > LEVEL else 0.0)
     near, far = _lags(at, times, s)

@@ -1,8 +1,7 @@
 """One pass over a log that keeps where each template and each value of its variables stands.
 
-Chunks are masked and split by the interpreter's own string operations; variables are read for all lines of a mask at
-once. Memory is bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is
-counted.
+The lines of a chunk are grouped by their masks, and variables are read for all lines of a mask at once. Memory is
+bounded, a few bytes a line and a value: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is counted.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
+from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.lines import ESCAPE
 
-CHUNK = 8 << 20
+CHUNK = 4 << 20
 MOST_MASKS = 60_000
 MOST_KEPT = 6_000_000
 PART = 1 << 20
@@ -29,7 +29,6 @@ SAMPLE = 4_000
 """Values of a variable after which it is asked whether it repeats at all."""
 DISTINCT = 0.7
 """Share of distinct values from which a variable counts or measures and names nothing."""
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _ESCAPED = re.compile(ESCAPE.pattern.encode())
 
 Lines = NDArray[np.signedinteger[Any]]
@@ -99,18 +98,27 @@ class EventLog:
 
     def take(self, data: bytes) -> None:
         """Whole lines, one after another."""
-        lines = data.split(b"\n")
-        masks = data.translate(_DIGITS).split(b"\n")
-        known = list(map(self._table.get, masks))
-        if None in known:
-            for i, (found, mask) in enumerate(zip(known, masks, strict=True)):
-                if found is None:
-                    known[i] = self._new(mask, lines[i])
-        ids = np.array(known, dtype=np.int32)
+        block = Block(data, self.lines + 1)
+        ids = np.full(len(block), -2, np.int32)
+        ids[block.long] = -1
+        found: dict[int, Lines] = {}
+        for mask, places in block.groups:
+            known = self._table.get(mask)
+            if known is None:
+                at = int(places[0])
+                known = self._new(mask, data[block.starts[at]:block.ends[at]])
+            ids[places] = known
+            if known >= 0 and self.masks[known].variables:
+                found[known] = places
         self.unread += int((ids == -1).sum())
-        self._variables(ids, lines)
+        for known in sorted(found):
+            self._variables(known, block, found[known])
+        while self._total > MOST_KEPT:  # what nearly every line has gives way to what few have
+            most = max((k for k in self.kept.values() if not k.dropped), key=lambda k: k.count)
+            self._total -= most.count
+            most.drop()
         self._ids.append(ids.astype(np.uint16))  # -1 and -2 become the largest
-        self.lines += len(lines)
+        self.lines += len(block)
 
     def _new(self, mask: bytes, line: bytes) -> int:
         known = self._table.get(mask)
@@ -123,27 +131,17 @@ class EventLog:
         self._table[mask] = len(self.masks) - 1
         return len(self.masks) - 1
 
-    def _variables(self, ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], lines: list[bytes]) -> None:
-        order = np.argsort(ids, kind="stable")
-        edges = np.flatnonzero(np.diff(ids[order])) + 1
-        for group in np.split(order, edges):
-            mask = int(ids[group[0]]) if len(group) else -1
-            if mask < 0 or not self.masks[mask].variables:
-                continue
-            wanted = [v for v in self.masks[mask].variables if not self._of(mask, v.number, v.mask).dropped]
-            if wanted:
-                rows = np.frombuffer(b"".join([lines[i] for i in group]), dtype=np.uint8).reshape(len(group), -1)
-                for v in wanted:
-                    value = np.zeros(len(group), dtype=np.int64)
-                    for at in v.digits:
-                        value = value * 10 + (rows[:, at] - 48)
-                    kept = self._of(mask, v.number, v.mask)
-                    lines_of = (group + (self.lines + 1)).astype(np.int32)
-                    self._total += kept.add(value.astype(np.min_scalar_type(int(value.max()))), lines_of)
-        while self._total > MOST_KEPT:  # what nearly every line has gives way to what few have
-            most = max((k for k in self.kept.values() if not k.dropped), key=lambda k: k.count)
-            self._total -= most.count
-            most.drop()
+    def _variables(self, mask: int, block: Block, places: Lines) -> None:
+        wanted = [v for v in self.masks[mask].variables if not self._of(mask, v.number, v.mask).dropped]
+        signs = np.frombuffer(block.data, np.uint8)
+        starts = block.starts[places] if wanted else places
+        for v in wanted:
+            value = np.zeros(len(places), dtype=np.int64)
+            for at in v.digits:
+                value = value * 10 + (signs[starts + at] - np.uint8(48))
+            kept = self._of(mask, v.number, v.mask)
+            lines = (places + block.first).astype(np.int32)
+            self._total += kept.add(value.astype(np.min_scalar_type(int(value.max()))), lines)
 
     def _of(self, mask: int, token: int, text: str) -> _Kept:
         return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())
@@ -162,7 +160,7 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
         while data := stream.read(CHUNK):
             data = rest + data
             at = data.rfind(b"\n")
-            rest, data = data[at + 1:], data[: max(at, 0)]
+            rest, data = data[at + 1:], data[: at + 1]
             if at >= 0:
                 data = _ESCAPED.sub(b"", data) if b"\x1b" in data else data
                 yield data.replace(b"\r\n", b"\n") if b"\r" in data else data

@@ -60,19 +60,25 @@ def cells_of(line: bytes, spans: Sequence[tuple[int, int]], start: int = 0) -> C
     None for lines in which more or fewer digits of a number could change what the line says, and for those whose
     numbers do not stand alone between separators.
     """
-    body = line[start:]
-    if not spans or not line.isascii() or _DIGIT.match(body) or not all(_PLAIN.fullmatch(line, *s) for s in spans):
-        return None
-    gaps = [line[a:b] for a, b in zip([start, *(e for _, e in spans)], [*(s for s, _ in spans), len(line)],
-                                      strict=True)]
-    between = [g.strip(b" ") for g in gaps[1:-1]]
-    if any(map(_DIGIT.search, gaps)) or any(b in _JOINED for b in between) or (b"/", b"/") in pairwise(between):
+    if not may_vary(line, spans, start) or not all(_PLAIN.fullmatch(line, *s) for s in spans):
         return None
     beside = {*(line[a - 1: a] for a, _ in spans if a), *(line[b: b + 1] for _, b in spans)} - {b""}
     if any(map(_NO_SEPARATOR.match, beside)):
         return None
     delimiter = b" " if b" " in beside or not beside else min(beside)
     return _laid_out(line, spans, start, delimiter, b"".join(sorted({*beside, delimiter})))
+
+
+def may_vary(line: bytes, spans: Sequence[tuple[int, int]], start: int = 0) -> bool:
+    """Whether more or fewer digits of the numbers at `spans` leave a line what it is: none stands next to its prefix,
+    and none makes one number with the next."""
+    if not spans or not line.isascii() or _DIGIT.match(line[start:]):
+        return False
+    gaps = [line[a:b] for a, b in zip([start, *(e for _, e in spans)], [*(s for s, _ in spans), len(line)],
+                                      strict=True)]
+    between = [g.strip(b" ") for g in gaps[1:-1]]
+    return not (any(map(_DIGIT.search, gaps)) or any(b in _JOINED for b in between)
+                or (b"/", b"/") in pairwise(between))
 
 
 def _laid_out(line: bytes, spans: Sequence[tuple[int, int]], start: int, delimiter: bytes, separators: bytes

@@ -1,7 +1,8 @@
 """Rows of a CSV file, a block at a time by pyarrow where it is installed.
 
-A block is taken so only where each of its lines has as many cells as the header and each cell that counts is empty or a
-number as pyarrow writes it; any other block is read line by line. Both ways give the same run.
+Where the delimiters of a block stand is two comparisons of all its bytes; cells between them are converted where they
+stand. Lines are taken so only where they have as many cells as the header and each cell that counts is empty or a
+number as pyarrow writes it; all others are read one by one, in their place. Both ways give the same run.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
-from traindx_tools.on_logs.readers.line_blocks import Block
+from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
+from traindx_tools.on_logs.readers.spans import Offsets, cast
 from traindx_tools.on_logs.run import Floats
 
-_NOT_PLAIN = (b'"', b"#", b"\n\n")
+_NOT_PLAIN = (b'"', b"#")
 MOST_REFUSED = 3
-"""Blocks that pyarrow did not take after which it is asked no more."""
+"""Blocks of which pyarrow did not take a line after which it is asked no more."""
+FEWEST = 64
+"""Lines below which finding the odd one costs more than reading each."""
+MOST_ODD = 0.05
+"""Share of lines with more or fewer cells up to which the others of a block are taken together."""
+_Cells = dict[int, tuple[Floats, Mask]]
 
 
 @dataclass
@@ -34,31 +41,70 @@ class ArrowRows:
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
+        cuts = block.cut_at(b"\n" + self.delimiter.encode())
         start = 0
         while not self.names() and start < len(block):
             self._one(block, start)
             start += 1
-        if start < len(block) and not self._taken(block, start):
-            for at in range(start, len(block)):
-                self._one(block, at)
+        behind, names = start, self.names()
+        wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
+        whole = len(cuts.line)  # the last line may lack its end
+        odd = np.flatnonzero(np.diff(cuts.line, prepend=-1)[start:] != len(names)) + start
+        plain = wanted and not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
+        if not wanted or not plain:
+            self._each(block, start, len(block))
+            return
+        taken = 0
+        for at in (*odd.tolist(), whole):
+            taken += self._together(block, cuts, start, at, names, wanted)
+            self._each(block, at, min(at + 1, whole))
+            start = at + 1
+        self._each(block, max(whole, behind), len(block))
+        self.refused += not taken
+
+    def _each(self, block: Block, start: int, end: int) -> None:
+        for at in range(start, end):
+            self._one(block, at)
 
     def _one(self, block: Block, at: int) -> None:
         if block.ends[at] > block.starts[at]:
             self.line(block.first + at, block.text(at))
 
-    def _taken(self, block: Block, start: int) -> bool:
-        names = self.names()
-        wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
-        data = memoryview(block.data)[int(block.starts[start]):]
-        if not wanted or any(sign in block.data for sign in _NOT_PLAIN) or block.ends[start] == block.starts[start]:
-            return False
-        table = self._read(data, len(names), wanted)
-        if table is None or table.num_rows != len(block) - start:
-            self.refused += 1
-            return False
-        lines = np.arange(block.first + start, block.first + len(block), dtype=np.int64)
-        self.reading.rows(lines, names, {i: _numbers(c) for i, c in zip(wanted, table.columns, strict=True)})
-        return True
+    def _together(self, block: Block, cuts: Cuts, start: int, end: int, names: Sequence[str], wanted: Sequence[int]
+                  ) -> int:
+        """Takes lines with as many cells as the header: all at once, or by halves where one of them is odd; how many
+        were not read one by one."""
+        if end - start < FEWEST:
+            self._each(block, start, end)
+            return 0
+        cells = self._cells(block, cuts, start, end, len(names), wanted)
+        if cells is None:
+            middle = (start + end) // 2
+            return (self._together(block, cuts, start, middle, names, wanted)
+                    + self._together(block, cuts, middle, end, names, wanted))
+        self.reading.rows(np.arange(block.first + start, block.first + end, dtype=np.int64), names, cells)
+        return end - start
+
+    def _cells(self, block: Block, cuts: Cuts, start: int, end: int, width: int, wanted: Sequence[int]
+               ) -> _Cells | None:
+        """The numbers in the columns that are wanted, by column; None where a cell is none."""
+        first = int(cuts.line[start]) + 1 - width
+        ends = cuts.at[first: int(cuts.line[end - 1]) + 1]
+        edges: Offsets = np.empty((len(ends), 2), np.int32)
+        edges[:, 1] = ends
+        edges[0, 0] = block.starts[start]
+        edges[1:, 0] = ends[:-1] + 1
+        spans = edges.reshape(end - start, 2 * width)
+        if len(wanted) < width:
+            spans = spans[:, [c for i in wanted for c in (2 * i, 2 * i + 1)]]
+        there = spans[:, 1::2] > spans[:, ::2]
+        told = cast(block.data, spans, whole=False, there=None if there.all() else there)
+        if told is not None:
+            return {i: (column, there[:, k]) for k, (i, column) in enumerate(zip(wanted, told, strict=True))}
+        table = self._read(memoryview(block.data)[int(block.starts[start]):int(block.ends[end - 1]) + 1], width, wanted)
+        if table is None or table.num_rows != end - start:
+            return None
+        return {i: _numbers(c) for i, c in zip(wanted, table.columns, strict=True)}
 
     def _read(self, data: memoryview, width: int, wanted: Sequence[int]) -> Any:
         import pyarrow

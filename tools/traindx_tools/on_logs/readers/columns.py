@@ -211,7 +211,7 @@ class RowReading:
             for column, i in zip(columns, layout.metrics, strict=True):
                 number, there = cells[i]
                 at = np.flatnonzero(there[kept])
-                values.append((column, at, number[kept][at]))
+                values.append((column, at, number[kept] if len(at) == len(kept) else number[kept[at]]))
             self.recorder.append_all(lines[kept], step[kept], epoch[kept], time[kept], values)
 
     def _in_parts(self, rows: Ints, width: int) -> Iterator[Ints]:

@@ -8,10 +8,10 @@ it is (redrawn bars, escape codes, lines without an end) comes as single lines, 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import BinaryIO, ParamSpec, Protocol, cast
+from typing import BinaryIO, NamedTuple, ParamSpec, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
 from traindx_tools.on_logs.run import Ints
 
-CHUNK = 4 << 20
+CHUNK = 1 << 20
 LONGEST_SHAPE = 2_000
 """Bytes of a line up to which it is grouped with others; longer ones stand for themselves."""
 DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
@@ -42,6 +42,8 @@ class Block:
 
     data: bytes
     first: int
+    told: list[Group] = field(default_factory=list)
+    """Families that a reader of some lines knew already, with these lines."""
 
     @cached_property
     def starts(self) -> Ints:
@@ -76,15 +78,28 @@ class Block:
                          zip(self.starts[first].tolist(), (self.ends[last] + 1).tolist(), strict=True)])
 
     @cached_property
-    def _short(self) -> Ints:
+    def short(self) -> Ints:
         """The lines that are in a group."""
         lengths = self.ends - self.starts
         return np.flatnonzero((lengths > 0) & (lengths <= LONGEST_SHAPE))
 
+    def cut_at(self, separators: bytes) -> Cuts:
+        """Where some signs stand, of which one is the end of a line; where lines end is known then as well."""
+        signs = np.frombuffer(self.data, np.uint8)
+        found = signs == separators[0]
+        for sign in separators[1:]:
+            found |= signs == sign
+        at = np.flatnonzero(found)
+        cut = signs[at]
+        line = np.flatnonzero(cut == 10)
+        ends = at[line]
+        self.__dict__.setdefault("ends", ends if self.data.endswith(b"\n") else np.append(ends, len(self.data)))
+        return Cuts(at, cut, line)
+
     @cached_property
     def groups(self) -> list[Group]:
         """Lines by shape, in the order of the first of each. Empty lines are left out."""
-        return self.groups_among(self._short)
+        return self.groups_among(self.short)
 
     def groups_among(self, places: Ints) -> list[Group]:
         """The groups of some of the lines that are in one."""
@@ -95,24 +110,56 @@ class Block:
             return [(mask, np.array(at)) for mask, at in by_mask.items()]
         return _grouped(self.data.translate(DIGITS_AS_ZEROS), self.starts, self.ends, places)
 
-    @cached_property
+    @property
     def families(self) -> list[Group]:
         """Lines that differ in their digits only, however many digits these are, with the line without them.
 
-        In the order of the first of each, without empty lines.
+        In the order of the first of each, without empty lines. Those of a family that was told may differ in the signs
+        and exponents of numbers as well.
         """
+        return sorted([*self.told, *self.other_families], key=lambda g: int(g[1][0])) if self.told else (
+            self.other_families)
+
+    @cached_property
+    def other_families(self) -> list[Group]:
+        """The families of the lines of which none was told."""
+        left = self.without([places for _, places in self.told])
+        if len(left) <= FEW:
+            by_bare: dict[bytes, list[int]] = {}
+            for at in left.tolist():
+                line = self.data[self.starts[at]:self.ends[at]]
+                by_bare.setdefault(line.translate(None, b"0123456789"), []).append(at)
+            return [(bare, np.array(at)) for bare, at in by_bare.items()]
         bare = self.data.translate(None, b"0123456789")
         ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
         ends = ends if bare.endswith(b"\n") and self.data.endswith(b"\n") else np.append(ends, len(bare))
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
-        digits_alone = self._short[ends[self._short] == starts[self._short]]
-        found = _grouped(bare, starts, ends, self._short[ends[self._short] > starts[self._short]])
+        digits_alone = left[ends[left] == starts[left]]
+        found = _grouped(bare, starts, ends, left[ends[left] > starts[left]])
         return found if not len(digits_alone) else sorted([*found, (b"", digits_alone)], key=lambda g: int(g[1][0]))
+
+    def without(self, taken: Sequence[Ints]) -> Ints:
+        """The lines that are in a group, but for some."""
+        if sum(map(len, taken)) == len(self):
+            return np.zeros(0, np.int64)
+        left = np.zeros(len(self), bool)
+        left[self.short] = True
+        for places in taken:
+            left[places] = False
+        return np.flatnonzero(left)
 
     @cached_property
     def long(self) -> Ints:
         """The lines that are in no group."""
         return np.flatnonzero(self.ends - self.starts > LONGEST_SHAPE)
+
+
+class Cuts(NamedTuple):
+    """Signs of a block that separate something: where they stand, which they are, and which of them end a line."""
+
+    at: Ints
+    signs: NDArray[np.uint8]
+    line: Ints
 
 
 def _grouped(data: bytes, starts: Ints, ends: Ints, lines: Ints) -> list[Group]:
@@ -216,14 +263,22 @@ def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[in
                 continue
         if not data.endswith(b"\n"):
             data += stream.readline(MAX_LINE + 1)
-        if b"\r\n" in data:
+        if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         lines = Block(data, number)
-        if int((lines.ends - lines.starts).max(initial=0)) > MAX_LINE:
+        if not _has_bearable_lines(lines):
             return number, data
         _hand(lines, block, line)
         number += len(lines)
     return number, b""
+
+
+def _has_bearable_lines(block: Block) -> bool:
+    """Whether no line is longer than `MAX_LINE`: where each half of that holds the end of one, nothing is counted."""
+    half, find = MAX_LINE // 2, block.data.find
+    if all(find(b"\n", at, at + half) >= 0 for at in range(0, len(block.data) - half, half)):
+        return True
+    return int((block.ends - block.starts).max(initial=0)) <= MAX_LINE
 
 
 def _hand(lines: Block, block: Callable[[Block], None], line: Callable[[int, str], None]) -> None:

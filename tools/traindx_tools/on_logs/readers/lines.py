@@ -39,11 +39,14 @@ def read_lines(stream: BinaryIO, encoding: str, stats: LineStats | None = None) 
         text = rest + decoder.decode(data, final=not data)
         if "\r\n" in text:
             text = text.replace("\r\n", "\n")
+        plain = not any(sign in text for sign in "\x1b\r\x08")
         pieces = text.split("\n")
         rest = pieces.pop() if data else ""
         for piece in pieces:
             if cutting:
                 cutting = False
+            elif piece and plain and len(piece) <= MAX_LINE:
+                yield number, piece
             elif piece:
                 yield from _drawings(number, piece, stats)
             number += 1

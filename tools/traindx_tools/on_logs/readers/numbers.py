@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 TOKEN = re.compile(
     r"((?<![\w.])\d{4}[-/]\d\d[-/]\d\d(?:T(?=\d))?"  # 2026-11-27
@@ -42,6 +43,11 @@ def whole(token: str) -> float | None:
     """A count: a finite whole number that is not negative, else None. "1e3" is not how a counter is printed."""
     digits = token.replace(",", "")
     return float(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
+
+
+def kinds(tokens: Sequence[str]) -> str:
+    """A letter for each token: "i" for digits alone, "f" for another number, "x" for a date, a version and the like."""
+    return "".join("i" if t.isdigit() else "x" if value(t) is None else "f" for t in tokens)
 
 
 _COMMA = re.compile(r"(?<![\w.,:])([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)(?![\w.,])")

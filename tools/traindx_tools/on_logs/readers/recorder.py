@@ -94,6 +94,10 @@ class Recorder:
     _levels: dict[int, int] = field(default_factory=dict)
     _gone: list[int] = field(default_factory=lambda: [0, 0])
     """Records, and values, that were dropped."""
+    _waiting: dict[int, tuple[array[Any], list[NDArray[Any]]]] = field(default_factory=dict)
+    """What came in blocks and is not in its array yet: arrays grow in small steps, and are moved with each."""
+    _more: int = 0
+    """Records among it."""
 
     @property
     def cut(self) -> str:
@@ -103,16 +107,25 @@ class Recorder:
         return f"{self.dropped_names} values of too many different names were left out" if self.dropped_names else ""
 
     def __len__(self) -> int:
-        return len(self.line)
+        return len(self.line) + self._more
+
+    @property
+    def last_line(self) -> int:
+        """The line of the last record, 1 where there is none."""
+        self._settle()
+        return self.line[-1] if len(self.line) else 1
 
     @property
     def read(self) -> int:
         """Records that were read."""
-        return len(self.line) + self._gone[0]
+        return len(self) + self._gone[0]
 
     @property
     def rows(self) -> int:
         """Records that were read and hold a value of a series that was kept."""
+        self._settle()
+        if any(len(index) == len(self.line) for index, _ in self._values.values()):
+            return len(self.line) + self._gone[0]
         kept = np.zeros(len(self.line), dtype=bool)
         for index, _ in self._values.values():
             kept[np.frombuffer(index, np.int64)] = True
@@ -139,11 +152,13 @@ class Recorder:
 
     def even_out(self) -> None:
         """Thins the last records as those before them: to be called when all are read."""
+        self._settle()
         if self._gone[1] and len(self._grade) < len(self.line):
             self._thin(1.0)
 
     def _thin(self, room: float = ROOM) -> None:
         """Drops records until a share of what may be kept is used."""
+        self._settle()
         count, old = len(self.line), len(self._grade)
         line, step, epoch, time = (np.array(a) for a in (self.line, self.step, self.epoch, self.time))
         held = [(np.array(index), np.array(values)) for index, values in self._values.values()]
@@ -190,6 +205,8 @@ class Recorder:
         """`add` for a reader that has looked its columns up before and gives each once: for speed. Whether it fits."""
         if self.kept >= self.most and not self.has_room(1):
             return False
+        if self._more:
+            self._settle()
         index = len(self.line)
         self.step.append(step)
         self.epoch.append(epoch)
@@ -204,16 +221,17 @@ class Recorder:
         return True
 
     def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
-                   values: Sequence[tuple[Columns | None, Ints, Floats]]) -> None:
+                   values: Sequence[tuple[Columns | None, Ints, Floats]], beside: Sequence[NDArray[Any]] = ()) -> None:
         """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending.
+        `beside`: what the reader holds of each besides.
 
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
-        first = len(self.line)
-        self.step.frombytes(step.tobytes())
-        self.epoch.frombytes(epoch.tobytes())
-        self.time.frombytes(time.tobytes())
-        self.line.frombytes(lines.astype(np.int64).tobytes())
+        first = len(self)
+        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
+        for array_, new in zip(every, (step, epoch, time, lines.astype(np.int64, copy=False), *beside), strict=True):
+            self._wait(array_, new)
+        self._more += len(lines)
         by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
         for column, records, numbers in values:
             self.kept += len(numbers)
@@ -222,18 +240,32 @@ class Recorder:
                 held.append(records)
                 told.append(numbers)
         for (places, kept), held, told in by_series.values():
-            index, number = np.concatenate(held) + first, np.concatenate(told)
+            index, number = held[0] + first, told[0]
             if len(held) > 1:
+                index, number = np.concatenate(held) + first, np.concatenate(told)
                 order = np.argsort(index, kind="stable")
                 index, number = index[order], number[order]
-            places.frombytes(index.tobytes())
-            kept.frombytes(number.tobytes())
+            self._wait(places, index)
+            self._wait(kept, number)
+
+    def _wait(self, held: array[Any], values: NDArray[Any]) -> None:
+        self._waiting.setdefault(id(held), (held, []))[1].append(values)
+
+    def _settle(self) -> None:
+        """Puts what waits into its arrays."""
+        for held, parts in self._waiting.values():
+            _added(held, parts[0] if len(parts) == 1 else np.concatenate(parts))
+            parts.clear()
+        self._waiting.clear()
+        self._more = 0
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
         """One record. `time` is absolute seconds of any clock, NaN where unknown."""
         if self.kept >= self.most and not self.has_room(1):
             return
+        if self._more:
+            self._settle()
         index = len(self.line)
         self.step.append(step)
         self.epoch.append(epoch)
@@ -261,23 +293,26 @@ class Recorder:
 
     def forget(self, keys: Iterable[Key]) -> None:
         """Drops series that turned out to be no metrics."""
+        self._settle()
         for key in list(keys):
             self._values.pop(key, None)
 
     def scale(self, factors: Mapping[Key, float]) -> None:
         """Brings series to their canonical unit."""
+        self._settle()
         for key, factor in factors.items():
             index, numbers = self._values[key]
             self._values[key] = (index, array("d", (n * factor for n in numbers)))
 
     def counts(self) -> dict[Key, int]:
         """How many values each series has."""
+        self._settle()
         return {key: len(index) for key, (index, _) in self._values.items()}
 
     def series(self) -> tuple[Series, ...]:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         self.even_out()
-        columns = {key: (np.frombuffer(index, np.int64).copy(), np.frombuffer(number, np.float64).copy())
+        columns = {key: (np.frombuffer(index, np.int64), np.array(number))
                    for key, (index, number) in self._values.items() if len(index)}
         places = _Places(_counted(self.step), _counted(self.epoch), _since_first(np.array(self.time)),
                          np.array(self.line, dtype=np.int64))
@@ -288,16 +323,23 @@ class Recorder:
 
     def _one(self, key: Key, name: str, index: Ints, number: Floats, places: _Places,
              shared: dict[bytes, _Places]) -> Series:
-        at = shared.setdefault(index.tobytes(), _Places(places.step[index], places.epoch[index], places.time[index],
-                                                        places.line[index]))
+        sign = b"" if len(index) == len(places.line) else index.tobytes()
+        if sign not in shared:
+            shared[sign] = _Places(places.step[index], places.epoch[index], places.time[index],
+                                   places.line[index]) if sign else places
+        at = shared[sign]
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
                       thinned=self._gone[1] > 0)
 
 
+def _added(held: array[Any], values: NDArray[Any]) -> None:
+    held.frombytes(np.ascontiguousarray(values).data.cast("B"))
+
+
 def _refilled(held: array[Any], values: NDArray[Any]) -> None:
     del held[:]
-    held.frombytes(np.ascontiguousarray(values).tobytes())
+    _added(held, values)
 
 
 def _counted(numbers: array[float]) -> Floats:

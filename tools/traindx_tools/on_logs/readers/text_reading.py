@@ -19,7 +19,7 @@ from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
@@ -205,8 +205,7 @@ class TextReading:
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
-        kinds = "".join("i" if p.isdigit() else "x" if value(p) is None else "f" for p in parts[1::2])
-        key = "\0".join((*parts[::2], kinds, prefix.level or "", prefix.logger or ""))
+        key = "\0".join((*parts[::2], kinds(parts[1::2]), prefix.level or "", prefix.logger or ""))
         known = self._plans.get(key)
         if known is None:
             known = self._work_out(parts, body, prefix)
@@ -339,7 +338,7 @@ class TextReading:
         """The run that the lines tell of."""
         row = self._tables.finish()
         if row is not None:
-            self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
+            self._take_row(row, self.recorder.last_line, Prefix())
         self._flush()
         self.recorder.even_out()
         self._forget_remarks()
