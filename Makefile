@@ -38,7 +38,7 @@ checked: $(VENV)/.dev
 	$(BIN)/pytest $(SPREAD)
 
 # mypy has one core only, and the tests wait now and then: side by side they end sooner.
-test: $(VENV)/.dev ## ruff, mypy --strict and the tests that are not slow: under six minutes on two idle cores
+test: $(VENV)/.dev ## ruff, mypy --strict and the tests that are not slow
 	$(BIN)/ruff check .
 	$(MAKE) --no-print-directory -j 2 types checked
 

@@ -30,7 +30,7 @@ def test_twenty_thousand_tensors_take_seconds(tmp_path: Path, within: Within, fo
     tensors = (_experts(4, 1_667) if form == "experts"
                else {f"t{i}": draw.normal(size=10).astype("f4") for i in range(20_000)})
     safetensors.save_file(tensors, tmp_path / "many.safetensors")
-    with within(20):
+    with within(80):
         examine(tmp_path / "many.safetensors")
 
 
