@@ -96,3 +96,14 @@ def test_a_rank_at_ten_is_a_score() -> None:
     assert better_high("validation hr_10")
     assert better_high("ndcg@10")
     assert not better_high("loss_10")
+
+
+@pytest.mark.parametrize(("words", "percent", "outcome"), [
+    ("val acc is 0.60, 0.90 expected", 1, "level:validation accuracy>0.84"),
+    ("val acc is 60% instead of 90%", 100, "level:validation accuracy>84"),
+    ("val loss 0.40, 0.20 expected", 1, "level:validation loss<0.24"),
+])
+def test_an_expected_value_says_when_it_is_well(tmp_path: Path, words: str, percent: int, outcome: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"epoch {i} val_loss 0.4000 val_acc {0.6 * percent:.4f}\n" for i in range(1, 31)))
+    assert str(chosen_for([log], words)) == outcome

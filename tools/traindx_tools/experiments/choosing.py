@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ _ERRORS = frozenset({"mse", "rmse", "mae", "nll", "perplexity", "error_rate"})
 _EMPTY = frozenset({"value", "values", "the", "mean", "loss", "of", "term", "average"})
 """Words of names that many series have."""
 _OUT_OF_MEMORY = "out of memory"
+MOST_OF_THE_WAY = 0.8
+"""From where a curve ends to the value that a person expected: what a person expects is a round number."""
 
 
 def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Trace | None = None) -> Outcome:
@@ -94,7 +97,26 @@ def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:
         kind = _BY_FAMILY.get(family, kind)
     if kind == "fall" and family not in ("loss", "score", "reward", "run"):
         kind = "level"
-    return _made(kind, _metric(stated, run), run)
+    metric = _metric(stated, run)
+    if stated.target is not None and kind in ("fall", "level"):
+        return _towards(stated.target, metric, run)
+    return _made(kind, metric, run)
+
+
+def _towards(target: float, metric: str, run: Run) -> Outcome:
+    """Where a curve ends, well once it has come most of the way to the value that was expected.
+
+    Shares are stated as fractions; a curve in percent takes them times 100.
+    """
+    trace = Trace(Path(), curves_of(run))
+    seen = number(Outcome("level", metric), trace)
+    if seen is None or not math.isfinite(seen.value):
+        return Outcome("level", metric)
+    wanted = 100 * target if abs(target) <= 1 < abs(seen.value) <= 100 and better_high(metric) else target
+    if wanted == seen.value:
+        return Outcome("level", metric)
+    return Outcome("level", metric, bound=seen.value + MOST_OF_THE_WAY * (wanted - seen.value),
+                   higher=wanted > seen.value)
 
 
 def _of_findings(findings: Sequence[Finding], run: Run) -> Outcome:
