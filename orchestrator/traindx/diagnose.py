@@ -40,7 +40,8 @@ class Report(Examined):
         from traindx.in_notebook import WIDTH, of_report
         from traindx.terminal_brief import ALL_OF_IT
 
-        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, "print(report.terminal({}, verbose=True)) is all of it")
+        how = "print(report.terminal({}, verbose=True)) is all of it"
+        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, how)
         return of_report(self.seen, page)
 
     @cached_property

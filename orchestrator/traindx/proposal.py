@@ -102,7 +102,8 @@ def _proves_a_line(weighed: triage.Weighed) -> bool:
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
-    """`file.py:LINE` of a hypothesis (`file.ipynb:cell 3:LINE`), the file alone where no line of it is known, None where no code file is."""
+    """`file.py:LINE` of a hypothesis (`file.ipynb:cell 3:LINE`), the file alone where no line is known,
+    None where no code file is."""
     place, frame = code_place(found, places), found.location
     if frame and frame.file and frame.cell is not None:
         return f"{places.name(frame.file)}:cell {frame.cell}:{frame.line}"

@@ -1,9 +1,9 @@
 """A score or a reward that falls steadily to the end of the run.
 
-Accuracy, F1, IoU, a mean reward: what should rise goes down, stretch by stretch, for half of the run and more. Each step
-of it may hide in the scatter; the trend over the stretches does not (`steady_rise`, turned round). A training score that
-falls while the held-out one of the same kind rises is the course of harder augmentation, and is left alone, as is a
-reward that stands for a cost and rises by being less negative.
+Accuracy, F1, IoU, a mean reward: what should rise goes down, stretch by stretch, for half of the run and more. Each
+step of it may hide in the scatter; the trend over the stretches does not (`steady_rise`, turned round). A training
+score that falls while the held-out one of the same kind rises is the course of harder augmentation, and is left
+alone, as is a reward that stands for a cost and rises by being less negative.
 """
 
 from __future__ import annotations
