@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from traindx_tools.artifact import Artifact, LostLines
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
@@ -24,7 +24,7 @@ from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere
+from traindx_tools.on_logs.readers.unread import QUIET_LEVELS, Unread, is_read_elsewhere, loses_a_fraction
 from traindx_tools.on_logs.run import Note, Run
 
 _MAX_SHAPES = 50_000
@@ -196,7 +196,7 @@ class TextReading:
         shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
-        heading = plan.header and not _loses_a_fraction(plan, parts)
+        heading = plan.header and not loses_a_fraction(plan, parts)
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
         shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
@@ -349,15 +349,11 @@ class TextReading:
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
         remarks = [r for r in (missed, settled.remark, note, self.recorder.remark) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
+        lost = self.unread.lost(self.lines, self.recorder.counts(), self.launched.prefix)
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
-                   world_size=size,
-                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks),
-                                       unused=self.unread.count + len(self.recorder) - self.recorder.rows,
-                                       lost=self._lost()),))
-
-    def _lost(self) -> LostLines | None:
-        known = {k.name.canonical for k in self.recorder.counts()}
-        return self.unread.lost(self.lines, known, lambda text: text[self.launched.prefix(text).end:])
+                   world_size=size, artifacts=(Artifact(
+                       self.source, form, rows=self.recorder.rows, note="; ".join(remarks),
+                       unused=self.unread.count + len(self.recorder) - self.recorder.rows, lost=lost),))
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
@@ -387,13 +383,6 @@ class TextReading:
             return epochs, "epoch"
         bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
         return bar, "step"
-
-
-def _loses_a_fraction(plan: Plan, parts: list[str]) -> bool:
-    """Whether a line that only says where the next ones stand holds a value as well: "[10/1000] 2.53 (2.61)"."""
-    counted = {t for c in (plan.step, plan.epoch) if c for t in (c.token, c.total)}
-    return any("." in token and value(token) is not None and not after[:1].isalpha() and at not in counted
-               for at, (token, after) in enumerate(zip(parts[1::2], parts[2::2], strict=True)))
 
 
 def under(sureness: int, group: str) -> int:

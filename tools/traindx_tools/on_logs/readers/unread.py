@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from traindx_tools.artifact import LostLines
 from traindx_tools.on_logs.configs.printed import is_setting
 from traindx_tools.on_logs.readers.guessed_form import guessed
+from traindx_tools.on_logs.readers.line_parser import Plan
+from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.prefixes import Prefix
+from traindx_tools.on_logs.readers.recorder import Key
 from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
 from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
 
@@ -61,13 +65,14 @@ class Unread:
         many = any(self.count >= fewest and self.count >= part * lines for fewest, part in TOLD_FROM)
         return bool(self.count) and (many or not found)
 
-    def lost(self, lines: int, known: Collection[str], message: Callable[[str], str]) -> LostLines | None:
-        """They as a value, None where they do not matter. `known`: canonical names that were read; `message`: cuts off
-        the prefix of a line."""
-        if not self.matters(lines, bool(known)):
+    def lost(self, lines: int, read: Collection[Key], prefix: Callable[[str], Prefix]) -> LostLines | None:
+        """They as a value, None where they do not matter. `read`: the metrics that were read; `prefix`: what stands
+        before the message of a line."""
+        if not self.matters(lines, bool(read)):
             return None
+        known = {k.name.canonical for k in read}
         number, text = min(self.first)
-        form = guessed([message(t) for _, t in sorted(self.first)], known)
+        form = guessed([t[prefix(t).end:] for _, t in sorted(self.first)], known)
         return LostLines(self.count, lines, number, printable(text), form)
 
     def note(self, lines: int, found: bool) -> str:
@@ -80,6 +85,13 @@ class Unread:
                     f"1e-4\" is; {_HOW}")
         return (f"{self.count:,} of {lines:,} lines ({share(self.count, lines)}) hold numbers and were not used, as in "
                 f"{shown}. {_HOW}")
+
+
+def loses_a_fraction(plan: Plan, parts: Sequence[str]) -> bool:
+    """Whether a line that only says where the next ones stand holds a value as well: "[10/1000] 2.53 (2.61)"."""
+    counted = {t for c in (plan.step, plan.epoch) if c for t in (c.token, c.total)}
+    return any("." in token and value(token) is not None and not after[:1].isalpha() and at not in counted
+               for at, (token, after) in enumerate(zip(parts[1::2], parts[2::2], strict=True)))
 
 
 def is_read_elsewhere(message: str, level: str | None) -> bool:
