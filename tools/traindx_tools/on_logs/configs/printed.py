@@ -79,10 +79,11 @@ def _told(head: list[str]) -> list[_Line]:
         one = known.get(alike)
         if one is None:
             prefix = _LOG_PREFIX.match(text)
+            behind = text[prefix.end():] if prefix else text
             one = known[alike] = _Line(
                 is_dump(text) or (" .." in text and _MEGATRON.match(text) is not None)
                 or ("--" in text and _COMMAND.search(text) is not None),
-                _named(text) and _HEADING.match(text) is not None, _is_item(text[prefix.end():] if prefix else text), _is_item(text))
+                _named(text) and _HEADING.match(text) is not None, _is_item(behind), _is_item(text))
         every.append(one)
     return every
 
