@@ -26,6 +26,7 @@ _MOST_BRACKETS = 2_000
 _LONGEST = 60_000
 
 _NAMES = r"(?:config\w*|cfg|args|arguments|hparams|hyper[- _]?param\w*|settings|options)"
+_WORDS = ("config", "cfg", "args", "arguments", "hparams", "hyper", "settings", "options")
 _CALL = re.compile(r"\b\w{0,60}(?:Namespace|Config|Configuration|Args|Arguments|Params|Hyperparameters|Settings)\(")
 _DICT = re.compile(r"\b" + _NAMES + r"\b(?:\W{0,4}| (?:from|of|in|read from|loaded from) \S{1,200}:? )(\{.*)",
                    re.IGNORECASE)
@@ -78,20 +79,30 @@ def _told(head: list[str]) -> list[_Line]:
         one = known.get(alike)
         if one is None:
             prefix = _LOG_PREFIX.match(text)
+            behind = text[prefix.end():] if prefix else text
             one = known[alike] = _Line(
-                is_dump(text) or _MEGATRON.match(text) is not None or _COMMAND.search(text) is not None,
-                _HEADING.match(text) is not None, _is_item(text[prefix.end():] if prefix else text), _is_item(text))
+                is_dump(text) or (" .." in text and _MEGATRON.match(text) is not None)
+                or ("--" in text and _COMMAND.search(text) is not None),
+                _named(text) and _HEADING.match(text) is not None, _is_item(behind), _is_item(text))
         every.append(one)
     return every
 
 
 def _is_item(text: str) -> bool:
-    return bool(text.strip()) and (_SETTING.match(text) is not None or text.lstrip().startswith("- "))
+    plain = text.lstrip()
+    return bool(plain) and (plain.startswith("- ") or _SETTING.match(text) is not None)
 
 
 def is_dump(text: str) -> bool:
     """Whether a line prints a whole configuration in brackets: `Namespace(...)`, `settings from run.yaml {...}`."""
-    return _CALL.search(text) is not None or _DICT.search(text) is not None
+    return ("(" in text and _CALL.search(text) is not None) or (
+        "{" in text and _named(text) and _DICT.search(text) is not None)
+
+
+def _named(text: str) -> bool:
+    """Whether one of the words that `_NAMES` begins with is in a text: told before what is sought slowly."""
+    folded = text.casefold()
+    return any(word in folded for word in _WORDS)
 
 
 def is_setting(text: str) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, cut_out
 from traindx_tools.on_logs.run import Floats, Ints
 
-FEWEST = 2_000
+FEWEST = 500
 """Lines of a block from which pyarrow is asked: it is loaded for long logs only."""
 MOST_CELLS = 200
 _PART = 1 << 16

@@ -124,7 +124,7 @@ class Pattern:
 def _of_kind(data: bytes, begins: Ints, ends: Ints, kind: str) -> Mask | None:
     """Which numbers are none that pyarrow alone would read: 0x1F, and those that have no exponent although all others
     have; None for all. That others have a point is known by the order of the separators."""
-    if kind == "f" or (kind == "i" and int((ends - begins).max()) < len("0x1")):
+    if kind == "f" or (kind == "i" and int((ends - begins).max(initial=0)) < len("0x1")):
         return None
     second = np.frombuffer(data, np.uint8)[begins + 1] | 32
     return _unless_all(second == ord("e") if kind == "e" else (second != ord("x")) | (ends - begins < len("0x1")))
