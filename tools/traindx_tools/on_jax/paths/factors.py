@@ -1,8 +1,8 @@
 """The numbers that a function multiplies its arrays by and makes of single numbers alone: learning rates, weights.
 
 A schedule within a jitted step is arithmetic over one counter of its state. That part of the jaxpr is evaluated here
-for given values of the counters; whatever needs an array is left out. So what a schedule gives at any step is asked of the
-compiled program itself, however it was written.
+for given values of the counters; whatever needs an array is left out. So what a schedule gives at any step is asked of
+the compiled program itself, however it was written.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Parameters that moved stop at some call, and the calls go on.
 
-In some calls a part of each array that a step carries on, or is given to differentiate, is compared with what it was at
-the look before. From some call on nothing changes, or a ten-thousandth of what was usual, up to the end. What
+In some calls a part of each array that a step carries on, or is given to differentiate, is compared with what it was
+at the look before. From some call on nothing changes, or a ten-thousandth of what was usual, up to the end. What
 multiplies the updates is then asked of the compiled program: a number that is made of the counters of its state alone
-and fell to 0 is the learning rate of a schedule that has ended (optax counts optimizer steps). `kind`: "rate" for that;
-"gradient" where gradients arrive all the same (they are returned, or the optimizer's moments go on changing by them) and no such
-number was found: a mask, a transformation set to zero, a rate from outside; "unknown" where only the loss moves.
-`onset`: "later". A stop in the last tenth of the calls is the end of a usual schedule, and nothing is said.
+and fell to 0 is the learning rate of a schedule that has ended (optax counts optimizer steps). `kind`: "rate" for
+that; "gradient" where gradients arrive all the same (they are returned, or the optimizer's moments go on changing by
+them) and no such number was found: a mask, a transformation set to zero, a rate from outside; "unknown" where only the
+loss moves. `onset`: "later". A stop in the last tenth of the calls is the end of a usual schedule, and nothing is
+said.
 """
 
 from __future__ import annotations
