@@ -27,7 +27,7 @@ KINDS = frozenset({".py", ".toml", ".typed"})
 LEFT_OUT = tuple(f"traindx_tools/{folder}/" for folder in (
     *(f"on_torch/{room}" for room in ("probes", "captured", "snapshot", "replaying", "stored", "nonfinite", "memory",
                                       "comparison", "loss_terms", "architecture", "codes", "speed")),
-    *(f"on_jax/{room}" for room in ("probes", "replaying", "summary", "stale")),
+    *(f"on_jax/{room}" for room in ("probes", "replaying", "summary", "stale", "moving")),
     "experiments/live", "plots", "against", "fingerprint"))
 """What a skill without the package never asks for: the insides of live instruments, experiments and pictures."""
 

@@ -63,6 +63,47 @@ def test_a_score_of_an_order_that_is_turned_round(name: str, bad: float, good: f
     assert found(run(series(name, np.full(12, good), group="validation"))) == []
 
 
+DOWN = np.exp(-N / 8) + 0.01 * NOISE.standard_normal(30)
+TURNED = 0.5 - 0.12 * (1 - np.exp(-N / 4)) + 0.01 * NOISE.standard_normal(30)
+"""An area or concordance that settles at 0.38."""
+
+
+@pytest.mark.parametrize("name", ["c_index", "auc", "concordance"])
+def test_an_order_that_settles_below_chance_in_training_while_the_loss_falls(name: str) -> None:
+    f = only(run(series("loss", DOWN), series(name, TURNED)))
+    assert (f.measured["kind"], f.measured["chance"]) == ("inverted", 0.5)
+    assert "the loss rewards the opposite" in f.statement
+    assert found(run(series("loss", DOWN), series(name, 1.0 - TURNED))) == []
+    assert found(run(series("loss", DOWN), series(name, 0.49 + 0.03 * NOISE.standard_normal(30)))) == []
+    assert found(run(series("loss", DOWN[::-1]), series(name, TURNED))) == [], "a loss that rises diverges"
+
+
+def test_held_out_records_share_their_samples_so_that_their_number_decides() -> None:
+    held_out = series("auc", 0.42 + 0.005 * NOISE.standard_normal(30), group="validation")
+    loss = series("loss", DOWN)
+    assert found(run(loss, held_out)) == []
+    assert found(run(loss, held_out, config={"n_val": 100})) == []
+    assert only(run(loss, held_out, config={"n_val": 4000})).measured["kind"] == "inverted"
+
+
+def test_an_accuracy_below_one_in_k_beside_a_trained_one_is_numbered_otherwise() -> None:
+    config = {"num_classes": 5}
+    below = series("accuracy", 0.06 + 0.004 * NOISE.standard_normal(30), group="validation")
+    trained = series("accuracy", 1.0 - 0.8 * np.exp(-N / 5))
+    f = only(run(series("loss", DOWN), trained, below, config=config))
+    assert (f.measured["train"], f.measured["classes"]) == ("learned", 5)
+    assert "numbered otherwise" in f.statement
+    chance = series("accuracy", 0.2 + 0.02 * NOISE.standard_normal(30), group="validation")
+    assert found(run(series("loss", DOWN), trained, chance, config=config)) == []
+    one_answer = series("accuracy", np.full(30, 0.06), group="validation")
+    assert found(run(series("loss", DOWN), trained, one_answer, config=config)) == []
+    assert found(run(series("loss", DOWN), trained, below, config={"num_classes": "many"})) == []
+
+
+def test_an_area_whose_chance_is_the_share_of_positives_is_left_alone() -> None:
+    assert found(run(series("loss", DOWN), series("pr_auc", np.full(30, 0.1), group="validation"))) == []
+
+
 def test_the_explained_variance_of_a_value_function_is_no_fault() -> None:
     r = run(series("explained_variance", np.full(12, -2.0)), series("reward", N[:12]))
     assert found(r) == []

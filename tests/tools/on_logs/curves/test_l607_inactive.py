@@ -36,3 +36,15 @@ def test_a_code_in_use_is_left_alone(tmp_path: Path) -> None:
 
 def test_broken_counts_do_no_harm(tmp_path: Path) -> None:
     assert kinds(tmp_path, [f"epoch={i} recon=nan kl=nan active_units=nan" for i in range(14)]) == []
+
+
+def test_a_small_kl_that_falls_to_a_hundredth_beside_a_reconstruction_that_rests(tmp_path: Path) -> None:
+    lines = [f"epoch={i} recon={0.23 if i == 0 else 0.067:.3f} kl={max(0.08 * 0.3**i, 1e-4):.6f}" for i in range(14)]
+    assert kinds(tmp_path, lines) == ["collapsed"]
+    only, = check(read_run([tmp_path / "log.txt"]))
+    assert "while recon goes from 0.067 to 0.067" in only.statement
+
+
+def test_a_small_kl_that_keeps_a_tenth_is_left_alone(tmp_path: Path) -> None:
+    lines = [f"epoch={i} recon={0.23 / (i + 1):.3f} kl={0.08 * (0.1 + 0.9 * 0.5**i):.6f}" for i in range(14)]
+    assert kinds(tmp_path, lines) == []

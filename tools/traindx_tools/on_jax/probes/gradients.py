@@ -24,7 +24,7 @@ MOST_EQUATIONS = 40_000
 
 
 @dataclass
-class _Function:
+class Returned:
     """What is known of one function. `pairs`: the leaf of the gradient in the output, its parameter's in the input."""
 
     watched: Watched
@@ -43,7 +43,7 @@ class Gradients(JaxProbe):
 
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
-        self._functions: dict[int, _Function | None] = {}
+        self._functions: dict[int, Returned | None] = {}
         """None: its gradients are not visible."""
 
     def compiled(self, call: Call, jaxpr: Any) -> None:
@@ -53,9 +53,9 @@ class Gradients(JaxProbe):
             return
         self._functions[number] = None
         traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
-        pairs = tuple(_pairs(traced, call.watched.differentiates))
+        pairs = tuple(gradient_pairs(traced, call.watched.differentiates))
         if pairs and traced.positions:
-            self._functions[number] = _Function(call.watched, tuple(traced.inputs[i] for _, i in pairs), pairs, traced)
+            self._functions[number] = Returned(call.watched, tuple(traced.inputs[i] for _, i in pairs), pairs, traced)
 
     def after_call(self, call: Call) -> None:
         """Measures in some calls; nothing waits for it."""
@@ -63,7 +63,7 @@ class Gradients(JaxProbe):
             return
         number = call.watched.number
         if number not in self._functions:
-            self._functions[number] = _eager(call) if call.watched.kind != "jit" else None
+            self._functions[number] = eager_gradients(call) if call.watched.kind != "jit" else None
         known = self._functions[number]
         if known is None:
             return
@@ -93,20 +93,24 @@ class Gradients(JaxProbe):
                                            tuple(steps)))
 
 
-def _is_state(known: _Function) -> bool:
+def _is_state(known: Returned) -> bool:
     """Whether what was taken for gradients comes back as an argument."""
     feeding = known.watched.feeding
     return feeding is not None and any(output in feeding.fed for output, _ in known.pairs)
 
 
-def _pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:
+def gradient_pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:
     """Outputs that are gradients of inputs, by their positions in the jaxpr.
 
     Releases before 0.5 do not mark the backward pass: there every output of an argument's types may be one, and what
     turns out to be state is left out at the end.
     """
     body = traced.jaxpr.jaxpr
-    backward = {v for e in body.eqns if "transpose" in internals.stack(e) for v in e.outvars}
+    backward: set[Any] = set()
+    for eqn in body.eqns:
+        named = eqn.primitive.name == "name" and not backward.isdisjoint(  # a value that `paths/marked.py` names
+            a for a in eqn.invars if not internals.is_literal(a))
+        backward |= set(eqn.outvars) if named or "transpose" in internals.stack(eqn) else set()
     unmarked = differentiates and not backward
     arguments: dict[str, list[int]] = {}
     for i, name in enumerate(traced.inputs if traced.positions else ()):
@@ -129,8 +133,7 @@ def _groups(names: Sequence[str]) -> list[list[int]]:
     return [*found.values(), *whole]
 
 
-
-def _eager(call: Call) -> _Function | None:
+def eager_gradients(call: Call) -> Returned | None:
     """The gradients of one argument that an eager `grad` or `value_and_grad` returned."""
     import jax
 
@@ -147,4 +150,4 @@ def _eager(call: Call) -> _Function | None:
     names = argument_names(call.watched, call.args, call.kwargs)
     before = len(jax.tree_util.tree_leaves(call.args[:position]))
     told = tuple(names[before:before + len(given)])
-    return _Function(call.watched, told, tuple((start + k, before + k) for k in range(len(given))))
+    return Returned(call.watched, told, tuple((start + k, before + k) for k in range(len(given))))

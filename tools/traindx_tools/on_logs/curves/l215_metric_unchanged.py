@@ -8,8 +8,10 @@ the batches alone.
 
 `measured.kind`: "series" (a held-out series equal at three records or more; for accuracies and rewards every held-out
 metric must be equal, since those have few possible values), "before-after" (two numbers that the log itself calls
-before and after, or initial and final), "weights" (the norm of the parameters is logged and never changes).
-An accuracy of exactly 0 or 1 is left alone.
+before and after, or initial and final), "stopped" (moved at first, and from some record on nearly all held-out metrics
+are equal, at five records and more: they broke off instead of coming to rest by their last digits; `measured.training`
+says whether the training loss goes on "falling" or is "flat" meanwhile), "weights" (the norm of the parameters is
+logged and never changes). An accuracy of exactly 0 or 1 is left alone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, median, tail
 from traindx_tools.on_logs.curves.learning import main_loss, number, span
+from traindx_tools.on_logs.curves.standing import ABRUPT, Standing, standing, training_since
+from traindx_tools.on_logs.curves.standing import RECORDS as STANDING
 from traindx_tools.on_logs.run import Note, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
@@ -43,10 +47,14 @@ RULE = Rule(
     confirm=(
         "Compare one parameter before and after an optimizer step: (p_after - p_before).abs().max().",
         "Print sum(p.numel() for g in optimizer.param_groups for p in g['params']).",
+        "Print the learning rate and a hash of the evaluated parameters at each evaluation: equal hashes beside a rate "
+        "of 0 are an ended schedule, beside a rate above 0 frozen parameters or a copy; other hashes a cached result.",
     ),
     thresholds={
         "records": Threshold(RECORDS, "evaluations", "equal to the last digit; unchanged tensor 3: sagemaker-debugger"),
         "coarse_records": Threshold(COARSE_RECORDS, "evaluations", "of accuracies and rewards"),
+        "standing": Threshold(STANDING, "evaluations", "after which a metric that moved counts as stopped"),
+        "abrupt": Threshold(ABRUPT, "units of the last digit", "one that converges comes to rest by smaller steps"),
         "digits": Threshold(DIGITS, "significant digits", "fewer may be the log's rounding"),
     },
 )
@@ -88,6 +96,10 @@ def _repeated(run: Run) -> Iterator[Finding]:
     held_out = [c for c in held_out if len(c) >= RECORDS]
     fine = [c for c in held_out if not _COARSE.search(c.series.name)]
     moved = [c for c in held_out if not constant(c.values)]
+    stopped = standing(held_out, [c for c in fine if _digits(float(c.values[-1])) >= DIGITS])
+    if stopped is not None:
+        yield _stopped(run, stopped)
+        return
     for c in held_out:
         coarse = c not in fine
         enough = len(c) >= (COARSE_RECORDS if coarse else RECORDS) and _digits(float(c.values[0])) >= DIGITS
@@ -99,6 +111,21 @@ def _repeated(run: Run) -> Iterator[Finding]:
                  f"{span(c.series, start, end)}", c.series.at(start, end), c.series.source,
             {"kind": "series", "metric": c.series.name, "value": float(c.values[0]), "records": len(c)})
         return
+
+
+def _stopped(run: Run, told: Standing) -> Finding:
+    c, training = told.curve, training_since(run, told)
+    start, end = c.where(told.first, len(c) - 1)
+    count = len(c) - told.first
+    others = f", as {told.still - 1} of {told.metrics - 1} other held-out metrics" if told.metrics > 1 else ""
+    why = {"falling": "; the training loss goes on falling: a copy or a cached result is evaluated",
+           "flat": "; the training loss stands as well: the rate is 0, everything is frozen, or an old state is used",
+           "unknown": ": the rate is 0, everything is frozen, a copy is evaluated, or a cached result"}[training]
+    return _finding(run, f"{c.series} moved until record {told.first} and is {number(float(c.values[-1]))} to the last "
+                         f"digit at the {count} evaluations since{others}, {span(c.series, start, end)}{why}",
+                    c.series.at(start, end), c.series.source,
+                    {"kind": "stopped", "metric": c.series.name, "value": float(c.values[-1]), "records": count,
+                     "first": told.first, "training": training})
 
 
 def _few_beside(c: Curve, moved: list[Curve]) -> bool:

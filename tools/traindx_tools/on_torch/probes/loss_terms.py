@@ -13,9 +13,16 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.pull import Pull, pull_of
 from traindx_tools.on_torch.loss_terms.replaced import replaced_function
+from traindx_tools.on_torch.loss_terms.weight import element_weight
 from traindx_tools.on_torch.loss_terms.zero import why_zero
 from traindx_tools.on_torch.probe import Scene, TorchProbe
-from traindx_tools.on_torch.rules import t401_term_dominates, t402_term_zero, t403_terms_conflict, t404_pull_disparity
+from traindx_tools.on_torch.rules import (
+    t401_term_dominates,
+    t402_term_zero,
+    t403_terms_conflict,
+    t404_pull_disparity,
+    t405_term_dies,
+)
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 SOURCE = "loss-terms probe"
@@ -44,6 +51,8 @@ class LossTermsProbe(TorchProbe):
         self._late: tuple[int, tuple[Term, ...], torch.Tensor] | None = None
         self._places: dict[str, tuple[str, int]] = {}
         self._with_graph: set[str] = set()
+        self._weights: dict[str, float] = {}
+        """Of one element of each term in the loss, where the graph says it."""
         self._why: dict[str, str] = {}
         """Why a term was 0 at every look so far, by name."""
 
@@ -63,6 +72,8 @@ class LossTermsProbe(TorchProbe):
             return
         self._places.update({t.name: (t.file, t.line) for t in terms})
         self._with_graph |= {t.name for t in terms if t.has_graph}
+        told = {t.name: element_weight(t.tensor) for t in terms if t.has_graph}
+        self._weights = {t.name: abs(t.factor) * w for t in terms if (w := told.get(t.name)) is not None}
         parameters = [p for m in self.scene.models for p in m.parameters()]
         self._why.update((t.name, why_zero(t.tensor, parameters)) for t in terms if t.has_graph and self._is_zero(t))
         if self.pulls:
@@ -100,6 +111,7 @@ class LossTermsProbe(TorchProbe):
         detached = frozenset(self._places) - frozenset(self._with_graph)
         yield from t401_term_dominates.check(self._weighted, self._factors, self._places, SOURCE, rank)
         yield from t402_term_zero.check(self._values, detached, self._why, self._places, SOURCE, rank)
+        yield from t405_term_dies.check(self._values, self._weights, self._places, SOURCE, rank)
         yield from t403_terms_conflict.check([(s, p.cosines) for s, p in self._pulls], self._places, SOURCE, rank)
         yield from t404_pull_disparity.check([(s, p.norms) for s, p in self._pulls], self._places, SOURCE, rank)
 
