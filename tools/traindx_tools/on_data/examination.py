@@ -128,6 +128,8 @@ SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
 """A column that is shifted is told of once: by what predicts it as a label where that sees it."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
+HEADER, WRONG_HEADERS = "D160", frozenset({"D131", "D154"})
+"""Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
@@ -152,6 +154,9 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
+        return None
+    if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
+                                  for o in others):
         return None
     if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
         return None

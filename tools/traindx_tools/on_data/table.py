@@ -41,6 +41,8 @@ class Column:
     """The beginnings of the texts."""
     missing: Array | None = None
     """bool shape (rows,): cells of a table that hold nothing."""
+    orientations: Array | None = None
+    """int8 shape (rows,): EXIF orientation of each picture, where the field is the width of pictures; 1 is upright."""
     inner: int = 1
     """Items of a sequence that belong together: 4 of a list of boxes."""
 
