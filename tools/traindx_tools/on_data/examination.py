@@ -18,6 +18,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
+from traindx_tools.on_data.name_lists import name_lists_of
 from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
@@ -99,7 +100,7 @@ def examine(
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
-    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files)
+    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     findings = judged(View(sets, hints, listings, *beside), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
 

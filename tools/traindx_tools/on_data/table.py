@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from traindx_tools.on_data.listings import Listing
+    from traindx_tools.on_data.name_lists import NameList
     from traindx_tools.on_data.summary import Summary
     from traindx_tools.on_data.tasks import Task
 
@@ -245,6 +246,10 @@ class View:
     """What files beside the data say of their means and standard deviations."""
     counts: tuple[Counts, ...] = ()
     """What files beside the data say of their classes and tokens."""
+    name_lists: tuple[NameList, ...] = ()
+    """Names with an index each, of files beside the data."""
+    modified: Mapping[str, float] = field(default_factory=dict)
+    """When each file was written last, in seconds since 1970, by its name as the user gave it."""
 
     @cached_property
     def comparisons(self) -> int:
