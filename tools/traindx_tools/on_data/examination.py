@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -101,8 +102,17 @@ def examine(
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
-    findings = judged(View(sets, hints, listings, *beside), notes)
+    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files)), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
+
+
+def _modified(files: Iterable[tuple[Path, str]]) -> dict[str, float]:
+    """When each file was written last, by its name."""
+    out: dict[str, float] = {}
+    for path, name in files:
+        with contextlib.suppress(OSError):
+            out[name] = path.stat().st_mtime
+    return out
 
 
 def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:

@@ -91,7 +91,8 @@ def _of_columns(data: DataSet) -> Iterator[Finding]:
             bearing=Bearing.SIGN,
             severity=Severity.INFO,
             measured={"field": "", "fields": tuple(orders[odd[0].name][i] for i in moved[:20]),
-                      "names": len(usual[0][0]), "moved": len(moved), "count": len(odd), "kind": "columns", "shard": short(odd[0])},
+                      "names": len(usual[0][0]), "moved": len(moved), "count": len(odd), "kind": "columns",
+                      "shard": short(odd[0])},
         )
 
 
