@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -18,6 +19,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
+from traindx_tools.on_data.name_lists import name_lists_of
 from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
@@ -99,9 +101,18 @@ def examine(
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
-    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files)
-    findings = judged(View(sets, hints, listings, *beside), notes)
+    beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
+    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files)), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
+
+
+def _modified(files: Iterable[tuple[Path, str]]) -> dict[str, float]:
+    """When each file was written last, by its name."""
+    out: dict[str, float] = {}
+    for path, name in files:
+        with contextlib.suppress(OSError):
+            out[name] = path.stat().st_mtime
+    return out
 
 
 def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
@@ -128,6 +139,8 @@ SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
 """A column that is shifted is told of once: by what predicts it as a label where that sees it."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
+HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
+"""Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
@@ -152,6 +165,9 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
+        return None
+    if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
+                                  for o in others):
         return None
     if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
         return None

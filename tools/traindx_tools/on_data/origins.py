@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, View
+
+WITHIN = 0.9
+"""Of the files with something in common, those that have the property; and of those with the property."""
 
 
 def groups_of(row_names: Sequence[str], view: View) -> Iterator[tuple[str, Array]]:
@@ -37,3 +41,27 @@ def _manifest(stems: list[str], view: View) -> Iterator[tuple[str, Array]]:
                     yield (f"{other} in {os.path.basename(table.name)}",
                            np.array([str(values[i]) if i >= 0 else "" for i in found]))
             return
+
+
+def in_common(odd: Array, groups: Mapping[str, Array], comparisons: int) -> tuple[str, float] | None:
+    """What nearly all odd files and hardly any other have in common, with the probability of that by chance.
+
+    `odd`: bool shape (files,). `groups`: what files have in common, each with the value of each file.
+    """
+    best: tuple[str, float] | None = None
+    share = float(odd.mean())
+    for by, values in groups.items():
+        kinds, codes = np.unique(values, return_inverse=True)
+        if not 2 <= len(kinds) <= len(values) // 2:
+            continue
+        codes = codes.reshape(-1)
+        within = np.bincount(codes, weights=odd, minlength=len(kinds)) / np.bincount(codes, minlength=len(kinds))
+        own = within >= WITHIN
+        inside = own[codes]
+        p = share_tail(int(odd[inside].sum()), int(inside.sum()), share) * comparisons * len(kinds) * len(groups)
+        if own.sum() > len(kinds) / 2 or odd[inside].sum() < WITHIN * odd.sum() or p > LEVEL:
+            continue
+        if best is None or p < best[1]:
+            names = ", ".join(f"{k}" for k in kinds[own][:5])
+            best = (f"all those with {by} {names}", p)
+    return best

@@ -18,6 +18,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead
+from traindx_tools.on_data.header_use import with_use
 from traindx_tools.on_data.hints import flattened_settings
 from traindx_tools.on_data.never_read import never_read
 from traindx_tools.on_logs.run import Run
@@ -117,7 +118,7 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
         return OfRun(notes=(f"the data were not read: {error}",))
     told = tuple(a for a in report.artifacts if not a.note.startswith("not read: ") or _WORTH_TELLING.search(a.note))
     by = {os.path.realpath(r.path): str(_shown(r, root)) for r in read if r.file}
-    findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in report.findings]
+    findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in with_use(report.findings, code)]
     return OfRun((*findings, *never_read(report.sets, read)), told, report.notes)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from traindx_tools.on_data.listings import Listing
+    from traindx_tools.on_data.name_lists import NameList
     from traindx_tools.on_data.summary import Summary
     from traindx_tools.on_data.tasks import Task
 
@@ -41,6 +42,8 @@ class Column:
     """The beginnings of the texts."""
     missing: Array | None = None
     """bool shape (rows,): cells of a table that hold nothing."""
+    orientations: Array | None = None
+    """int8 shape (rows,): EXIF orientation of each picture, where the field is the width of pictures; 1 is upright."""
     inner: int = 1
     """Items of a sequence that belong together: 4 of a list of boxes."""
 
@@ -245,6 +248,10 @@ class View:
     """What files beside the data say of their means and standard deviations."""
     counts: tuple[Counts, ...] = ()
     """What files beside the data say of their classes and tokens."""
+    name_lists: tuple[NameList, ...] = ()
+    """Names with an index each, of files beside the data."""
+    modified: Mapping[str, float] = field(default_factory=dict)
+    """When each file was written last, in seconds since 1970, by its name as the user gave it."""
 
     @cached_property
     def comparisons(self) -> int:

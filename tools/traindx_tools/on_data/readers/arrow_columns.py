@@ -63,7 +63,7 @@ def _pictures(name: str, values: list[Any], pictures: list[bytes], file: str) ->
             record |= picture_header(data)
         thumbnails.take(name, data, row)
         records.append({f"{name}.{k}": v for k, v in (record | {"content": f"{digest(data):016x}"}).items()})
-    return columns_of(records, file) | dict(thumbnails.columns(len(values), file))
+    return thumbnails.with_orientations(columns_of(records, file)) | dict(thumbnails.columns(len(values), file))
 
 
 def _plain(chunked: Any) -> Any:

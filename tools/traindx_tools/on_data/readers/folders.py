@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.label_pictures import LabelImages
 from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
+from traindx_tools.on_data.readers.orientation import orientation_of
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header
 from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
-PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
+PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 SOUNDS = frozenset({".wav"})
 MOST_FILE = 2**26
 """Bytes of one file that are read."""
@@ -79,6 +81,7 @@ def _shard(
     images: dict[int, Array] = {}
     tops: list[tuple[float, float]] = []
     sides: list[tuple[float, float]] = []
+    turns: list[int] = []
     ends = time.monotonic() + TOPS_SECONDS
     labelled = LabelImages(bounds, len(files))
     chosen = looks.chosen(len(files), split)
@@ -99,6 +102,8 @@ def _shard(
             images[len(rows)] = image
         rows.append({**row, "bytes": len(data), "content": digest(data)})
         names.append(below)
+        if header is picture_header:
+            turns.append(orientation_of(data))
         if header is wave_header:
             known = bool(row) and time.monotonic() < ends
             tops.append(flat_tops(data) if known else (math.nan, math.nan))
@@ -108,6 +113,8 @@ def _shard(
     columns["content"] = Column(
         "content", "text", np.array([r["bytes"] for r in rows], np.int64), name, digests=contents
     )
+    if turns and "width" in columns:
+        columns["width"] = replace(columns["width"], orientations=np.array(turns, np.int8))
     field, labels = folders
     if len(labels) > 1:
         columns[field] = Column(field, "number", np.array([labels[_label(n)] for n in names], np.int64), name)

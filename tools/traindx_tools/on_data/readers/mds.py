@@ -48,7 +48,7 @@ def read_mds(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise Broken("the shard holds none of the samples that it names")
     notes = () if len(records) == total or damage else (f"only the first {len(records):,} samples were read",)
     found = columns_of(records, name) | _stacked(arrays, len(records), name)
-    found |= pictures.columns(len(records), name)
+    found = pictures.with_orientations(found) | pictures.columns(len(records), name)
     return (Shard(name, "mds", found, len(records), total, damage=tuple(damage), notes=notes),)
 
 

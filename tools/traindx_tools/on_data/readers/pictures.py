@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.readers.orientation import tiff_header
 
 
 def picture_header(data: bytes) -> dict[str, int]:
@@ -25,6 +26,8 @@ def picture_header(data: bytes) -> dict[str, int]:
         return {"width": width, "height": abs(height), "channels": channels, "bits": 8}
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return {"width": 0, "height": 0, "channels": 3, "bits": 8}
+    if data[:4] in (b"II*\0", b"MM\0*"):
+        return tiff_header(data)
     raise UnreadableInput("it is no picture of a known format" if data else "it is empty")
 
 

@@ -70,7 +70,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     damage += _incomplete(records, keys)
     columns = columns_of([{k: v for k, v in r.items() if not k.startswith("\0")} for r in records], name)
     columns |= _arrays(arrays, len(records), name)
-    columns |= pictures.columns(len(records), name)
+    columns = pictures.with_orientations(columns) | pictures.columns(len(records), name)
     return (
         Shard(
             name,

@@ -58,7 +58,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("a TFRecord file without records")
     if checked > CHECKED:
         notes.append(f"checksums of the first {CHECKED // 2**20} MiB of records were compared")
-    columns = columns_of(records, name) | dict(pictures.columns(len(records), name))
+    columns = pictures.with_orientations(columns_of(records, name)) | dict(pictures.columns(len(records), name))
     shard = Shard(name, "tfrecord", columns, len(records), len(records), damage=tuple(damage),
                   notes=tuple(notes), raw=raw.arrays())
     return (shard,)

@@ -6,10 +6,12 @@ import io
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.orientation import UPRIGHT, orientation_of, upright
 from traindx_tools.on_data.table import THUMBNAIL, Array, Column
 
 SIDE = 32
@@ -30,7 +32,10 @@ def is_picture(data: bytes) -> bool:
 
 
 def thumbnail(data: bytes) -> Array | None:
-    """uint8 shape (32, 32, 3), None where the bytes cannot be decoded. Raises ImportError without pillow."""
+    """uint8 shape (32, 32, 3), turned as its header says, None where the bytes cannot be decoded.
+
+    Raises ImportError without pillow.
+    """
     from PIL import Image
 
     try:
@@ -41,12 +46,13 @@ def thumbnail(data: bytes) -> Array | None:
                     return None
                 deep = picture.mode.startswith(("I", "F"))
                 picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+                turn = orientation_of(data)
                 if not deep:
                     colour = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
-                    return np.asarray(colour, np.uint8)
+                    return upright(np.asarray(colour, np.uint8), turn)
                 grey = np.asarray(picture.convert("F").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32)
                 grey = grey / 257.0 if float(grey.max(initial=0.0)) > 255.0 else grey
-                return np.repeat(grey.clip(0, 255).astype(np.uint8)[:, :, None], 3, axis=2)
+                return upright(np.repeat(grey.clip(0, 255).astype(np.uint8)[:, :, None], 3, axis=2), turn)
     except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
         return None
 
@@ -75,10 +81,13 @@ class Thumbnails:
     def __init__(self, bounds: Bounds) -> None:
         self._found: dict[str, list[Array]] = {}
         self._given_up: set[str] = set()
+        self._orientations: dict[str, dict[int, int]] = {}
         self._left = min(SECONDS, SHARE * max(0.0, bounds.ends - time.monotonic()))
 
     def take(self, field: str, data: bytes, row: int) -> None:
         """The picture of a field in one record; its rows come in order."""
+        if (turn := orientation_of(data)) != UPRIGHT:
+            self._orientations.setdefault(field, {})[row] = turn
         found = self._found.setdefault(field, [])
         if field in self._given_up:
             return
@@ -94,7 +103,19 @@ class Thumbnails:
         else:
             found.append(made)
 
-    def columns(self, rows: int, file: str) -> Mapping[str, Column]:
+    def with_orientations(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """The columns; the widths of pictures with how the pictures are to be turned."""
+        out = dict(columns)
+        for field, turns in self._orientations.items():
+            width = out.get(f"{field}.width")
+            if width is not None:
+                turned = np.full(width.rows, UPRIGHT, np.int8)
+                for row in (r for r in turns if r < width.rows):
+                    turned[row] = turns[row]
+                out[width.name] = replace(width, orientations=turned)
+        return out
+
+    def columns(self, rows: int, file: str) -> dict[str, Column]:
         """`png.thumbnail`: uint8 shape (rows, 32, 32, 3), of each field whose pictures were all decoded."""
         return {
             f"{field}{THUMBNAIL}": Column(f"{field}{THUMBNAIL}", "number", np.stack(found), file)

@@ -15,16 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.origins import groups_of
+from traindx_tools.on_data.origins import WITHIN, groups_of, in_common
 from traindx_tools.on_data.places import place, rows
-from traindx_tools.on_data.significance import LEVEL, share_tail
+from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 FIELDS = ("rate", "bits", "channels", "width", "height")
 FEWEST = 4
 USUAL = 0.5
-WITHIN = 0.9
 FOLLOWS = 0.25
 
 RULE = Rule(
@@ -84,30 +83,9 @@ def _of_field(shard: Shard, name: str, groups: Mapping[str, Array], comparisons:
         return
     for value in (k for k in kinds if k != usual):
         odd = values == value
-        told = _in_common(odd, groups, comparisons)
+        told = in_common(odd, groups, comparisons)
         if told is not None and odd.sum() >= FEWEST:
             yield _finding(shard, name, float(value), float(usual), odd, *told)
-
-
-def _in_common(odd: Array, groups: Mapping[str, Array], comparisons: int) -> tuple[str, float] | None:
-    """What nearly all files with the value and hardly any other have in common, with its chance."""
-    best: tuple[str, float] | None = None
-    share = float(odd.mean())
-    for by, values in groups.items():
-        kinds, codes = np.unique(values, return_inverse=True)
-        if not 2 <= len(kinds) <= len(values) // 2:
-            continue
-        codes = codes.reshape(-1)
-        within = np.bincount(codes, weights=odd, minlength=len(kinds)) / np.bincount(codes, minlength=len(kinds))
-        own = within >= WITHIN
-        inside = own[codes]
-        p = share_tail(int(odd[inside].sum()), int(inside.sum()), share) * comparisons * len(kinds) * len(groups)
-        if own.sum() > len(kinds) / 2 or odd[inside].sum() < WITHIN * odd.sum() or p > LEVEL:
-            continue
-        if best is None or p < best[1]:
-            names = ", ".join(f"{k}" for k in kinds[own][:5])
-            best = (f"all those with {by} {names}", p)
-    return best
 
 
 def _finding(shard: Shard, name: str, value: float, usual: float, odd: Array, common: str, p: float) -> Finding:

@@ -1,0 +1,156 @@
+"""Whether the code of a run reads a property that the headers of its files do not agree in.
+
+The text of the code is looked at, as the catalog's checks are fitted to it: for calls that honour the property
+(resampling, `exif_transpose`), for readers that do so by themselves, and for the rate that a reader gives beside the
+samples and that is asked for later. What is not known speaks for the code: a text that names no reader decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from traindx_tools.finding import Finding, Severity
+
+RULE_ID = "D163"
+UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
+MOST_CODE = 2 * 2**20
+"""Characters of one file that are looked through."""
+
+_READERS = {
+    "sounds": re.compile(r"torchaudio\.load|\b(?:sf|soundfile)\.read|wavfile\.read|\bwave\.open|librosa\."
+                         r"(?:core\.)?load|decode_wav"),
+    "pictures": re.compile(r"Image\.open|\bimread\(|\bImageFolder\(|\bread_image\(|\bdecode_(?:jpe?g|png|image)\("),
+    "arrays": re.compile(r"\b(?:fromfile|memmap|frombuffer)\("),
+}
+_HONOURS = {
+    "rate": re.compile(r"resampl|librosa\.(?:core\.)?load|target_s|orig_freq|getframerate|set_frame_rate|\bAudio\("
+                       r"|\bsox|ffmpeg|\binterp\w*\(|sampling_rate\s*[!=]=|sample_?rate\s*[!=]=|\.samplerate\b|\.frame_rate\b",
+                       re.IGNORECASE),
+    "orientation": re.compile(r"exif|orientation|0x0112|\bYOLO\(|ultralytics|load_dataset|load_from_disk|datasets\."
+                              r"Image|\bcv2\.imread\((?![^)]*(?:-1|UNCHANGED|IGNORE_ORIENTATION))", re.IGNORECASE),
+    "bits": re.compile(r"65535|uint16|IMREAD_|cv2\.imread|getsampwidth|sampwidth|iinfo|\.max\(|torchaudio|soundfile"
+                       r"|\bsf\.|librosa|\.convert\(|read_image|ImageFolder|32768|2\s*\*\*\s*(?:15|16|23)|load_dataset|decode_"),
+    "channels": re.compile(r"\.convert\(|cv2\.imread|ImageFolder|channels|\.mean\(|ndim|\.mode\b|load_dataset|\[0\]"),
+    "byte order": re.compile(r"newbyteorder|byteswap|byteorder|['\"][<>][iuf]\d|\bnp\.load\("),
+}
+"""Texts that show that a property is read, or that the reader honours it by itself."""
+_TURNED_BY_READER = frozenset({"tif", "tiff"})
+"""Pillow turns these when it opens them."""
+_RATE_AT = {"load": 1, "read": 1, "decode_wav": 1}
+"""Where the rate stands in what a reader gives; `wavfile.read` gives it first."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The code of a run: without comments and docstrings, and the rates that it asks for."""
+
+    text: str
+    rate_used: bool
+
+
+def severity_of(what: str, use: str) -> Severity:
+    """How much harm: none where the code reads the property, and less where readers bring files to one form anyway."""
+    if use == READ or what == "channels":
+        return Severity.INFO
+    harmful = what in ("rate", "orientation")
+    if use == UNREAD:
+        return Severity.MEDIUM if harmful else Severity.LOW
+    return Severity.LOW if harmful else Severity.INFO
+
+
+def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
+    """The findings; those of headers as the code decides. Files that are no Python, or do not parse, say nothing."""
+    found = list(findings)
+    if not any(f.rule == RULE_ID or _asks(f) for f in found):
+        return found
+    text = _text_of(code)
+    return [_decided(f, text) if f.rule == RULE_ID else _answered(f, text) if _asks(f) else f for f in found]
+
+
+def _asks(finding: Finding) -> bool:
+    """Whether a finding asks if the loader resamples: D131 of files against the rate that a setting names."""
+    return finding.rule == "D131" and finding.measured.get("kind") == "configuration"
+
+
+def _answered(finding: Finding, code: _Text) -> Finding:
+    if _use("rate", "sounds", code, None) != READ:
+        return finding
+    said = finding.statement.replace("does the loader resample?", "the code of the run reads the rate")
+    return replace(finding, severity=Severity.INFO, statement=said, measured={**finding.measured, "kind": READ})
+
+
+def _decided(finding: Finding, code: _Text) -> Finding:
+    what, of = str(finding.measured["field"]), str(finding.measured["of"])
+    use = _use(what, of, code, finding.measured.get("endings"))
+    said = {READ: "the code of the run reads it", UNREAD: "and nothing in the code of the run reads it"}.get(use)
+    statement = finding.statement.replace("a reader that gives the numbers alone drops it", said) if said else (
+        finding.statement)
+    return replace(finding, severity=severity_of(what, use), statement=statement,
+                   measured={**finding.measured, "kind": use})
+
+
+def _use(what: str, of: str, code: _Text, endings: object) -> str:
+    if _HONOURS[what].search(code.text) or (what == "rate" and code.rate_used):
+        return READ
+    if not _READERS[of].search(code.text):
+        return UNKNOWN
+    turned = isinstance(endings, tuple) and bool(endings) and set(endings) <= _TURNED_BY_READER
+    if what == "orientation" and turned and "tifffile" not in code.text:
+        return READ
+    return UNREAD
+
+
+def _text_of(code: Sequence[Path]) -> _Text:
+    texts, used = [], False
+    for path in code:
+        try:
+            if path.suffix == ".py" and path.stat().st_size <= MOST_CODE:
+                tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+                used = used or _rate_used(tree)
+                texts.append(ast.unparse(_without_prose(tree)))
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return _Text("\n".join(texts), used)
+
+
+def _without_prose(tree: ast.Module) -> ast.Module:
+    """Without docstrings: what a comment promises is no use."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            said = [b for b in node.body if not (isinstance(b, ast.Expr) and isinstance(b.value, ast.Constant))]
+            node.body = said or [ast.Pass()]
+    return tree
+
+
+def _rate_used(tree: ast.Module) -> bool:
+    """Whether a name that takes the rate from a reader is asked for in the same function."""
+    functions: list[ast.AST] = [
+        n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return any(_rates(scope) & _asked(scope) for scope in (functions or [tree]))
+
+
+def _asked(scope: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _rates(scope: ast.AST) -> set[str]:
+    out = set()
+    for node in ast.walk(scope):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        function = node.value.func
+        at = _RATE_AT.get(function.attr) if isinstance(function, ast.Attribute) else None
+        if at is None or not _READERS["sounds"].search(f"{ast.unparse(function)}("):
+            continue
+        at = 0 if "wavfile" in ast.unparse(function) else at
+        for target in node.targets:
+            if isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) > at:
+                named = target.elts[at]
+                out |= {named.id} if isinstance(named, ast.Name) else {ast.unparse(named)}
+            elif isinstance(target, ast.Name):
+                out.add(target.id)  # both in one name: what is done with it is not followed, and speaks for the code
+    return out
