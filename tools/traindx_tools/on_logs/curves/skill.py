@@ -85,8 +85,8 @@ def skill_in_training(run: Run, harmful: Skill) -> float | None:
         return median(last_part(harmful.curve.values, 1 / 3))
     twin = run.first(series.name, group="train")
     if twin is not None and harmful.kind == "inverted" and len(curve(twin)):
-        level = tail(accuracy(run, "train").values) if harmful.classes and accuracy(run, "train") else median(
-            last_part(curve(twin).values, 1 / 3))
+        trained = accuracy(run, "train") if harmful.classes else None
+        level = tail(trained.values) if trained else median(last_part(curve(twin).values, 1 / 3))
         return (level - harmful.chance) / (1.0 - harmful.chance)
     if twin is not None and harmful.kind == "unbounded" and series.name == "r2" and len(curve(twin)):
         return median(last_part(curve(twin).values, 1 / 3))

@@ -19,7 +19,7 @@ from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import kinds, value
+from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
