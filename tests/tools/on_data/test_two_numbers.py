@@ -23,7 +23,7 @@ OTHER = {n: i for i, n in enumerate(["dog", "bird", "ship", "cat", "frog"])}
 
 
 def drawn(rows: int, seed: int, names: Sequence[str] = NAMES) -> list[str]:
-    return np.random.default_rng(seed).choice(names, rows).tolist()
+    return [str(n) for n in np.random.default_rng(seed).choice(names, rows)]
 
 
 def table_and_arrays(folder: Path, part: str, texts: Sequence[str], numbers: Mapping[str, int], seed: int) -> None:
