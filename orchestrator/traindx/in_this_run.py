@@ -100,7 +100,7 @@ def with_levels(promised: str, run: Run) -> str:
 def at_the_line(text: str, place: tuple[str, int], places: Places) -> str:
     """What is to be done, with the line as it stands: `loss = ...` says more than its number."""
     stands = _line(places.root / place[0], place[1])
-    return f"in `{stands}`: {text}" if stands and stands not in text else text
+    return f"{text}, in `{stands}`" if stands and stands not in text else text
 
 
 def _line(path: Path, number: int) -> str:

@@ -43,7 +43,7 @@ def test_of_several_replacements_those_that_the_code_holds() -> None:
 def test_the_line_is_quoted_where_it_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("x = 1\n# a comment\ny = '`'\n")
     places = Places(tmp_path)
-    assert at_the_line("make it 2", ("train.py", 1), places) == "in `x = 1`: make it 2"
+    assert at_the_line("make it 2", ("train.py", 1), places) == "make it 2, in `x = 1`"
     for place in (("train.py", 2), ("train.py", 3), ("train.py", 99), ("nowhere.py", 1)):
         assert at_the_line("make it 2", place, places) == "make it 2"
 
@@ -65,5 +65,5 @@ def test_a_diagnosis_speaks_of_its_run(tmp_path: Path, monkeypatch: pytest.Monke
     first, second = made.options
     assert first.verify == "run `python train.py` again to step 1275: no non-finite loss or grad_norm"
     assert "past step 1175" in first.metric
-    assert second.instructions[0].text.startswith("in `loss = -np.mean(label * np.log(prob)")
+    assert ", in `loss = -np.mean(label * np.log(prob) + " in second.instructions[0].text
     assert "softmax" not in second.instructions[0].text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import sys
 import zipfile
@@ -16,11 +17,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import traindx_tools
+from traindx_tools.catalog.shipped import tomllib
 
 ARCHIVE = "ml-debug/scripts/traindx.zip"
 """Where the archive lies, from the folder of the skills."""
 NO_TIME = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip can say."""
+MODES, PACKED = "traindx_tools/catalog/modes/", "traindx_tools/catalog/modes.json"
 KINDS = frozenset({".py", ".toml", ".typed"})
 """What the package consists of; anything else in its folder is a cache or was left there."""
 
@@ -37,7 +40,12 @@ def sources(package: Path | None = None) -> dict[str, bytes]:
     folder = package or Path(traindx_tools.__file__).parent
     found = {p.relative_to(folder.parent).as_posix(): p for p in folder.rglob("*")
              if p.suffix in KINDS and p.is_file() and "__pycache__" not in p.parts}
-    return {name: found[name].read_bytes() for name in sorted(found) if not name.startswith(LEFT_OUT)}
+    read = {name: path.read_bytes() for name, path in found.items() if not name.startswith(LEFT_OUT)}
+    modes = {name.removeprefix(MODES): tomllib.loads(read.pop(name).decode()) for name in sorted(read)
+             if name.startswith(MODES)}
+    if modes:  # hundreds of small files compress badly
+        read[PACKED] = json.dumps(modes, ensure_ascii=False, separators=(",", ":")).encode()
+    return {name: read[name] for name in sorted(read)}
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
