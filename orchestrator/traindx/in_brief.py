@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from traindx.view import ANSWERS, View, Weight, weights_of
+from traindx.view import ANSWERS, View
+from traindx.weights_told import Weight, weights_of
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.readers.unread import share
 from traindx_tools.triage import SUSPECTED

@@ -18,7 +18,8 @@ from traindx.gate import looked_at_by
 from traindx.model import Attempt, Diagnosis
 from traindx.pack import pack_folder
 from traindx.terminal import render_terminal
-from traindx.view import View, percent, weights_of
+from traindx.view import View, percent
+from traindx.weights_told import weights_of
 from traindx_tools import __version__
 from traindx_tools.on_logs.run import Run
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from traindx.machine import Session
     from traindx.review.form import Form
-    from traindx.review.plan import Plan
-    from traindx.review.progress import Progress
     from traindx.view import Story
 
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
@@ -78,8 +77,8 @@ def render_report_html(
     story: Story | None = None,
     review: Form | None = None,
     digest: str = "",
-    plan: Plan | None = None,
-    progress: Progress | None = None,
+    plan: object = None,
+    progress: object = None,
 ) -> str:
     """The report as one HTML file that asks for nothing from outside.
 

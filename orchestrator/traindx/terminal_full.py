@@ -14,7 +14,8 @@ from traindx.page import Page, blocks
 from traindx.safe_text import block, line
 from traindx.terminal_against import comparison_lines
 from traindx.terminal_gate import gate_lines, section
-from traindx.view import Moment, View, Weight, percent, weights_of
+from traindx.view import Moment, View, percent
+from traindx.weights_told import Weight, weights_of
 
 _MOST_READ, _MOST_MOMENTS, _MOST_WEIGHTS = 12, 10, 3
 _LIKELY = 0.05

@@ -6,9 +6,8 @@ The input is plain: the result JSON, the run that was read, the Gate 4 diagnosis
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -39,8 +38,6 @@ STANDS_OUT = 2.0
 sign is worth in log-odds (0.7), so that one more line of the log may turn the order round."""
 
 EXPERIMENTS = ("X101", "X102", "X103", "X104")
-_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) "
-                      r"\((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
 
 
 @dataclass(frozen=True)
@@ -61,17 +58,6 @@ class Moment:
     id: str
     title: str
     statement: str
-
-
-@dataclass(frozen=True)
-class Weight:
-    """What one finding does to a hypothesis. `weight` is in log-odds, "" where the text carries none."""
-
-    text: str
-    id: str = ""
-    weight: str = ""
-    strength: str = ""
-    bearing: str = ""
 
 
 @dataclass(frozen=True)
@@ -360,23 +346,6 @@ def _became(told: Mapping[str, Any]) -> str:
     if told.get("refuted"):
         return "not so in what was recorded"
     return ANSWERS[told["answer"]] + (", unexplained" if told["answer"] == "seen" else "")
-
-
-def weight_of(text: str) -> Weight:
-    """A line of "for" or "against", taken apart; a line of another form is kept as it is."""
-    found = _WEIGHED.fullmatch(text)
-    return Weight(**found.groupdict()) if found else Weight(text)
-
-
-def weights_of(texts: Sequence[str]) -> list[Weight]:
-    """The lines of one side, each finding once: a failure mode may count a finding under several of its conditions."""
-    told: dict[str, Weight] = {}
-    for new in map(weight_of, texts):
-        old = told.get(new.id or new.text)
-        if old is not None and old.weight and new.weight:
-            new = replace(old, weight=f"{float(old.weight) + float(new.weight):+.1f}")
-        told[new.id or new.text] = new
-    return list(told.values())
 
 
 def percent(share: float) -> str:

@@ -48,8 +48,11 @@ def test_a_session_is_found_and_listed_from_any_folder(
     assert cli.run(["sessions"]) == 0
     shown = capsys.readouterr()
     assert "no sessions in ., but elsewhere" in shown.err
-    assert [row.split()[0] for row in shown.out.splitlines()] == [first, second]
-    assert {row.split()[-1] for row in shown.out.splitlines()} == {str(tmp_path / "two"), str(tmp_path / "deep/one")}
+    rows = [row for row in shown.out.splitlines() if not row.startswith(" ")]
+    assert [row.split()[0] for row in rows] == [first, second]
+    commands = [row.split() for row in shown.out.splitlines() if row.startswith(" ")]
+    assert [c[:3] for c in commands] == [["traindx", "resume", first], ["traindx", "resume", second]]
+    assert {c[-1] for c in commands} == {str(tmp_path / "two"), str(tmp_path / "deep/one")}
     assert read_result(first).session == first
     assert cli.run(["show", second]) in (0, 1, 3)
     assert second in capsys.readouterr().out

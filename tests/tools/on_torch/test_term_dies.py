@@ -17,7 +17,7 @@ from traindx_tools.on_torch.rules import t405_term_dies  # noqa: E402
 from traindx_tools.on_torch.speed import compilations  # noqa: E402
 
 functional = torch.nn.functional
-INPUTS, CODES, ROWS, STEPS = 40, 4, 32, 420
+INPUTS, CODES, ROWS, STEPS = 40, 4, 32, 620
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from traindx_tools.live.reading import read_folder
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_variables.digits import judged, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
-from traindx_tools.on_variables.look import History, parts_of
+from traindx_tools.on_variables.look import History, parts_of, take_look
 from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
 from traindx_tools.on_variables.stored import StoredItems
 from traindx_tools.on_variables.watch import VariablesWatch
@@ -273,7 +273,9 @@ def test_moments_of_two_parameters_with_one_gradient_are_the_optimizer_s_own():
     assert not list(watch.findings())
 
 
-def test_two_arrays_of_an_object_of_the_program_are_found_by_a_look():
+def test_two_arrays_of_an_object_of_the_program_are_found_by_a_look(monkeypatch):
+    monkeypatch.setattr("traindx_tools.on_variables.watch.take_look", lambda: take_look(seconds=60.0))
+
     class Memory:
         def __init__(self):
             self.state, self.after = np.zeros((32, 3)), np.zeros((32, 3))

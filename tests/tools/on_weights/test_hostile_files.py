@@ -24,6 +24,7 @@ import pytest
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights import examine
 from traindx_tools.on_weights.formats.reading import read_checkpoint
+from traindx_tools.on_weights.tensor_pickle import read_tensors
 
 _spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
 assert _spec is not None
@@ -261,3 +262,23 @@ def test_a_large_file_is_read_through_small_buffers(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 32 * 2**20
+
+
+def _asked(module: str, kind: str, name: str) -> bytes:
+    """`getattr(kind, name)`, as Python 3.11.0 to 3.11.3 write the member of an enumeration."""
+    told = name.encode()
+    return (b"\x80\x02cbuiltins\ngetattr\n" + f"c{module}\n{kind}\n".encode()
+            + b"X" + struct.pack("<I", len(told)) + told + b"\x86R.")
+
+
+def test_the_member_of_an_enumeration_of_torch_is_a_name() -> None:
+    read = read_tensors(_asked("torch.distributed.checkpoint.metadata", "Kind", "WRITE"))
+    assert read.value.name == "torch.distributed.checkpoint.metadata.Kind.WRITE"
+
+
+@pytest.mark.parametrize("data", [
+    _asked("builtins", "dict", "pop"), _asked("pathlib", "PosixPath", "unlink"), _asked("torch.nn", "Module", "__class__"),
+    _asked("torch.nn", "Module", "a b"), _asked("os", "path", "sep"), b"\x80\x02cbuiltins\ngetattr\n)R."])
+def test_other_attributes_are_refused(data: bytes) -> None:
+    with pytest.raises(UnreadableInput, match="refused"):
+        read_tensors(data)

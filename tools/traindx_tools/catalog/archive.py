@@ -17,7 +17,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import traindx_tools
-from traindx_tools.catalog.shipped import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the oldest supported Python only
+    import tomli as tomllib
 
 ARCHIVE = "ml-debug/scripts/traindx.zip"
 """Where the archive lies, from the folder of the skills."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from traindx_tools.on_data.hints import read_settings
+from traindx_tools.on_data.name_list import NameList
 
 FEWEST = 3
 SURE = 5
@@ -33,21 +33,6 @@ _ANOTHER = re.compile(r"import|rank|sorted|top|report|metric|score|best|worst|st
 """How lists are called whose order is another one than that of an index, on purpose."""
 _FILE = re.compile(r".*(?:[\\/]|\.[A-Za-z][A-Za-z0-9]{1,7}$)")
 _PAIR = re.compile(r"(\d+)[\s:,=]+(\S.*)|(\S.*?)[\s:,=]+(\d+)")
-
-
-@dataclass(frozen=True)
-class NameList:
-    """Names by their index."""
-
-    file: str
-    """As the user named it."""
-    field: str
-    """Keys that lead to it, "" where the file is the list."""
-    names: tuple[str, ...]
-    numbered: bool
-    """Whether the file gives each name its number."""
-    is_index: bool
-    """Whether the order means an index: five numbers and more from 0 on, or it is called as such lists are."""
 
 
 def name_lists_of(files: Iterable[tuple[Path, str]]) -> tuple[NameList, ...]:

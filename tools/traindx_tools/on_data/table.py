@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from traindx_tools.on_data.listings import Listing
-    from traindx_tools.on_data.name_lists import NameList
+    from traindx_tools.on_data.name_list import NameList
     from traindx_tools.on_data.summary import Summary
     from traindx_tools.on_data.tasks import Task
 

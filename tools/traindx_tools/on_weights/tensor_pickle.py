@@ -131,6 +131,10 @@ MAKERS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = {
 }  # fmt: skip
 
 
+MEMBER = "builtins.getattr"
+"""By which Python 3.11.0 to 3.11.3 write the member of an enumeration (`Enum.__reduce_ex__`)."""
+
+
 class TensorMachine(PlainMachine):
     """Knows tensors, and turns what else is named into records."""
 
@@ -144,6 +148,8 @@ class TensorMachine(PlainMachine):
 
     def named(self, module: str, name: str) -> Named:
         whole = f"{module}.{name}"
+        if whole == MEMBER:
+            return Named(whole)  # what it is asked of is looked at in `call`
         root = module.partition(".")[0]
         harmful = (root in _HARMFUL_MODULES and module not in _HARMLESS_IN) or (
             module in ("builtins", "__builtin__") and name.partition(".")[0] in _HARMFUL_BUILTINS)
@@ -156,11 +162,23 @@ class TensorMachine(PlainMachine):
         """What a call would have made: of a maker its value, of another name a record, of anything else nothing."""
         if not isinstance(function, Named) or not isinstance(arguments, tuple):
             raise UnreadableInput(f"refused: at byte {self.at - 1:,} it calls what is no name; nothing was loaded")
+        if function.name == MEMBER:
+            return self._member(arguments)
         maker = MAKERS.get(function.name)
         if maker is not None:
             return maker(arguments)
         self.unknown[function.name] = None
         return Named(function.name, arguments)
+
+    def _member(self, arguments: tuple[Any, ...]) -> Named:
+        """The member of an enumeration of torch, by its name; nothing is looked up."""
+        kind, name = arguments if len(arguments) == 2 else (None, None)
+        if (not isinstance(kind, Named) or kind.arguments or not kind.name.startswith("torch.")
+                or not isinstance(name, str) or not name.isidentifier() or name.startswith("_")):
+            raise UnreadableInput(f"refused: at byte {self.at - 1:,} it asks for {MEMBER} of what is no enumeration of "
+                                  "torch; nothing was loaded")
+        self.unknown[kind.name] = None
+        return Named(f"{kind.name}.{name}")
 
     def build(self, thing: Any, state: Any) -> None:
         """State is kept beside a record, and joins a dict that stands for an OrderedDict only by its items."""

@@ -42,6 +42,7 @@ RULES = (
     "l221_test_below_validation",
     "l222_spike_then_stuck",
     "l223_worse_than_no_skill",
+    "l224_score_falls",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_data.name_lists import FEWEST, NameList
+from traindx_tools.on_data.name_list import NameList
+from traindx_tools.on_data.name_lists import FEWEST
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.table import DataSet, View
 from traindx_tools.rules import Rule, Threshold
