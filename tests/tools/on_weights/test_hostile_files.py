@@ -278,7 +278,8 @@ def test_the_member_of_an_enumeration_of_torch_is_a_name() -> None:
 
 @pytest.mark.parametrize("data", [
     _asked("builtins", "dict", "pop"), _asked("pathlib", "PosixPath", "unlink"),
-    _asked("torch.nn", "Module", "__class__"), _asked("torch.nn", "Module", "a b"), _asked("os", "path", "sep"), b"\x80\x02cbuiltins\ngetattr\n)R."])
+    _asked("torch.nn", "Module", "__class__"), _asked("torch.nn", "Module", "a b"),
+    _asked("os", "path", "sep"), b"\x80\x02cbuiltins\ngetattr\n)R."])
 def test_other_attributes_are_refused(data: bytes) -> None:
     with pytest.raises(UnreadableInput, match="refused"):
         read_tensors(data)
