@@ -33,8 +33,10 @@ for step, rows in enumerate(parts):
 """
 
 
-def test_files_that_are_opened_by_any_reader_are_noted_with_the_line(tmp_path: Path) -> None:
+def test_files_that_are_opened_by_any_reader_are_noted_with_the_line(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = watch_files()
+    monkeypatch.setattr(files, "_read", {})  # other tests of this process may have filled it
     np.save(tmp_path / "rows.npy", np.arange(12))
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     (tmp_path / "written.jsonl").write_text("{}\n")
@@ -97,8 +99,9 @@ def test_findings_of_files_say_who_read_them_and_which_were_not_read(tmp_path: P
     assert len(next(r for r in records if r["kind"] == "files")["read"]) == 5
 
 
-def test_configuration_of_an_earlier_session_or_read_by_these_instruments_is_none_of_the_program(tmp_path):
+def test_configuration_of_an_earlier_session_or_read_by_these_instruments_is_none_of_the_program(tmp_path, monkeypatch):
     seen, (own, ours) = watch_files(), (tmp_path / "own.json", tmp_path / "ours.json")
+    monkeypatch.setattr(seen, "_read", dict.fromkeys(map(str, range(10_000)), ("", 0)))  # data hides no setting
     for path in (own, ours):
         (tmp_path / "new").write_text("{}")
         (tmp_path / "new").rename(path)  # a file that this process writes is none of its settings

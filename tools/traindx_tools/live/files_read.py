@@ -65,7 +65,7 @@ class FilesRead:
 
     def opened(self, path: object, mode: object, flags: object) -> None:
         """A file is opened."""
-        if self._busy or not isinstance(path, (str, bytes, os.PathLike)) or len(self._read) >= MOST:
+        if self._busy or not isinstance(path, (str, bytes, os.PathLike)):
             return
         self._busy = True
         try:
@@ -73,7 +73,7 @@ class FilesRead:
             ending = os.path.splitext(name)[1].lower()
             if ending in SETTINGS and len(self._settings) < MOST:
                 self._note_settings(os.path.abspath(name), mode, flags)
-            if ending in ENDINGS:
+            if ending in ENDINGS and len(self._read) < MOST:
                 self._note(os.path.abspath(name), mode, flags)
         except Exception:  # noqa: BLE001 - whatever goes wrong here must not be the program's
             return
