@@ -16,7 +16,7 @@ from traindx_tools.live.reading import read_folder
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_variables.digits import judged, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
-from traindx_tools.on_variables.look import History, parts_of, take_look
+from traindx_tools.on_variables.look import History, parts_of
 from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
 from traindx_tools.on_variables.stored import StoredItems
 from traindx_tools.on_variables.watch import VariablesWatch
@@ -258,11 +258,18 @@ def test_arrays_that_are_never_written_to_or_of_two_objects_or_constant_say_noth
     assert not pairs_of({"m.s": rows, "m.s2": np.array(["a"] * 64)}, {})
 
 
-def test_moments_of_two_parameters_with_one_gradient_are_the_optimizer_s_own():
+def only(monkeypatch, **variables):
+    """A look sees these alone: the process of the tests holds the variables of hundreds of modules."""
+    found = [(__file__, "main", name, value) for name, value in variables.items()]
+    monkeypatch.setattr("traindx_tools.on_variables.look.roots", lambda: iter(found))
+
+
+def test_moments_of_two_parameters_with_one_gradient_are_the_optimizer_s_own(monkeypatch):
     torch = pytest.importorskip("torch")
     net = torch.nn.LSTM(2, 16)  # the two biases of a gate get the same gradient at each step
     optimizer = torch.optim.Adam(net.parameters())
     watch = VariablesWatch()
+    only(monkeypatch, net=net, opt=optimizer)
     for step in range(1, 9):
         optimizer.zero_grad()
         net(torch.randn(5, 3, 2, generator=torch.Generator().manual_seed(step)))[0].pow(2).mean().backward()
@@ -274,13 +281,12 @@ def test_moments_of_two_parameters_with_one_gradient_are_the_optimizer_s_own():
 
 
 def test_two_arrays_of_an_object_of_the_program_are_found_by_a_look(monkeypatch):
-    monkeypatch.setattr("traindx_tools.on_variables.watch.take_look", lambda: take_look(seconds=60.0))
-
     class Memory:
         def __init__(self):
             self.state, self.after = np.zeros((32, 3)), np.zeros((32, 3))
 
     memory, watch = Memory(), VariablesWatch()
+    only(monkeypatch, memory=memory)
     for step in range(1, 9):
         memory.state[:] = memory.after[:] = np.random.default_rng(step).normal(size=(32, 3))
         watch.stepped(step)
