@@ -147,3 +147,10 @@ def test_a_screen_that_was_cut_goes_on_with_what_was_made(tmp_path: Path) -> Non
     found = screen(engine, ARMS, LEVEL, Budget(600))
     assert [t.arm.what for t in found.standing_out] == ["run.yaml:k5"]
     assert len(place.runs) - before == 12
+
+
+def test_a_control_that_ends_in_nan_has_no_number_and_what_is_finite_stands_out() -> None:
+    found = screen(Engine(Simulated({4: 0.0}, nan_at=30), _prepare), ARMS, Outcome("level", "live/loss"), Budget(600))
+    assert found.value is None  # nothing that JSON cannot hold
+    assert [t.arm.what for t in found.standing_out] == ["run.yaml:k4"]
+    assert "instead of no finite number" in next(findings_of(found)).statement

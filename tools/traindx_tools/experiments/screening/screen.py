@@ -64,12 +64,12 @@ class Screened:
 
     @property
     def value(self) -> float | None:
-        """The outcome's number in the control, of an event the step of its onset; None where it has none."""
+        """The outcome's number in the control, of an event the step of its onset; None where it has no finite one."""
         if self.outcome.is_event:
             seen = event(self.outcome, self.control)
-            return seen.at if seen.there else None
+            return seen.at if seen.there and math.isfinite(seen.at) else None
         read = number(self.outcome, self.control, self.at)
-        return None if read is None else read.value
+        return None if read is None or not math.isfinite(read.value) else read.value
 
 
 def screen(engine: Engine, arms: Sequence[Arm], outcome: Outcome, budget: Budget | None = None) -> Screened:

@@ -69,7 +69,7 @@ def statement(screened: Screened, one: Tried) -> str:
 
 
 def _told(value: float | None) -> str:
-    return "none" if value is None else f"{value:.4g}"
+    return "no finite number" if value is None else f"{value:.4g}"
 
 
 def _where(one: Tried) -> Location:
