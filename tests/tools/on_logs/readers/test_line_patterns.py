@@ -162,7 +162,8 @@ def test_a_line_that_differs_is_not_taken(odd: bytes) -> None:
         assert [n.tolist() for n in told[1]] == [[8.0, 12345.0], [1.5, -1.5e-07]]
 
 
-@pytest.mark.parametrize("line", [b"loss2 2.5", "Verlust é 2.5".encode(), b"took 1:02:03 loss 2.5", b"no number"])
+@pytest.mark.parametrize("line", [b"loss2 2.5", "Verlust é 2.5".encode(), b"took 1:02:03 loss 2.5", b"no number",
+                                  b"step 3 radius 0.212+-0.083"])
 def test_lines_that_make_no_pattern(line: bytes) -> None:
     assert _pattern(line) is None
 
@@ -179,3 +180,9 @@ def test_numbers_are_those_of_float() -> None:
     assert len(places) == sum("." in w for w in written)
     assert steps.tolist() == places.tolist()
     assert losses.tobytes() == np.array([float(written[i]) for i in places]).tobytes()
+
+
+def test_deviations_behind_a_sign() -> None:
+    """Between two numbers stands nothing but what numbers hold themselves."""
+    text = "".join(f"step {i} loss {1 / i:.4f} radius 0.{i % 9}12+-0.083\n" for i in range(1, 200))
+    _same(Source("a.log", data=text.encode()))

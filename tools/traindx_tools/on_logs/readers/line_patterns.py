@@ -147,7 +147,7 @@ def pattern_of(line: bytes, spans: Sequence[tuple[int, int]], start: int,
     kinds = "".join(_kind(line[a:b]) for a, b in spans)
     if not spans or "?" in kinds or not text.isascii() or any(c in b"0123456789" for gap in gaps for c in gap):
         return None
-    if any(not gap for gap in gaps[1:]) or gaps[0][-1:].isalnum():
+    if not all(map(_usable, gaps[1:])) or gaps[0][-1:].isalnum():
         return None
     points = b"." if "f" in kinds else b""
     fits = (s for s in preferred if points in s and all(any(c in s for c in _usable(gap)) for gap in gaps[1:]))

@@ -44,7 +44,7 @@ class Unread:
     def add(self, count: int, number: int, text: str) -> None:
         """Some lines of a shape; `number` and `text` are those of the first."""
         self.count += count
-        if len(self.first) < SHOWN:
+        if len(self.first) < SHOWN and (number, text) not in self.first:
             self.first.append((number, text))
         self._tried += self.wants_more
         if self.wants_more and all(_NUMBERS.sub("0", text) != _NUMBERS.sub("0", t) for _, t in self.shapes):
