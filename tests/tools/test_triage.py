@@ -325,18 +325,6 @@ def test_a_remark_convicts_nobody() -> None:
     assert told[Severity.HIGH][0].proven
 
 
-def test_a_key_that_repeats_where_nothing_trains_is_no_reuse() -> None:
-    from traindx_tools.catalog.catalog import load_catalog
-
-    repeated = finding("C522", bearing=Bearing.CAUSE, severity=Severity.HIGH)
-    sampler = finding("J203", bearing=Bearing.CAUSE, severity=Severity.INFO, training=False)
-    step = finding("J203", bearing=Bearing.CAUSE, severity=Severity.HIGH, training=True)
-    seen = {name: next((h.confidence for h in rank([repeated, live], load_catalog(), "the loss goes up")
-                        if h.mode.id == "jax.key-reuse" and h.speaks_for), 0.0)
-            for name, live in (("evaluation", sampler), ("training", step))}
-    assert seen["evaluation"] <= 0.3 < 0.7 <= seen["training"]
-
-
 WAITS = Finding("T851", "t", Severity.HIGH, Bearing.CAUSE, "93 % of the time is spent waiting", Location(step=10),
                 "the running process", {"share": 0.93})
 ONE_BY_ONE = Finding("C129", "t", Severity.MEDIUM, Bearing.CAUSE, "samples are fetched one after the other",

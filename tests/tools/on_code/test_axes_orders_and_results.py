@@ -1,4 +1,4 @@
-"""C235 to C240 beyond their fixtures: how sure they are, what their patches leave, code over several files."""
+"""C235, C236, C238 and C239 beyond their fixtures: how sure they are, what their patches leave, code over several files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traindx_tools.on_code import audit
 from traindx_tools.on_code.patching import applied
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RULES = ("C235", "C236", "C237", "C238", "C239", "C240")
+RULES = ("C235", "C236", "C238", "C239",)
 BAD = [p for rule in RULES for p in sorted((FIXTURES / rule.lower()).glob("bad_*.py"))]
 
 
@@ -79,22 +79,6 @@ def train(loader):
     assert one.measured["given_as_input"] == "bought"
 
 
-def test_a_batch_is_not_moved_by_a_bare_call(tmp_path: Path) -> None:
-    text = """
-import torch
-
-def train(model, loader, device, writer):
-    for step, (x, y) in enumerate(loader):
-        x.to(device)
-        y = y.to(device)
-        model.to(device)
-        writer.flatten()
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-"""
-    assert [f.where.line for f in found(tmp_path, "C237", train=text)] == [6]
-
-
 def test_an_attribute_that_another_file_reads_is_left_alone(tmp_path: Path) -> None:
     setter = "import torch\n\ndef freeze(model):\n    for p in model.parameters():\n        p.require_grad = False\n"
     reader = "def trainable(model):\n    return [p for p in model.parameters() if p.require_grad]\n"
@@ -113,25 +97,6 @@ class Stack(nn.Module):
 """
     (one,) = found(tmp_path, "C239", stack=text)
     assert (one.severity, one.bearing) == (Severity.MEDIUM, Bearing.SIGN)
-
-
-@pytest.mark.parametrize("seed", ["epoch", "args.seed + epoch", "int(time.time())"])
-def test_a_seed_that_changes_is_left_alone(tmp_path: Path, seed: str) -> None:
-    text = f"""
-import time
-import torch
-
-def train(model, optimizer, loader, args):
-    for epoch in range(10):
-        torch.manual_seed({seed})
-        for x, y in loader:
-            loss = torch.nn.functional.mse_loss(model(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-"""
-    assert not found(tmp_path, "C240", train=text)
-    assert found(tmp_path, "C240", train=text.replace(f"manual_seed({seed})", "manual_seed(args.seed)"))
 
 
 @pytest.mark.parametrize("text", [

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.on_code.frameworks import trains_with_torch
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
@@ -54,37 +53,6 @@ def rewarded(node: ast.AST) -> bool:
     return any(REWARD.fullmatch(last_name(n)) for n in below(node))
 
 
-def attached_targets(code: Syntax, library: str) -> Iterator[Target]:
-    """Targets that bootstrap from the trained network itself and are used in a loss with their graph."""
-    if library == "torch" and not trains_with_torch(code):
-        return
-    for statement in code.of(ast.Assign):
-        target = statement.targets[0]
-        if not isinstance(target, ast.Name) or not discounted(statement.value) or not rewarded(statement.value):
-            continue
-        if suspended(code, statement):
-            continue
-        function = code.function(statement)
-        body: ast.AST = function if function is not None else code.file.tree
-        if library == "jax" and function is None:
-            continue
-        parts = list(_parts(code, statement.value))
-        if any(_is_cut(written(p)) for p in parts) or _cut_later(body, target.id) or not _in_loss(body, target.id):
-            continue
-        own = {id(n) for p in parts for n in below(p)}
-        predictions = {_callee(code, n, library) for n in below(body) if isinstance(n, ast.Call) and id(n) not in own}
-        for call in (n for p in parts for n in below(p) if isinstance(n, ast.Call)):
-            callee = _callee(code, call, library)
-            if callee and callee in predictions and not _FIXED.search(callee) and not _chooses(code, call):
-                yield Target(target.id, statement, " ".join(written(call).split())[:80])
-                break
-
-
-def _chooses(code: Syntax, call: ast.Call) -> bool:
-    """Whether only an index is taken of what is called: the argmax of double Q-learning has no gradient."""
-    return any(isinstance(up, ast.Call) and last_name(up.func) in _INDICES for up in code.above(call))
-
-
 def suspended(code: Syntax, node: ast.AST) -> bool:
     """Whether a statement stands under no_grad, by a `with` or a decorator."""
     for up in code.above(node):
@@ -111,15 +79,6 @@ def _parts(code: Syntax, value: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
             yield from _parts(code, bound[0][1], depth - 1)
 
 
-def _is_cut(text: str) -> bool:
-    return any(c in text for c in _CUT)
-
-
-def _cut_later(body: ast.AST, name: str) -> bool:
-    cuts = (n for n in below(body) if isinstance(n, ast.Call) and last_name(n.func) in _CUTS)
-    return any(name in names_in(cut) for cut in cuts)
-
-
 def _in_loss(body: ast.AST, name: str) -> bool:
     """Whether it is given to a loss or compared with a prediction."""
     for node in below(body):
@@ -138,14 +97,3 @@ def _called(node: ast.Call) -> str:
     """The name of what is called, in lower case; of the class in `nn.SmoothL1Loss()(a, b)`."""
     return last_name(node.func.func if isinstance(node.func, ast.Call) else node.func).lower()
 
-
-def _callee(code: Syntax, call: ast.Call, library: str) -> str:
-    """What is called, as a network: "q", "self.net"; for flax with its parameters: "net.apply(params"."""
-    name = last_name(call.func)
-    if name in _REDUCES or not name or name[:1].isupper() or code.qualified(call.func).startswith(_LIBRARIES):
-        return ""
-    if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, (ast.Name, ast.Attribute)):
-        return ""
-    if library == "jax":
-        return f"{written(call.func)}({written(call.args[0])}" if call.args else ""
-    return written(call.func)

@@ -48,9 +48,7 @@ def dropped(look: Lookup, code: Syntax) -> Iterator[Dropped]:
     if "optax" not in text and "apply_updates" not in text:
         return
     for call in code.calls("apply_updates"):
-        statement = code.statement(call)
-        alone = isinstance(statement, ast.Expr) and code.qualified(call.func).startswith("equinox.")  # that is C535's
-        if code.qualified(call.func) in _APPLIED and not alone and _unread(code, call):
+        if code.qualified(call.func) in _APPLIED and _unread(code, call):
             yield Dropped(code, call, "parameters")
     for call in code.calls("update"):
         found = _state(look, code, call) if isinstance(call.func, ast.Attribute) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -170,13 +169,6 @@ class TrainingLoop:
     def before(self) -> tuple[Place, ...]:
         """Everything in the same root that happens before the loop begins."""
         return self.root.places[: self.root.begins(self.block)]
-
-    @cached_property
-    def modes_before(self) -> list[Place]:
-        """The calls of train() and eval() in the same root that happen before the loop begins."""
-        modes = self.root.modes
-        return modes[: bisect_left(modes, self.root.begins(self.block), key=lambda p: p.order)]
-
 
 def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:
     """The quoted line and the qualified name of the function around it ("" and None where there is none).

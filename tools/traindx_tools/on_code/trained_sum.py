@@ -86,16 +86,6 @@ def _bound(target: ast.expr) -> Iterator[str]:
         yield target.id
 
 
-def only_reported(code: Syntax, body: Body, name: str) -> bool:
-    """Whether a name is read in log calls, texts, conversions and returned tuples or dicts alone."""
-    for use in below(body):
-        if not isinstance(use, ast.Name) or use.id != name or not isinstance(use.ctx, ast.Load):
-            continue
-        if not _reported(code, use):
-            return False
-    return True
-
-
 def _reported(code: Syntax, use: ast.AST) -> bool:
     for up in code.above(use):
         if isinstance(up, (ast.JoinedStr, ast.FormattedValue)):

@@ -19,13 +19,10 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
-    parts,
     unwrap,
 )
 
 _CLEARS = re.compile(r"(zero|clear|reset)_?grad", re.IGNORECASE)
-_OTHER_STEPS = re.compile(r"sched|prof|timer|progress|pbar|meter|logger|bar$|env$|warm", re.IGNORECASE)
-"""What else steps once a batch, by its name."""
 _SCHEDULER_BASES = ("LRScheduler", "_LRScheduler", "LambdaLR")
 
 
@@ -58,23 +55,6 @@ def stepped(event: Event) -> Value | None:
     if (is_scaler(event.receiver) or isinstance(event.receiver, Symbol)) and is_optimizer(first):
         return first
     return None
-
-
-def guessed_optimizer(loop: TrainingLoop) -> Place | None:
-    """The first `step` of something unknown after backward, where no known optimizer steps in the loop."""
-    steps = loop.of("step")
-    if any(stepped(p.event) for p in steps) or not loop.backwards:
-        return None
-    after = [
-        p
-        for p in steps
-        if p.order > loop.backwards[0].order
-        and isinstance(p.event.receiver, Symbol)
-        and not p.event.args
-        and not _OTHER_STEPS.search(text_of(p.event))
-        and not _opened(p.event)
-    ]
-    return after[0] if after else None
 
 
 def _opened(event: Event) -> bool:
@@ -149,15 +129,6 @@ def steps_of(loop: TrainingLoop, block: Block, optimizer: Value) -> list[Place]:
     return known[id(block)].get(identity(optimizer), [])
 
 
-def unknown_steps(loop: TrainingLoop, block: Block) -> list[Place]:
-    """The steps of something unknown that a block inside a loop holds, in order; found once."""
-    known: dict[int, list[Place]] = loop.__dict__.setdefault("_unknown_steps", {})
-    if id(block) not in known:
-        known[id(block)] = [p for p in loop.inside(block, "step")
-                            if stepped(p.event) is None and isinstance(p.event.receiver, Symbol)]  # fmt: skip
-    return known[id(block)]
-
-
 def sent_backward(event: Event) -> Value | None:
     """The loss of a call of backward, however it is written."""
     receiver = event.receiver
@@ -183,18 +154,6 @@ def innermost(place: Place, loop: TrainingLoop) -> Block:
         if block.kind == "loop" and {"backward", "manual_backward"} & block.methods:
             return block
     return loop.block
-
-
-def derives_from(value: Value | None, wanted: Value) -> bool:
-    """Whether a loss was computed from this very value."""
-    if value is None or wanted == UNKNOWN:
-        return False  # what is not known at all has no identity
-    if value is wanted or value == wanted:
-        return True
-    if isinstance(value, Tensor):
-        site = wanted.site if isinstance(wanted, Tensor) else None
-        return site is not None and site in value.parents
-    return any(p == wanted for p in parts(value))
 
 
 def sites_of(value: Value | None) -> frozenset[Site]:

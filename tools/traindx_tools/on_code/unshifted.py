@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.values import Instance, unwrap
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 
 FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "long", "to", "permute", "clone", "int",
                    "cuda", "float", "astype", "copy", "detach", "type", "pin_memory", "ravel"})  # fmt: skip
@@ -22,7 +21,6 @@ _BOTTLENECK = re.compile(r"[Dd]ecoder(?!Layer|_only)|latent|[Aa]uto_?[Ee]nc|bott
                          r"|logvar|log_var")  # fmt: skip
 _RECURRENT = re.compile(r"\b(LSTM|GRU|RNN)\(")
 _CAUSAL = re.compile(r"is_causal|\btril\(|\.tril\b|triu|generate_square_subsequent_mask|make_causal_mask|[Cc]ausal")
-_SHIFT_INSIDE = re.compile(r"ForCausalLM|LMHeadModel|ForConditionalGeneration")
 _IDS = ("input_ids", "ids", "tokens", "input", "inputs", "x", "idx")
 _LABELS = ("labels", "label", "targets", "target", "y")
 _MAKERS = re.compile(r"batch|sample|collate|window|chunk|__getitem__|__iter__|data|pairs?$")
@@ -40,12 +38,6 @@ def causal(project: Project) -> bool:
         return True
     one_way = any(f.mentions(_RECURRENT) for f in files) and not any("bidirectional" in f.text for f in files)
     return one_way and any("Embed" in f.text for f in files)
-
-
-def shifted_somewhere(project: Project) -> bool:
-    """Whether anything is shifted by one, or corrupted, so that input and target may differ after all."""
-    return any(f.mentions(_SHIFTS) or any(map(_ahead, syntax(f).of(ast.Subscript)))
-               for f in project.files)  # fmt: skip
 
 
 def _ahead(node: ast.Subscript) -> bool:
@@ -73,24 +65,6 @@ def plain(node: ast.expr | None) -> ast.expr | None:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FLAT:
         node = node.func.value
     return node
-
-
-def equal_pairs(project: Project) -> Iterator[Pair]:
-    """Every pair of input and target that a function gives out and that is the same twice."""
-    if any(f.mentions(_SHIFT_INSIDE) for f in project.files):
-        return
-    for file in project.files:
-        code = syntax(file)
-        backs: list[ast.Return | ast.Yield] = [*code.of(ast.Return), *code.of(ast.Yield)]
-        for back in backs:
-            function = code.function(back)
-            made = code.origin(back.value) if isinstance(back.value, ast.Name) else back.value
-            pair = _two(made) if made is not None and function is not None else None
-            named = function is not None and (isinstance(back, ast.Yield) or _MAKERS.search(function.name))
-            if pair is None or not named or any(isinstance(n, ast.Lambda) for n in code.above(back)):
-                continue
-            if same(code, *pair):
-                yield code, back, *pair
 
 
 def _two(made: ast.expr) -> tuple[ast.expr, ast.expr] | None:
@@ -166,33 +140,6 @@ def _is_layer(look: Lookup, code: Syntax, call: ast.Call) -> bool:
         own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
         return own and (call.func.attr == "forward" or look.function(code, call.func) is None)
     return look.function(code, call.func) is None and bool(_MODEL.search(call.func.id))
-
-
-def same_value(code: Syntax, one: ast.expr, other: ast.expr) -> bool:
-    """Whether two names of one function stand for one value."""
-    if code.scope(one) is not code.scope(other) or not isinstance(one, ast.Name) or not isinstance(other, ast.Name):
-        return False
-    if one.id == other.id:
-        bound = code.bindings(one)
-        return len(bound) <= 1 or code.assigned(one) is code.assigned(other) is not None
-    a, b = code.assigned(one), code.assigned(other)
-    return a is not None and b is not None and same(code, one, other)
-
-
-def given_twice(project: Project, code: Syntax, target: ast.Name) -> tuple[Syntax, ast.Call, ast.expr] | None:
-    """A call of a model that gets one value as ids and as the targets that its forward compares with."""
-    body, owner = code.function(target), code.owner(target)
-    names = [a.arg for a in body.args.args if a.arg != "self"] if body is not None and owner is not None else []
-    if target.id not in names or names[0] == target.id or code.bindings(target):
-        return None
-    for event in project.calls("__call__"):
-        model, call = unwrap(event.receiver) if event.receiver is not None else None, event.node
-        if isinstance(model, Instance) and model.klass.info.node is owner and isinstance(call, ast.Call):
-            one, other = argument(call, 0, names[0]), argument(call, names.index(target.id), target.id)
-            where = syntax(event.file)
-            if one is not None and other is not None and same_value(where, _bare(one), _bare(other)):
-                return where, call, one
-    return None
 
 
 def _bare(node: ast.expr) -> ast.expr:

@@ -194,19 +194,6 @@ def kept_result(file: SourceFile, node: ast.AST) -> tuple[Patch, ...]:
     return ()
 
 
-def folded_in(file: SourceFile, key: ast.Call, loop: ast.AST) -> tuple[Patch, ...]:
-    """The loop's index folded into a key that is made from a constant."""
-    target = loop.target if isinstance(loop, ast.For) else None
-    if isinstance(target, ast.Tuple) and isinstance(loop, ast.For) and "enumerate" in written(loop.iter):
-        target = target.elts[0]
-    counted = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) in (
-        "range", "enumerate", "trange")  # fmt: skip
-    if not isinstance(target, ast.Name) or not counted or not isinstance(key.func, ast.Attribute):
-        return ()
-    module = source_of(file, key.func.value)
-    return Change(file, "another key in every iteration").wrap(key, f"{module}.fold_in(", f", {target.id})").patches()
-
-
 def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
     """The factor of optax.scale with the other sign."""
     for node in below(call):

@@ -1,4 +1,4 @@
-"""What stays in the autograd graph and what is cut out of it (C103, C139, C145, C150, C169, C183, C188, C203, C516)."""
+"""What stays in the autograd graph and what is cut out of it (C103, C139, C145, C150)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.quantizers import terms
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, last_name, parameters, syntax, written
 from traindx_tools.on_code.trace import Event
@@ -26,11 +25,6 @@ def cut(file: SourceFile, value: ast.expr, library: str = "torch") -> tuple[Patc
     return change.wrap(value, before, after).patches()
 
 
-def cut_value(file: SourceFile, statement: ast.AST, library: str = "torch") -> tuple[Patch, ...]:
-    """The value of an assignment detached."""
-    return cut(file, statement.value, library) if isinstance(statement, ast.Assign) else ()
-
-
 def _stop_gradient(code: Syntax) -> str:
     """jax.lax.stop_gradient as this file can write it."""
     names = {v: k for k, v in code.aliases.items()}
@@ -39,21 +33,6 @@ def _stop_gradient(code: Syntax) -> str:
     if "jax.lax" in names:
         return f"{names['jax.lax']}.stop_gradient"
     return f"{names['jax']}.lax.stop_gradient" if "jax" in names else ""
-
-
-def straight_through(file: SourceFile, function: ast.AST, name: str, passed: ast.stmt) -> tuple[Patch, ...]:
-    """q = z + (q - z).detach() in front of the statement that passes the quantized value on."""
-    code = syntax(file)
-    own = [t for t in terms(code, function) if written(t.q) == name and isinstance(t.z, (ast.Name, ast.Attribute))]
-    latents = {written(t.z) for t in own}
-    if len(latents) != 1 or any(t.node.lineno >= passed.lineno for t in own):
-        return ()
-    z = latents.pop()
-    change = Change(file, "pass the gradient straight through to the encoder")
-    if "stop_gradient" in file.text:
-        stop = _stop_gradient(code)
-        return change.before(passed, f"{name} = {z} + {stop}({name} - {z})").patches() if stop else ()
-    return change.before(passed, f"{name} = {z} + ({name} - {z}).detach()").patches()
 
 
 def copied_state(file: SourceFile, taken: ast.AST) -> tuple[Patch, ...]:
