@@ -1,4 +1,4 @@
-"""C235, C236, C238 and C239 beyond their fixtures: how sure they are, what their patches leave, code over several files."""
+"""C235, C236, C238, C239 beyond their fixtures: how sure they are, what their patches leave, several files."""
 
 from __future__ import annotations
 
