@@ -17,7 +17,7 @@ from traindx_tools.on_data import examine
 from traindx_tools.on_data.readers import read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.rules import d127_rounded_ids
-from traindx_tools.on_data.table import Shard
+from traindx_tools.on_data.shard import Shard
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

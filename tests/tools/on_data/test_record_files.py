@@ -19,7 +19,7 @@ from traindx_tools.on_data.readers import format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.tfrecord import crc32c
 from traindx_tools.on_data.readers.wire import fields, packed_integers
-from traindx_tools.on_data.table import Shard
+from traindx_tools.on_data.shard import Shard
 
 
 def shard_of(path: Path) -> Shard:

@@ -13,8 +13,11 @@ import pytest
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
+from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.rules import d135_same_order
-from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 
 
 def found(folder: Path) -> list[Finding]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import MissingExtra, UnreadableInput
-from traindx_tools.on_data.table import Shard
+from traindx_tools.on_data.shard import Shard
 
 VERSION = 1
 WHOLE = 2**26

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 
 def assigned(cost: Array) -> Array:

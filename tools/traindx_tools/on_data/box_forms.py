@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.relations import Contrary, Features
 from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
-from traindx_tools.on_data.table import Array
 
 ROWS = 24
 APART = 0.2

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.roles import is_identifier, is_time
-from traindx_tools.on_data.table import Array, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 MOST_CHANNELS = 32
 SAMPLES = 32

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array
 
 FEWEST = 60
 """Rows of a series."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array
 
 FEWEST = 12
 """Rows at the level, and rows elsewhere that pass it."""

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.roles import input_fields, is_identifier, is_target
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import mixed
-from traindx_tools.on_data.table import Array, DataSet, Shard
+from traindx_tools.on_data.table import DataSet
 
 SHORT_TEXT = 20
 """Characters below which two texts may well be the same."""

@@ -14,10 +14,11 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.names import words_only
 from traindx_tools.on_data.places import short
 from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_target, keys
-from traindx_tools.on_data.table import Array, Column, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_FIELDS = 6
 MOST_KINDS = 40

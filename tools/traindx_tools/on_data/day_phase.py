@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 HOURS = 24
 DAY = 86_400.0

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import short
 from traindx_tools.on_data.roles import is_id_name, is_identifier, keys
-from traindx_tools.on_data.table import Array, Column, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 
 SHARE = 0.98
 MOST_KINDS = 50

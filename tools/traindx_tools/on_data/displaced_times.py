@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.stretches import Stretch
-from traindx_tools.on_data.table import Array
 
 FEWEST = 20
 SHARDS = 4

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.names import number_of, words_only
 from traindx_tools.on_data.places import short
 from traindx_tools.on_data.repairs import FACTORS
 from traindx_tools.on_data.roles import is_epoch, is_identifier, is_row_id, is_time
-from traindx_tools.on_data.table import Array, Column, Shard
+from traindx_tools.on_data.shard import Shard
 
 FEWEST = 3
 OWN_LEVEL = 5.0

@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
@@ -26,9 +27,11 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
-from traindx_tools.on_data.table import Damage, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.rules import rules_in
 

@@ -7,8 +7,9 @@ import zlib
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import mixed
-from traindx_tools.on_data.table import Array, Column, Shard
 
 WIDTH = 256
 """Features of one field at most."""

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array, Shard
 
 LAGS = (1, -1, 2, -2, 3, -3)
 FEWEST = 40

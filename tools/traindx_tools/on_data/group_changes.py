@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.odd_parts import APART, SHORTEST, rows_in_no_order
 from traindx_tools.on_data.repairs import FACTORS, LEFT, WITHIN, Repair, repaired
 from traindx_tools.on_data.significance import LEVEL, chi2_tail, distance
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array
 
 GRID = 48
 """Places at which a stretch may begin and end at first; its ends are then sought row by row."""

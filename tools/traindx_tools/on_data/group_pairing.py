@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field
 from traindx_tools.on_data.features import narrowed, prepared, raw_features
 from traindx_tools.on_data.label_maps import AS_GOOD, EACH, GAIN, is_closed, maps
 from traindx_tools.on_data.label_stretches import AS_SURE, CONSTANT, SAME_MIX
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
-from traindx_tools.on_data.table import Array
 from traindx_tools.on_data.tasks import Part, Task, folded, solved
 
 FEWEST = 40
@@ -210,5 +210,5 @@ def names_of(task: Task, kinds: Sequence[int]) -> list[str]:
     """Labels as a person knows them."""
     from traindx_tools.on_data.roles import label_name
 
-    said = [label_name(task.data, task.field, task.kinds[k]) for k in kinds]
+    said = [label_name(task.data.shards, task.field, task.kinds[k]) for k in kinds]
     return [f"values from {s}" if task.binned else s for s in said]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from traindx_tools.on_data.names import number_of, pattern_of, split_of, words_only
-from traindx_tools.on_data.table import DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 NEAR = 0.1
 """Files whose lengths differ by less than this share were meant to hold the same rows."""

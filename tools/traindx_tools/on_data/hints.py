@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.table import Hints
+from traindx_tools.on_data.view import Hints
 from traindx_tools.on_logs.configs.yaml_files import load_yaml
 
 MOST_JSON = 4 * 2**20

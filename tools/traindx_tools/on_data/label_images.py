@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column
+from traindx_tools.on_data.column import Array, Column
 
 SIDE = 8
 MOST_SIDE = 512

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import LEVEL, paired_tail
-from traindx_tools.on_data.table import Array
 from traindx_tools.on_data.tasks import USEFUL, Task
 
 GAIN = 0.2

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import share_tail
 from traindx_tools.on_data.stretches import Stretch
-from traindx_tools.on_data.table import Array
 
 MIX = 0.3
 SAME_MIX = 0.2

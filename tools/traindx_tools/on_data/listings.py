@@ -10,8 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.split_columns import splits_of
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.table import DataSet
 
 FEWEST = 8
 """Names in a column below which it is no list."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column, Contents
+from traindx_tools.on_data.column import Array, Column, Contents
 
 SIDE = 32
 """Pixels along each side of what is compared."""

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import THUMBNAIL, Array, Column, Shard, View
+from traindx_tools.on_data.column import THUMBNAIL, Array, Column
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 
 SIDE = 32
 """Pixels of a side in which pictures are compared."""

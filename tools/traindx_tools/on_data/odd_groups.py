@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field, by_file, by_folder
 from traindx_tools.on_data.entities import unit_apart
 from traindx_tools.on_data.odd_parts import ROWS, odd_shard
 from traindx_tools.on_data.repairs import repaired
 from traindx_tools.on_data.row_statistics import Statistic
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.shard import Shard
 
 TELLING = ("divide", "negate", "celsius", "fahrenheit", "kelvin", "exp", "log")
 """Operations that no difference by design is; an offset and another spread may be."""

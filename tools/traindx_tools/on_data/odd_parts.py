@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import LEVEL, chi2_tail, distance, distance_tail, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array
 
 SHARDS = 4
 """Shards of which one can be odd."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.table import Array, View
+from traindx_tools.on_data.view import View
 
 WITHIN = 0.9
 """Of the files with something in common, those that have the property; and of those with the property."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import is_label, keys
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 IGNORE = -100
 WORDS, SOME = 16, 20_000

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import THUMBNAIL, Array, Column
 from traindx_tools.on_data.roles import is_id_name
 from traindx_tools.on_data.row_statistics import is_tokens
-from traindx_tools.on_data.table import THUMBNAIL, Array, Column, Shard
+from traindx_tools.on_data.shard import Shard
 
 LAGS = tuple(range(-5, 6))
 SIDE = 16

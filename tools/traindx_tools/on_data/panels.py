@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import is_epoch, is_id_name, is_identifier, is_row_id, is_time
-from traindx_tools.on_data.table import Array, Column, Shard
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.times import times_at
 
 MOST_ROWS = 20_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column
+from traindx_tools.on_data.column import Array, Column
 
 FILTERS = 32
 SMALL = 12

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import THUMBNAIL, Array, Shard
+from traindx_tools.on_data.column import THUMBNAIL, Array
+from traindx_tools.on_data.shard import Shard
 
 CELLS = 8
 """Cells along a side in which pictures are compared."""

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 
 from traindx_tools.finding import Location
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.shard import Shard
 
 MOST = 5
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import distance
-from traindx_tools.on_data.table import Array
 
 FACTORS = {
     1000.0: "thousandths (mm and m, g and kg, ms and s)", 100.0: "hundredths (cm and m, cents, percent)",

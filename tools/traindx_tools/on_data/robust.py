@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import LEVEL, normal_tail, student_tail
-from traindx_tools.on_data.table import Array
 
 FEWEST = 3
 """Siblings below which none can be told to be the odd one."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import distinct
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 MOST_CLASSES = 200
 """Distinct values above which a field is no label of classes whose means could be compared."""
@@ -90,18 +92,18 @@ def _many(values: Array) -> bool:
     return len(distinct(values[: 20 * MOST_CLASSES])) > MOST_CLASSES
 
 
-def label_fields(data: DataSet) -> tuple[str, ...]:
+def label_fields(shards: Sequence[Shard]) -> tuple[str, ...]:
     """The fields that are labels in every shard of some size that has them."""
     out = []
-    for name in data.fields:
-        judged = [is_label(s.columns[name]) for s in data.shards if name in s.columns and s.rows >= 50]
-        judged = judged or [is_label(s.columns[name]) for s in data.shards if name in s.columns]
-        if judged and sum(judged) >= max(1, 0.6 * len(judged)) and not is_apart_by_split(data, name):
+    for name in dict.fromkeys(name for s in shards for name in s.columns):
+        judged = [is_label(s.columns[name]) for s in shards if name in s.columns and s.rows >= 50]
+        judged = judged or [is_label(s.columns[name]) for s in shards if name in s.columns]
+        if judged and sum(judged) >= max(1, 0.6 * len(judged)) and not is_apart_by_split(shards, name):
             out.append(name)
     return tuple(out)
 
 
-def is_apart_by_split(data: DataSet, name: str) -> bool:
+def is_apart_by_split(shards: Sequence[Shard], name: str) -> bool:
     """Whether training and held-out data share next to no value of a field of many: ids of what was split by them.
 
     A field that is called as a target is remains one: its classes may be others on purpose.
@@ -109,7 +111,7 @@ def is_apart_by_split(data: DataSet, name: str) -> bool:
     if is_target(name):
         return False
     sides: list[set[int]] = [set(), set()]
-    for shard in data.shards:
+    for shard in shards:
         column = shard.columns.get(name)
         if column is not None and shard.split and (column.kind != "text" or column.digests is not None):
             if column.kind == "sequence" or int(np.prod(column.row_shape)) != 1:
@@ -198,9 +200,9 @@ def keys(column: Column) -> Array:
     return np.asarray(column.values).reshape(-1)
 
 
-def label_name(data: DataSet, field: str, key: object) -> str:
+def label_name(shards: Sequence[Shard], field: str, key: object) -> str:
     """A label as a person knows it."""
-    for shard in data.shards:
+    for shard in shards:
         column = shard.columns.get(field)
         if column is not None and column.kind == "text" and column.digests is not None:
             at = np.flatnonzero(column.digests == key)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.roles import codes, keys
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_WIDTH = 160
 """Features of all fields together."""

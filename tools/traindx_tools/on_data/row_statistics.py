@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_time
 from traindx_tools.on_data.row_fit import fits
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.slices import is_padded
 from traindx_tools.on_data.summary import mixed
-from traindx_tools.on_data.table import Array, Column, Shard
 from traindx_tools.on_data.text_statistics import text_statistics
 
 MOST_FEATURES = 64

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.shard import Shard
 
 WIDEST = 64
 """Features of a row that are looked at one by one; a wider row is looked at as a whole."""

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 LEVEL = 1e-3
 """Chance of one false alarm in a whole data set, per observation. Ten observations: one of a hundred healthy sets."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column, Shard
+from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.shard import Shard
 
 MOST_ALONG = 128
 """Places along an axis of an array of several axes; longer ones are time or space."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.names import split_of
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 MOST_WORDS = 8
 """Distinct words of a column of splits: train, valid, test, and those with a number."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.hints import read_settings
-from traindx_tools.on_data.table import Array, Counts
+from traindx_tools.on_data.view import Counts
 
 MOST = 300_000
 """Classes or tokens."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.hints import read_settings
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import read_npz
-from traindx_tools.on_data.table import Array, Statistics
+from traindx_tools.on_data.view import Statistics
 
 MOST_NPZ = 2**20
 MOST_CHANNELS = 256

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.significance import paired_tail
-from traindx_tools.on_data.table import Array
 
 
 @dataclass(frozen=True)

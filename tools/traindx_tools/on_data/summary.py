@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column
+from traindx_tools.on_data.column import Array, Column
 
 BLOCK = 2**17
 """Values looked at together: 1 MiB as float64."""

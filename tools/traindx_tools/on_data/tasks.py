@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.features import prepared, raw_features
 from traindx_tools.on_data.patches import patch_features, suits
 from traindx_tools.on_data.roles import (
@@ -23,7 +24,8 @@ from traindx_tools.on_data.roles import (
     is_target,
     keys,
 )
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 MOST_ROWS = 20_000
 """Rows of all shards together that the model sees."""
@@ -142,8 +144,15 @@ def folded_all(part: Part, labels: Sequence[Array], kinds: int) -> list[Array]:
     return [out[:, at * kinds : (at + 1) * kinds] for at in range(len(labels))]
 
 
-def tasks_of(data: DataSet) -> Iterator[Task]:
-    """The labels of a set that have inputs beside them, at most `MOST_TASKS`."""
+def tasks_of(data: DataSet) -> tuple[Task, ...]:
+    """The labels of a set that have inputs beside them, at most `MOST_TASKS`; found once for a set."""
+    if "tasks" not in data.memo:
+        data.memo["tasks"] = tuple(_tasks(data))
+    tasks: tuple[Task, ...] = data.memo["tasks"]
+    return tasks
+
+
+def _tasks(data: DataSet) -> Iterator[Task]:
     labels = sorted(data.labels, key=lambda name: not is_target(name))  # of many fields the likely ones come first
     targets = [(name, False) for name in labels] + [(n, True) for n in _numeric_targets(data, labels)]
     features: Features = {}

@@ -12,8 +12,9 @@ from itertools import combinations
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import is_identifier
-from traindx_tools.on_data.table import Array, Column, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_SPANS = 20_000
 MOST_NUMBERS = 6

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 MOST_CHARACTERS = 600
 """Of each text: its beginning and its end tell its form."""

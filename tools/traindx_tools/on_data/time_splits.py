@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.names import number_of
 from traindx_tools.on_data.places import short
 from traindx_tools.on_data.roles import is_epoch, is_identifier, is_time
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.times import times_at
 
 MOST = 20_000

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Column
+from traindx_tools.on_data.column import Array, Column
 
 MOST = 10_000
 """Rows of a file that are looked at, the first ones: what counts is their order."""

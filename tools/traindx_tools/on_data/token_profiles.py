@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.shard import Shard
 
 MOST = 2**21
 """Tokens of a shard that are counted."""

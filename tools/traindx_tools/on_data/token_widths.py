@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_data.names import pattern_of, split_of
-from traindx_tools.on_data.table import Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 
 _FORMATS = {"tokens (uint16)": "uint16", "tokens (uint32)": "uint32"}
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import input_fields
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.plots import style
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.table import Shard
+from traindx_tools.on_data.shard import Shard
 
 Reader = Callable[[Path, str, Bounds], tuple[Shard, ...]]
 

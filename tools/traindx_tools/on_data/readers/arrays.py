@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.names import split_of, without_split
 from traindx_tools.on_data.readers.bounds import Bounds, sampled
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 _WEIGHTS = re.compile(
     r"[._/](weight|bias|kernel|running_mean|running_var|gamma|beta|exp_avg|exp_avg_sq)s?$|^params[._/]"

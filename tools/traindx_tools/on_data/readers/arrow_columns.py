@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.readers.arrays import digest, sequence_column, text_column
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.thumbnails import Thumbnails, is_picture
-from traindx_tools.on_data.table import Array, Column
 
 NOT_CONVERTED = (ValueError, TypeError, NotImplementedError, KeyError, OverflowError, AttributeError)
 """What pyarrow raises for a type that it cannot convert; its own exceptions derive from these."""

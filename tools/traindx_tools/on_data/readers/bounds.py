@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 PARTS = 64
 """Blocks of neighbouring rows that a sample is made of: neighbours show order and duplicates, blocks the whole file."""

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.readers.arrow_columns import NOT_CONVERTED, columns_in
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
-from traindx_tools.on_data.table import Column, Shard
+from traindx_tools.on_data.shard import Shard
 
 
 def read_parquet(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.readers.arrays import text_column
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.json_lines import opened
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 EMPTY = frozenset({"", "na", "n/a", "null", "none", "?"})
 """What a cell without a value holds. "nan" and "inf" are numbers that somebody computed."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
@@ -24,7 +25,7 @@ from traindx_tools.on_data.readers.orientation import orientation_of
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 SOUNDS = frozenset({".wav"})

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.shard import Shard
 
 DEPTH = 8
 MOST_SETS = 1000

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.records import columns_of, flattened
-from traindx_tools.on_data.table import Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_LINE = 2**24
 """Bytes of one line."""

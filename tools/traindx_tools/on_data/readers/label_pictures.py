@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.thumbnails import label_image
-from traindx_tools.on_data.table import Array
 
 MOST = 400
 """Pictures of a split that are kept, evenly spaced."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traindx_tools.errors import install_line
+from traindx_tools.on_data.column import Array, Contents
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.thumbnails import thumbnail
-from traindx_tools.on_data.table import Array, Contents
 
 SIDE = 32
 """Bands and times of a spectrum: as many as a thumbnail has pixels along a side."""

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 _NUMBERS = frozenset({"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32",
                       "float64"})  # fmt: skip

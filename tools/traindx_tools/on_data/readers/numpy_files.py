@@ -18,9 +18,10 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.live.step_file import TOLD
+from traindx_tools.on_data.column import Array, Damage
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.table import Array, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 ABSURD = 64
 """How many times more bytes a header may claim than there are before it is refused instead of called cut short."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 UPRIGHT = 1
 ORIENTATION = 0x0112

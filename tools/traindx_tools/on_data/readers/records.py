@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.readers.arrays import sequence_column, text_column
-from traindx_tools.on_data.table import Array, Column
 
 MOST_FIELDS = 4096
 BOX = 4

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.column import Array
 
 MOST_FRAMES = 2**19
 RUN = 3

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.readers.arrays import RawBytes, digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
@@ -21,7 +22,7 @@ from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.sound import flat_tops, wave_header
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_MEMBER = 2**26
 """Bytes of one member that are read."""

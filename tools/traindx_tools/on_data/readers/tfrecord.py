@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.readers.arrays import RawBytes, digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
@@ -22,7 +23,7 @@ from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.readers.thumbnails import Thumbnails, is_picture
 from traindx_tools.on_data.readers.wire import fields, packed_floats, packed_integers
-from traindx_tools.on_data.table import Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_RECORD = 2**26
 """Bytes of one record that are read."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx_tools.on_data.column import THUMBNAIL, Array, Column
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.orientation import UPRIGHT, orientation_of, upright
-from traindx_tools.on_data.table import THUMBNAIL, Array, Column
 
 SIDE = 32
 """Pixels along each side of a thumbnail."""

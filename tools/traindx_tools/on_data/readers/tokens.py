@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.readers.bounds import Bounds, sampled
-from traindx_tools.on_data.table import Array, Column, Damage, Shard
+from traindx_tools.on_data.shard import Shard
 
 FEWEST = 64
 """Tokens below which nothing can be told."""

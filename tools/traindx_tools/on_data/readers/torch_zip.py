@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.shard import Shard
 
 MOST_PICKLE = 2**24
 """Bytes of the pickle: a million small tensors."""

@@ -13,8 +13,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.places import listed, number, of, percent, place, rows
-from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 ON_PURPOSE = 0.2

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number, of, place
 from traindx_tools.on_data.roles import is_label
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 30
@@ -53,7 +56,7 @@ def check(view: View) -> Iterator[Finding]:
                 yield from _never_varies(data, shards, name)
                 continue
             for shard in shards:
-                fits = any(_fits(t, shard) for t in data.tasks if t.field == name)
+                fits = any(_fits(t, shard) for t in tasks_of(data) if t.field == name)
                 yield from _alone(shard, [s for s in shards if s is not shard], name, view.comparisons, fits)
 
 

@@ -15,14 +15,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.declared import tells_shard
 from traindx_tools.on_data.entities import are_entities, unit_apart
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_row_id, is_time
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RATIO = 5.0

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import THUMBNAIL, Column
 from traindx_tools.on_data.places import of, place, short
-from traindx_tools.on_data.table import THUMBNAIL, Column, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.token_widths import OtherWidth, other_widths
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
 
 RULE = Rule(

@@ -13,13 +13,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.entities import are_entities
 from traindx_tools.on_data.places import number, of, percent, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_label, is_row_id, keys, label_name
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, chi2_tail
 from traindx_tools.on_data.summary import distinct
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 EFFECT = 0.2
@@ -127,7 +130,7 @@ def _finding(
     label = is_label(column)
     what = "" if label or column.kind == "number" else "length "
     most, least = (
-        label_name(data, name, kinds[i]) if label else f"{what}{number(float(kinds[i]))}" for i in (up, down)
+        label_name(data.shards, name, kinds[i]) if label else f"{what}{number(float(kinds[i]))}" for i in (up, down)
     )
     return RULE.finding(
         f"{of(name, shard)} is mixed otherwise than in its {compared - 1} siblings: {percent(effect)} of the "

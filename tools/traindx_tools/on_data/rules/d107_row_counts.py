@@ -12,7 +12,9 @@ from pathlib import Path
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.entities import are_entities
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.table import DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
 
 RULE = Rule(

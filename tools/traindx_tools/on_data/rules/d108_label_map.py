@@ -15,8 +15,8 @@ from traindx_tools.on_data.label_maps import AS_GOOD, GAIN, LabelMap, label_map
 from traindx_tools.on_data.places import listed, of, percent, place, short
 from traindx_tools.on_data.roles import label_name
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import View
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_KINDS = 200
@@ -46,7 +46,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard and label whose map differs."""
     for data in view.sets:
-        for task in data.tasks:
+        for task in tasks_of(data):
             if len(task.kinds) <= MOST_KINDS:
                 for i in range(len(task.parts)):
                     found = label_map(task, i, view.comparisons)
@@ -87,5 +87,5 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
 
 
 def _name(task: Task, kind: int) -> str:
-    name = label_name(task.data, task.field, task.kinds[kind])
+    name = label_name(task.data.shards, task.field, task.kinds[kind])
     return f"values from {name}" if task.binned else name

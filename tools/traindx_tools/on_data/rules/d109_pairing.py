@@ -20,12 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import is_target
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
-from traindx_tools.on_data.table import Array, View
-from traindx_tools.on_data.tasks import Task, folded, folded_all
+from traindx_tools.on_data.tasks import Task, folded, folded_all, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = (-3, -2, -1, 1, 2, 3)
@@ -74,7 +75,7 @@ class Shift:
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard whose pairing is lost, or for a whole set."""
     for data in view.sets:
-        for task in data.tasks:
+        for task in tasks_of(data):
             alone = [i for i in range(len(task.parts)) if not task.others(i)]
             for i in range(len(task.parts)):
                 if len(task.parts[i].y) >= FEWEST:

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, of, percent, place, rows
 from traindx_tools.on_data.roles import is_apart_by_split, is_label, keys
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 IGNORED = (-1, -100, 255)
@@ -47,7 +50,7 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             labels = [s for s in data.shards if name in s.columns and _class_like(s, name)]
             large = [s for s in data.shards if name in s.columns and s.rows >= 10]
-            if len(labels) >= max(1, 0.6 * len(large)) and not is_apart_by_split(data, name):
+            if len(labels) >= max(1, 0.6 * len(large)) and not is_apart_by_split(data.shards, name):
                 limit = _limit(labels, name)
                 for shard in (s for s in data.shards if name in s.columns):
                     yield from _outside(shard, name, view, limit, ends=limit is None or _ends(labels, name, limit))

@@ -9,7 +9,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import percent, place
 from traindx_tools.on_data.roles import keys, label_name
-from traindx_tools.on_data.table import View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST = 0.9
@@ -39,7 +39,7 @@ def check(view: View) -> Iterator[Finding]:
                 if share >= MOST:
                     yield RULE.finding(
                         f"{percent(share)} of {counts.sum():,} rows have {name} "
-                        f"{label_name(data, name, kinds[int(counts.argmax())])}",
+                        f"{label_name(data.shards, name, kinds[int(counts.argmax())])}",
                         place(group[0], name),
                         group[0].name,
                         bearing=Bearing.COMPANION,

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import of, percent, place, rows, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.table import Array, View
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 WRONG = 0.1
@@ -49,7 +50,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard that stands out."""
     for data in view.sets:
-        for task in data.tasks:
+        for task in tasks_of(data):
             if not task.binned and len(task.parts) >= 4:
                 yield from _of_task(task, view.comparisons)
 

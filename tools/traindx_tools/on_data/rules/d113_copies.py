@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.places import percent, place, rows, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import contained, distinct
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.005

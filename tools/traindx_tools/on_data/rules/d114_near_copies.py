@@ -16,13 +16,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data import looks_alike
+from traindx_tools.on_data.column import Array, Contents
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.features import narrowed, pooled, raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.summary import contained, distinct
-from traindx_tools.on_data.table import Array, Contents, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 ALIKE = 0.998

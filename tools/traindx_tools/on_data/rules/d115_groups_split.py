@@ -17,13 +17,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.features import raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_identifier, is_time, keys
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, f_tail
 from traindx_tools.on_data.split_columns import by_column
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.time_splits import DEEP, FEWEST, OTHERS, Late, late_rows
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 OVERLAP = 0.1

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import codes, keys
-from traindx_tools.on_data.table import Array, DataSet, View
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.times import times_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RUNS = 0.2

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.table import Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
 
 RULE = Rule(

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import of, place, rows
-from traindx_tools.on_data.table import Array, Column, Hints, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import Hints, View
 from traindx_tools.rules import Rule, Threshold
 
 BULK = 0.95

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import listed, place, short
-from traindx_tools.on_data.table import Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 OPENED = 3

@@ -16,11 +16,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.roles import is_group, is_identifier, is_target, keys
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RUN = 8

@@ -15,13 +15,14 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.label_stretches import AS_SURE, MIX, OtherMix, filled, other_mix
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import label_name
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
-from traindx_tools.on_data.table import Array, View
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = tuple(k for k in range(-5, 6) if k)
@@ -56,7 +57,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """At most one stretch of each file and label."""
     for data in view.sets:
-        for task in data.tasks:
+        for task in tasks_of(data):
             for i, part in enumerate(task.parts):
                 whole = len(part.index) == part.shard.rows and part.shard.numbers is None
                 if whole and len(part.y) >= 2 * FEWEST and task.scores[i] is not None:
@@ -132,7 +133,7 @@ def _of_mix(task: Task, i: int, stretch: Stretch, seen: OtherMix, hits: Array) -
         said = f"{percent(seen.distance)} of them would have to change to be mixed as the others are"
         return _finding(task, i, stretch, said, hits, measured)
     stretch = filled(stretch, task.parts[i].y, seen.label)
-    label = label_name(task.data, task.field, task.kinds[seen.label])
+    label = label_name(task.data.shards, task.field, task.kinds[seen.label])
     said = f"all of them are {label}, and the inputs are as elsewhere"
     return _finding(task, i, stretch, said, hits, measured)
 
@@ -155,8 +156,8 @@ def _mapped(task: Task, i: int, named: Array, hits: Array, comparisons: int) -> 
     chance = log_chance(gained, lost, len(y), comparisons) + math.lgamma(len(seen) + 1)
     moved = [int(k) for k in seen if best[k] != k and confusion[k, best[k]] >= 5]
     if chance < math.log(LEVEL) and len(moved) >= 2:
-        said = ", ".join(f"{label_name(task.data, task.field, task.kinds[k])} means "
-                         f"{label_name(task.data, task.field, task.kinds[best[k]])}" for k in moved[:4])
+        said = ", ".join(f"{label_name(task.data.shards, task.field, task.kinds[k])} means "
+                         f"{label_name(task.data.shards, task.field, task.kinds[best[k]])}" for k in moved[:4])
         yield _finding(task, i, stretch, f"{said} there", hits, {"kind": "stretch-mapped", "moved": len(moved)})
 
 

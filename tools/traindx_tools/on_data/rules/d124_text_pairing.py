@@ -14,11 +14,13 @@ from itertools import combinations
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import percent, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
 from traindx_tools.on_data.summary import mixed
-from traindx_tools.on_data.table import Array, Column, Shard, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = tuple(k for k in range(-5, 6) if k)

@@ -15,8 +15,10 @@ from itertools import permutations
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import of, percent, place, rows, short
-from traindx_tools.on_data.table import Array, Column, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 AGREES = 0.999

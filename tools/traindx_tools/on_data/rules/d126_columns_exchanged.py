@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.roles import is_identifier
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 50

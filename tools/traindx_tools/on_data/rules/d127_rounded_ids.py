@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import of, place, rows, short
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 DIGITS = {"float32": 24, "float64": 53}

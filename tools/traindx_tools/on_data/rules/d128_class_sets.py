@@ -12,10 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, percent, place
 from traindx_tools.on_data.roles import is_label, keys, label_name
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.3
@@ -77,7 +80,7 @@ def _missing(
         return
     if len(there) == 1 and (split == "test" or any(other != name for other in data.labels)):
         return  # a value in place of labels that nobody is to see, or a mark that only training rows have
-    names = [label_name(data, name, k) for k in kinds[lacking]]
+    names = [label_name(data.shards, name, k) for k in kinds[lacking]]
     shard = next(s for s in data.splits[split] if name in s.columns)
     yield RULE.finding(
         f"{name} of the {split} data lacks {int(lacking.sum())} of the {len(kinds)} classes of training "

@@ -17,9 +17,12 @@ from dataclasses import replace
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import number, place, rows, short
 from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_label, is_target, keys
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 ALONE = 0.95

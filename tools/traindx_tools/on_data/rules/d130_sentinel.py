@@ -16,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import listed, number, place, rows, short
 from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, keys
 from traindx_tools.on_data.sentinels import FAR, FEWEST, RANGE, TAIL, Mark, marks_in
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 DENSE = 0.5

@@ -15,10 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.origins import WITHIN, groups_of, in_common
 from traindx_tools.on_data.places import place, rows
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FIELDS = ("rate", "bits", "channels", "width", "height")

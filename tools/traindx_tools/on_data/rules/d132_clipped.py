@@ -14,10 +14,13 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.clipping import FEWEST, NEAR, RUN, Clipped, clipped, peaks_of_numbers, peaks_of_signals
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 SIGNAL = 32

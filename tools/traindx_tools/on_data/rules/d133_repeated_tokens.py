@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.summary import distinct, mixed
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 PAIRS = 32

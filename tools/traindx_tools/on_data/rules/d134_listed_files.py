@@ -15,11 +15,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.listings import Listing
 from traindx_tools.on_data.places import listed, percent, place, rows, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.summary import mixed
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 OFTEN = 0.05

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import listed, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 16

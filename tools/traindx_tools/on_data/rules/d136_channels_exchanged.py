@@ -16,10 +16,11 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.channels import FEWEST, Channels, channels_of, standard
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.rules import d126_columns_exchanged
 from traindx_tools.on_data.significance import LEVEL, paired_tail
-from traindx_tools.on_data.table import Array, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.8

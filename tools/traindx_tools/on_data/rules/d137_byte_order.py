@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import number, of, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 64

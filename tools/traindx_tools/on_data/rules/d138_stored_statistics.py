@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
-from traindx_tools.on_data.table import Array, DataSet, Shard, Statistics, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 50

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.origins import groups_of
 from traindx_tools.on_data.places import number, percent, place
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.table import Array, DataSet, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 8

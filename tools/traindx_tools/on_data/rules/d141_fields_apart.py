@@ -17,11 +17,14 @@ from dataclasses import replace
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.pairs import LAGS, Side, agreement, best_lag, predicted, sides_of, truth_of
 from traindx_tools.on_data.places import percent, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FITS = 0.4

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
 from traindx_tools.on_data.entities import are_entities
@@ -32,9 +33,11 @@ from traindx_tools.on_data.odd_parts import (
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.repairs import Repair, is_alike, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.token_profiles import renumbered
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 BY_NATURE = 0.1

@@ -15,12 +15,15 @@ from dataclasses import replace
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.origins import groups_of
 from traindx_tools.on_data.picture_turns import WAYS, Pictures, are_copies, come_in_blocks, distances, pictures_of
 from traindx_tools.on_data.places import listed, percent, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 INSIDE = 0.85

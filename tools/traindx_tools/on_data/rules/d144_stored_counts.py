@@ -14,10 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
 from traindx_tools.on_data.roles import keys, label_name
 from traindx_tools.on_data.row_statistics import is_tokens
-from traindx_tools.on_data.table import Array, Counts, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import Counts, View
 from traindx_tools.rules import Rule, Threshold
 
 UNEVEN = 1.5
@@ -60,7 +63,7 @@ def _of_labels(data: DataSet, counts: Counts) -> Iterator[Finding]:
         if any(s.numbers is not None or s.rows < s.total for s in shards):
             continue
         kinds = np.unique(np.concatenate([keys(s.columns[name]) for s in shards]))
-        told = [label_name(data, name, k).strip("'") for k in kinds]
+        told = [label_name(data.shards, name, k).strip("'") for k in kinds]
         values = _in_order(counts, told)
         if values is None:
             continue

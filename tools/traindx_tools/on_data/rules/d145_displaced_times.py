@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.displaced_times import (
     FEWEST,
     SHARDS,
@@ -25,8 +26,9 @@ from traindx_tools.on_data.displaced_times import (
 )
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.roles import is_epoch, is_time
-from traindx_tools.on_data.table import Array, Column, Shard, View
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.times import times_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(

@@ -29,8 +29,10 @@ from traindx_tools.on_data.relations import (
     features_of,
     listed_features,
 )
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import of, place
-from traindx_tools.on_data.table import Array, Column, Hints, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import Hints, View
 from traindx_tools.rules import Rule, Threshold
 
 FULL = 0.99

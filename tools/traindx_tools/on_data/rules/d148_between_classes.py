@@ -12,9 +12,11 @@ from pathlib import PurePath
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.label_images import BETWEEN, NEW, SHARE, LabelImages, judged, label_images
 from traindx_tools.on_data.places import listed, percent, place, short
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(

@@ -14,11 +14,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import Cut, cuts_of
 from traindx_tools.on_data.places import listed, percent, place
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.summary import distinct
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.on_data.written_forms import Matched, counted, matched
 from traindx_tools.rules import Rule, Threshold
 

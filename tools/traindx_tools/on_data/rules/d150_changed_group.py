@@ -13,14 +13,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field, by_file, told_by_another_field
 from traindx_tools.on_data.group_changes import BESIDE, OTHERS, SHARP, Change, changes, most_changed
 from traindx_tools.on_data.odd_groups import SMALL, TELLING
 from traindx_tools.on_data.odd_parts import APART, SHORTEST
 from traindx_tools.on_data.panels import Panel, measures, panel_of
 from traindx_tools.on_data.places import number, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 OFFSET = 1.5

@@ -27,13 +27,16 @@ from traindx_tools.on_data.chunk_order import (
     by_values,
     smooth,
 )
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.names import number_of
 from traindx_tools.on_data.panels import is_moment
 from traindx_tools.on_data.places import listed, place, short
 from traindx_tools.on_data.roles import keys
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.times import times_at
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_ROWS = 200_000

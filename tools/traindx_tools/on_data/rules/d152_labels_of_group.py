@@ -27,8 +27,8 @@ from traindx_tools.on_data.label_maps import AS_GOOD
 from traindx_tools.on_data.label_stretches import AS_SURE
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import View
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_KINDS = 100
@@ -62,7 +62,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each group and label."""
     for data in view.sets:
-        for task in data.tasks:
+        for task in tasks_of(data):
             if len(task.kinds) <= MOST_KINDS:
                 told: set[tuple[int, ...]] = set()
                 for found in lost_groups(task, view.comparisons):

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.cuts import by_field, told_by_another_field
 from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSED, Lagged, changes_of, lagged
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier
 from traindx_tools.on_data.row_fit import TOLD, fits
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FILLED = 0.99

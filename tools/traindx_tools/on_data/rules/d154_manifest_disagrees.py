@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.declared import tables_of
 from traindx_tools.on_data.places import number, place, rows
-from traindx_tools.on_data.table import Array, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 20

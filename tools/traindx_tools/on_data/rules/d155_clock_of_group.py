@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field, by_file, told_by_another_field
 from traindx_tools.on_data.day_phase import (
     AGREE,
@@ -26,7 +27,9 @@ from traindx_tools.on_data.day_phase import (
 )
 from traindx_tools.on_data.panels import Panel, is_moment, measures, panel_of
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_MEASURES = 8

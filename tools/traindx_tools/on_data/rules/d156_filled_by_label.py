@@ -13,10 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import called_origin
 from traindx_tools.on_data.places import number, percent, place, short
 from traindx_tools.on_data.roles import codes, is_row_id, is_target, keys, label_name
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 RECURS = 0.005
@@ -136,8 +139,8 @@ def _finding(data: DataSet, group: Sequence[Shard], label: str, found: dict[str,
     field, fills = max(found.items(), key=lambda item: sum(f.rows for f in item[1]))
     total = sum(s.rows for s in group)
     kinds = np.unique(np.concatenate([keys(s.columns[label]) for s in group]))
-    said = ", ".join(f"{number(f.value)} in {f.rows} rows, all of {label} {label_name(data, label, kinds[f.kind])} "
-                     f"(the {f.what} of that class)" for f in fills[:3])
+    said = ", ".join(f"{number(f.value)} in {f.rows} rows, all of {label} "
+                     f"{label_name(data.shards, label, kinds[f.kind])} (the {f.what} of that class)" for f in fills[:3])
     more = [n for n in found if n != field]
     return RULE.finding(
         f"gaps of {field} of {short(group[0])} were filled by the label: {said}; they are "

@@ -10,12 +10,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
 from traindx_tools.on_data.places import percent, place, short
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import heaviest, log_chance
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.text_spans import UNITS, Spans, spans_of
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FITS, LOST = 0.85, 0.5

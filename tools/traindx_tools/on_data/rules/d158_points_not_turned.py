@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
 from traindx_tools.on_data.marked_points import TURNS, Marked, fit, marked_arrays, marked_files
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import heaviest
-from traindx_tools.on_data.table import Array, DataSet, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 INSIDE, OUTSIDE = 0.8, 0.35

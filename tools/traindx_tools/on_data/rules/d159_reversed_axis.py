@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.row_statistics import is_tokens
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.slices import is_padded
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 SHORTEST, CELLS = 8, 32

@@ -16,7 +16,8 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.name_lists import FEWEST
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.table import DataSet, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 WEIGHTS = (".safetensors", "config.json", "tokenizer.json", "vocab.json")

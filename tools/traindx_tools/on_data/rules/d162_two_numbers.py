@@ -15,7 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.encodings import AGREE, FEWEST_ROWS, Encoding, are_indices, by_fields, encodings_of
 from traindx_tools.on_data.places import place, rows, short
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import View
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 EACH = 3

@@ -16,12 +16,15 @@ from itertools import pairwise
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.header_use import UNKNOWN, severity_of
 from traindx_tools.on_data.origins import groups_of, in_common
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import keys
+from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 4

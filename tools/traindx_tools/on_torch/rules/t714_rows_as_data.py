@@ -19,8 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.rules import d108_label_map, d109_pairing, d114_near_copies
-from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.tasks import tasks_of
+from traindx_tools.on_data.view import View
 from traindx_tools.on_torch.rules.rows import SOURCE, ModelRows
 from traindx_tools.rows.alignment import BLOCK as BLOCK_ROWS
 from traindx_tools.rows.alignment import alignment
@@ -81,7 +85,7 @@ def _in_pieces(seen: ModelRows, rows: RowsSeen) -> Iterator[Finding]:
     if not _labelled(rows):
         return
     chosen = np.flatnonzero(np.isfinite(rows.label))[:MOST_ROWS]
-    for task in _view([_shard("training rows", "train", rows, chosen)]).sets[0].tasks[:1]:
+    for task in tasks_of(_view([_shard("training rows", "train", rows, chosen)]).sets[0])[:1]:
         found = alignment(task)
         if found is None:
             continue

@@ -1,0 +1,88 @@
+"""One field of the rows of a shard, what was damaged, and what files show. Holds no handles and does no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+THUMBNAIL = ".thumbnail"
+"""How a field of decoded pictures is called, behind the name of the field that holds them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One field of the rows that were read of one shard.
+
+    `values` by kind: "number" shape (rows, ...), bool, integer or float; "text" int64 shape (rows,), lengths in
+    characters; "sequence" the items of all rows one after another, row i at `offsets[i]:offsets[i + 1]`.
+    """
+
+    name: str
+    kind: str
+    values: Array
+    file: str
+    """The file that holds it, as the user named it."""
+    offsets: Array | None = None
+    digests: Array | None = None
+    """uint64 shape (rows,): a hash of each text or of each file's bytes."""
+    texts: tuple[str, ...] = ()
+    """The beginnings of the texts."""
+    missing: Array | None = None
+    """bool shape (rows,): cells of a table that hold nothing."""
+    orientations: Array | None = None
+    """int8 shape (rows,): EXIF orientation of each picture, where the field is the width of pictures; 1 is upright."""
+    inner: int = 1
+    """Items of a sequence that belong together: 4 of a list of boxes."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return len(self.values) if self.offsets is None else len(self.offsets) - 1
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one row; () for scalars, texts and sequences."""
+        return self.values.shape[1:] if self.kind == "number" else ()
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it holds whole numbers or truth values."""
+        return self.kind != "text" and self.values.dtype.kind in "iub"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds floating-point numbers."""
+        return self.kind == "number" and self.values.dtype.kind == "f"
+
+    @cached_property
+    def lengths(self) -> Array:
+        """int64 shape (rows,): items of each sequence, characters of each text."""
+        return np.diff(self.offsets) if self.offsets is not None else self.values
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A record or a file that is not whole."""
+
+    what: str
+    """A clause: "the archive ends within shard 3"."""
+    row: int | None = None
+    records: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Thumbnails of pictures, or spectra of sounds over time: float32 shape (some rows, height, width)."""
+
+    rows: Array
+    """int64 shape (some rows,): which rows they are of."""
+    images: Array
+    sounds: bool = False
+    colours: Array | None = None
+    """uint8 shape (some rows, 32, 32, 3), of pictures."""

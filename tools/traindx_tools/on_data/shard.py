@@ -1,0 +1,58 @@
+"""What was read of one data file: named fields x rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from traindx_tools.on_data.column import Array, Column, Contents, Damage
+from traindx_tools.on_data.summary import Summary, summarised
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """What was read of one file, or of several that hold the fields of the same rows."""
+
+    name: str
+    format: str
+    columns: Mapping[str, Column]
+    rows: int
+    total: int
+    """Rows that the file holds; more than `rows` where it was sampled."""
+    split: str = ""
+    """"train", "validation", "test" or "" where its name does not say."""
+    numbers: Array | None = None
+    """int64 shape (rows,): which rows of the file were read, None where it is all of them."""
+    row_names: tuple[str, ...] = ()
+    """Names of the rows, where they have some: files, keys."""
+    damage: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+    contents: Contents | None = None
+    """What some of its files show, where its rows are files whose headers were read."""
+    odd_lengths: Mapping[str, int] = field(default_factory=dict)
+    """Fields that have nearly as many rows as the rest, and how many."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Arrays of quite another length, and how many rows they have: a list of names, or rows cut otherwise."""
+
+    raw: Mapping[str, Array] = field(default_factory=dict)
+    """uint8 shape (some rows, bytes): the first bytes of fields that are plain bytes of one length."""
+
+    flat_tops: Array | None = None
+    """float64 shape (rows, 2), of sounds: extreme as a share of full scale, how flat it is there; NaN: unread."""
+
+    left_right: Array | None = None
+    """float64 shape (rows, 2), of sounds: correlation of both channels, logarithm of the ratio of their spreads."""
+
+    label_images: Mapping[int, Array] = field(default_factory=dict)
+    """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
+
+    def row(self, index: int) -> str:
+        """A row that was read, as a person finds it in the file (the first is 0)."""
+        number = index if self.numbers is None else int(self.numbers[index])
+        return f"row {number}" + (f" ({self.row_names[index]})" if self.row_names else "")
+
+    @cached_property
+    def summaries(self) -> Mapping[str, Summary]:
+        """Statistics of each field."""
+        return {name: summarised(column) for name, column in self.columns.items()}
