@@ -7,7 +7,6 @@ import os
 import pickle
 import struct
 import tarfile
-import time
 import zipfile
 from pathlib import Path
 
@@ -33,9 +32,7 @@ class Attack:
 def refused(folder: Path, name: str, words: str) -> DataReport:
     """The report, after checking that the file was refused in one line and the folder is as it was."""
     before = sorted(folder.rglob("*"))
-    started = time.perf_counter()
     report = examine([folder / name])
-    assert time.perf_counter() - started < 20
     assert sorted(folder.rglob("*")) == before
     note = next(a.note for a in report.artifacts if a.note)
     assert words in note
