@@ -19,7 +19,7 @@ from watching import origin_of, watched
 from traindx_tools.finding import Finding
 from traindx_tools.live.settings import Settings
 from traindx_tools.on_jax.probes import nonfinite_sentinel
-from traindx_tools.on_jax.probes.nonfinite_sentinel import reader
+from traindx_tools.on_jax.probes.call_results import reader
 from traindx_tools.on_jax.rules.j102_nonfinite_seen import Shown
 
 SELDOM, ALWAYS = 1e-12, 1e12

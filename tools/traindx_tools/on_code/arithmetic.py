@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import bounds, shapes
-from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS, lineage, merged
+from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
+from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code.tensors import dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
     Bag,
     Const,
-    Ref,
     Shape,
     Site,
     Tensor,
@@ -363,98 +363,6 @@ TRANSFERS: dict[str, Transfer] = {
     ),
 }
 """By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
-
-LOSSES = frozenset(
-    {
-        "cross_entropy",
-        "nll_loss",
-        "binary_cross_entropy",
-        "binary_cross_entropy_with_logits",
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "kl_div",
-        "cosine_embedding_loss",
-        "margin_ranking_loss",
-        "triplet_margin_loss",
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-        "ctc_loss",
-        "multi_margin_loss",
-        "hinge_embedding_loss",
-        "soft_margin_loss",
-        "multilabel_soft_margin_loss",
-    }
-)
-LOSS_CLASSES = {
-    "CrossEntropyLoss": "cross_entropy",
-    "NLLLoss": "nll_loss",
-    "BCELoss": "binary_cross_entropy",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
-    "MSELoss": "mse_loss",
-    "L1Loss": "l1_loss",
-    "SmoothL1Loss": "smooth_l1_loss",
-    "HuberLoss": "huber_loss",
-    "KLDivLoss": "kl_div",
-    "CTCLoss": "ctc_loss",
-    "GaussianNLLLoss": "gaussian_nll_loss",
-    "PoissonNLLLoss": "poisson_nll_loss",
-}
-"""The loss classes of torch.nn and the function that each calls."""
-
-_DTYPES = {
-    "float16": "float16",
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "float32": "float32",
-    "float": "float32",
-    "float64": "float64",
-    "double": "float64",
-    "int64": "int",
-    "long": "int",
-    "int32": "int",
-    "int": "int",
-    "int8": "int",
-    "uint8": "int",
-    "bool": "bool",
-    "bool_": "bool",
-    "int16": "int",
-    "uint16": "int",
-    "uint32": "int",
-    "uint64": "int",
-}
-
-
-def dtype_of(value: Value | None) -> str | None:
-    """The dtype that a value names: torch.float16, jnp.bfloat16, "float32", float."""
-    if isinstance(value, Ref):
-        return _DTYPES.get(value.name.rpartition(".")[2])
-    if isinstance(value, Const) and isinstance(value.value, str):
-        return _DTYPES.get(value.value.rpartition(".")[2])
-    return None
-
-
-def merged(tensors: list[Tensor], site: Site) -> Tensor:
-    """A result of several tensors: attached if any is, detached if all are, nothing known of its content."""
-    grads = [t.grad for t in tensors]
-    grad = True if True in grads else (None if None in grads else False)
-    dtypes = {t.dtype for t in tensors}
-    models = frozenset().union(*(t.models for t in tensors))
-    return Tensor(
-        grad=grad,
-        dtype=dtypes.pop() if len(dtypes) == 1 else None,
-        site=site,
-        models=models,
-        parents=frozenset().union(*(lineage(t) for t in tensors)) if grad is not False else frozenset(),
-    )
-
-
-def lineage(t: Tensor) -> frozenset[Site]:
-    """The sites from which its graph comes: its own and its parents', at most 60."""
-    own = frozenset({t.site}) if t.site is not None and t.grad is not False else frozenset()
-    return own | t.parents if len(t.parents) < 60 else t.parents
-
 
 def transferred(
     name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site, grad: bool | None

@@ -30,34 +30,6 @@ from traindx_tools.on_code.values import (
 )
 
 BUILTINS = frozenset(dir(builtins))
-THING_ATTRIBUTES = frozenset(
-    {
-        "param_groups",
-        "training",
-        "num_processes",
-        "sync_gradients",
-        "is_main_process",
-        "process_index",
-        "device",
-        "config",
-        "weight",
-        "bias",
-        "state",
-        "last_epoch",
-        "base_lrs",
-        "is_local_main_process",
-        "defaults",
-        "batch_size",
-        "sampler",
-        "num_embeddings",
-        "in_features",
-        "out_features",
-        "generator",
-        "dtype",
-        "gradient_accumulation_steps",
-    }
-)
-"""Attributes of foreign objects that are values and no methods."""
 _CONSTANTS: dict[str, Any] = {
     "math.pi": math.pi,
     "math.e": math.e,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.on_code import bounds, shapes
-from traindx_tools.on_code.arrays import SIGNS, dtype_of
+from traindx_tools.on_code.arrays import SIGNS
+from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth
 
 CREATORS = frozenset(

@@ -12,11 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from traindx_tools.on_code.donated_values import Held, overlap, overlapping_parts
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
-
-Origin = tuple[int, tuple[str, ...], int]
-"""What a value was made by, the part of it, and the number of the call that took it (0: it is there)."""
 
 _SAME = frozenset({"asarray", "device_put", "stop_gradient", "freeze", "unfreeze", "dict", "FrozenDict", "astype",
                    "reshape", "block_until_ready"})  # fmt: skip
@@ -30,46 +28,6 @@ _TREES = re.compile(r"param|target|ema|average|opt_state|batch_stats|variables|w
 _ARRAYS = re.compile(r"param|state|stats|variables|weights|ema|target|online|model|best|prev|old|slow|average|critic"
                      r"|actor|memory|cache|carry|buffer")  # fmt: skip
 _MOST = 4000
-
-
-@dataclass(frozen=True)
-class Held:
-    """What a name holds: origins, and parts of it that are known one by one."""
-
-    origins: frozenset[Origin] = frozenset()
-    parts: Mapping[str, Held] = field(default_factory=dict)
-
-    def part(self, name: str) -> Held:
-        """An attribute or item of it."""
-        if name in self.parts:
-            return self.parts[name]
-        return Held(frozenset((root, (*path, name), gone) for root, path, gone in self.origins))
-
-    def all(self) -> frozenset[Origin]:
-        """Every origin in it."""
-        return self.origins.union(*(p.all() for p in self.parts.values()))
-
-    def joined(self, other: Held) -> Held:
-        """What either may hold."""
-        if self == other:
-            return self
-        names = self.parts.keys() | other.parts.keys()
-        return Held(self.origins | other.origins, {n: self.part(n).joined(other.part(n)) for n in names})
-
-    def without(self, taken: Origin, call: int) -> Held:
-        """The same after a call took an origin: what is at or below it is gone, what holds it has a part that is."""
-        root, path, _ = taken
-        parts = {n: p.without(taken, call) for n, p in self.parts.items()}
-        own: set[Origin] = set()
-        for origin in self.origins:
-            if origin[0] == root and origin[1][: len(path)] == path and not origin[2]:
-                origin = (root, origin[1], call)
-            elif origin[0] == root and path[: len(origin[1])] == origin[1] and not origin[2]:
-                name = path[len(origin[1])]
-                below = self.part(name) if name not in parts else parts[name]
-                parts[name] = below.without(taken, call)
-            own.add(origin)
-        return Held(frozenset(own), parts)
 
 
 @dataclass(frozen=True)
@@ -340,11 +298,11 @@ class Donation:
             if id(value) not in taken:
                 continue
             name = written(value)
-            twice = _overlapping_parts(held)
+            twice = overlapping_parts(held)
             if twice:
                 self.found.append(Reuse(call, name, call, " and ".join(twice), twice=True))
             for other, kept in values:
-                if other is not value and any(_overlap(a, b) for a in held.all() for b in kept.all()):
+                if other is not value and any(overlap(a, b) for a in held.all() for b in kept.all()):
                     self.found.append(Reuse(call, name, other, written(other),
                                             self._second_name(kept, name, written(other)), twice=True))
             self._calls.append((call, name))
@@ -369,21 +327,6 @@ def _joined(envs: list[Env]) -> Env | None:
         for key, held in env.items():
             joined[key] = joined[key].joined(held) if key in joined else held
     return joined
-
-
-def _overlap(a: Origin, b: Origin) -> bool:
-    short = min(len(a[1]), len(b[1]))
-    return a[0] == b[0] and a[1][:short] == b[1][:short] and not a[2] and not b[2]
-
-
-def _overlapping_parts(held: Held) -> list[str]:
-    """Two parts of one value that hold the same arrays."""
-    parts = list(held.parts.items())
-    for i, (name, one) in enumerate(parts):
-        for other, two in parts[i + 1 :]:
-            if any(_overlap(a, b) for a in one.all() for b in two.all()):
-                return [name, other]
-    return []
 
 
 def _always(node: ast.expr) -> bool:

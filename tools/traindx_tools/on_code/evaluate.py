@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from traindx_tools.knowledge.names import THING_ATTRIBUTES
 from traindx_tools.on_code import arithmetic, containers, gradient_tests
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
@@ -456,7 +457,7 @@ class Evaluator:
             return base.kwargs[name]
         if name == "dataset" and base.args:
             return base.args[0]
-        if name in containers.THING_ATTRIBUTES:
+        if name in THING_ATTRIBUTES:
             return Symbol("attribute", name, base, 1)
         return Method(base, name)
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Any
 
+from traindx_tools.knowledge.names import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code import (
     arrays,
     collection_calls,
@@ -19,13 +20,13 @@ from traindx_tools.on_code import (
     python_calls,
     torch_calls,
 )
-from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.held import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.package_names import CONTEXTS, MODEL_FACTORIES, NO_ARRAYS, OPTAX_LOSSES, SQUASHES
+from traindx_tools.on_code.tensors import merged
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -140,7 +141,7 @@ class Foreign(Evaluator):
         receiver: Value | None = None,
     ) -> Value:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        made = arrays.merged(tensors, self.site(node, frame))
+        made = merged(tensors, self.site(node, frame))
         if self.grad is False:
             made = replace(made, grad=False, parents=frozenset())
         elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
@@ -194,7 +195,7 @@ class Foreign(Evaluator):
         x = call.first if isinstance(call.first, Tensor) else tensors[0] if tensors else Tensor(site=None)
         args = call.args[1:] if call.args else ()
         if not isinstance(call.first, Tensor) and tensors and call.args:
-            return replace(arrays.merged(tensors, site), grad=_maybe(arrays.merged(tensors, site).grad))
+            return replace(merged(tensors, site), grad=_maybe(merged(tensors, site).grad))
         if (
             last in ("max", "min", "topk", "sort", "kthvalue")
             and call.name.startswith("torch.")
@@ -205,7 +206,7 @@ class Foreign(Evaluator):
             return (
                 self.combine("@", x, args[0], call.node, call.frame)
                 if last != "einsum" and args
-                else arrays.merged([x], site)
+                else merged([x], site)
             )
         return arrays.transferred(last, x, args, call.kwargs, site, self.grad)
 
@@ -228,7 +229,7 @@ class Foreign(Evaluator):
         else:
             shape = None
         lows = [t.low for t in tensors]
-        made = arrays.merged(tensors, site)
+        made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
         return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from traindx_tools.on_code.lookup import Lookup, Where, returned
+from traindx_tools.on_code.number_ranges import Number, Range, union
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 from traindx_tools.on_code.written_options import entry
@@ -26,34 +26,6 @@ _SAME = frozenset({
 _WRAPS = frozenset({"jit", "vmap", "pmap", "grad", "value_and_grad", "filter_jit", "filter_vmap", "filter_grad",
                     "filter_value_and_grad", "partial", "checkpoint", "remat", "named_call", "shard_map"})  # fmt: skip
 _MODULES = ("Module", "nn.Module", "eqx.Module", "nnx.Module", "linen.Module", "hk.Module", "flax.linen.Module")
-
-
-@dataclass(frozen=True)
-class Number:
-    """A whole number, or the length of something (`of`) plus one number."""
-
-    value: int
-    of: str = ""
-    name: str = field(default="", compare=False)
-
-    def shifted(self, by: int) -> Number:
-        """A number so much higher."""
-        return Number(self.value + by, self.of, self.name)
-
-    def __str__(self) -> str:
-        if not self.of:
-            return str(self.value)
-        return f"len({self.name})" + (f" {'+' if self.value > 0 else '-'} {abs(self.value)}" if self.value else "")
-
-
-@dataclass(frozen=True)
-class Range:
-    """The lowest and the highest number that occur, and where they are made."""
-
-    low: int
-    high: Number
-    code: Syntax
-    made: ast.AST
 
 
 class Ranges:
@@ -153,9 +125,9 @@ class Ranges:
         if isinstance(node, ast.BinOp):
             return self._of_arithmetic(code, node, left)
         if isinstance(node, (ast.List, ast.Tuple)):
-            return _union([self.of(code, e, left - 1) for e in node.elts], whole=True)
+            return union([self.of(code, e, left - 1) for e in node.elts], whole=True)
         if isinstance(node, ast.IfExp):
-            return _union([self.of(code, node.body, left - 1), self.of(code, node.orelse, left - 1)])
+            return union([self.of(code, node.body, left - 1), self.of(code, node.orelse, left - 1)])
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
             return self.of(code, node.elt, left - 1)
         if isinstance(node, ast.Call):
@@ -207,7 +179,7 @@ class Ranges:
             parts = call.args[1:3] if name == "where" else getattr(call.args[0], "elts", ()) if call.args else ()
             compared = name == "where" and call.args and any(
                 isinstance(n, ast.Compare) for n in below(code.origin(call.args[0])))  # fmt: skip
-            return None if compared else _union([self.of(code, p, left - 1) for p in parts])
+            return None if compared else union([self.of(code, p, left - 1) for p in parts])
         if name == "get" and isinstance(call.func, ast.Attribute):
             return self._numbered(code, call.func.value)
         if name in _SAME:
@@ -257,7 +229,7 @@ class Ranges:
         """The numbers that a dictionary gives: `{w: i + 2 for i, w in enumerate(words)}`."""
         of, made = self._look.origin(code, table)
         if isinstance(made, ast.Dict) and made.values:
-            return _union([self.of(of, v, 3) for v in made.values if v is not None], whole=True)
+            return union([self.of(of, v, 3) for v in made.values if v is not None], whole=True)
         if not isinstance(made, ast.DictComp) or len(made.generators) != 1:
             return None
         source, target = made.generators[0].iter, made.generators[0].target
@@ -286,7 +258,7 @@ class Ranges:
             return self.of(code, made, left - 1)
         bound = code.bindings(node)
         if bound:
-            return None if isinstance(node, ast.Name) and len(bound) > 4 else _union(
+            return None if isinstance(node, ast.Name) and len(bound) > 4 else union(
                 [self.of(code, v, left - 1) for _, v in bound])  # fmt: skip
         if isinstance(node, ast.Name):
             counted = self._counted(code, node, left)
@@ -294,7 +266,7 @@ class Ranges:
                 return counted
             given = [self.of(c, v, left - 1) for c, v in self._passed(code, node)]
             if given:
-                return _union(given)
+                return union(given)
         step = self._look.one_step(code, node)
         return None if step is None or step[1] is node else self.of(*step, left - 1)
 
@@ -315,7 +287,7 @@ class Ranges:
             return None
         scope = code.scope(made)
         written_in = [s.value for s in code.item_stores.get(written(node), ()) if code.scope(s) is scope]
-        return _union([self.of(code, v, left - 1) for v in written_in])
+        return union([self.of(code, v, left - 1) for v in written_in])
 
     def _result(self, code: Syntax, call: ast.Call, place: int | None, left: int) -> Range | None:
         found = self._look.function(code, call.func)
@@ -327,7 +299,7 @@ class Ranges:
                 given.append(self.of(found[0], value, left - 1))
             elif isinstance(value, ast.Tuple) and -len(value.elts) <= place < len(value.elts):
                 given.append(self.of(found[0], value.elts[place], left - 1))
-        return _union(given)
+        return union(given)
 
     # --- callers
 
@@ -392,17 +364,3 @@ def _wrapped(call: ast.Call) -> str:
         node = node.args[0]
     return last_name(node)
 
-
-def _union(found: list[Range | None], whole: bool = False) -> Range | None:
-    """What any of several holds. `whole`: nothing where one is not known."""
-    known = [r for r in found if r is not None]
-    if not known or (whole and len(known) != len(found)):
-        return None
-    plain = [r for r in known if not r.high.of]
-    highest = max(plain, key=lambda r: r.high.value) if plain else known[0]
-    return Range(min(r.low for r in known), highest.high, highest.code, highest.made)
-
-
-def beyond(highest: Number, size: Number) -> bool:
-    """Whether the highest number certainly has no place among `size`, which are numbered from 0."""
-    return highest.of == size.of and highest.value >= size.value

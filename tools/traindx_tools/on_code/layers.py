@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.on_code import arrays, shapes
+from traindx_tools.on_code.tensors import lineage
 from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, parts, truth
 
 _AS_FUNCTION = {
@@ -72,7 +73,7 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
         dtype=x.dtype if x.dtype not in ("int", "bool") else None,
         site=site,
         models=x.models | {id(layer)},
-        parents=arrays.lineage(x) if attached else frozenset(),
+        parents=lineage(x) if attached else frozenset(),
     )
     if short in ("Linear", "LazyLinear", "Bilinear"):
         size = shapes.literal(layer.argument(1 if short == "Linear" else 0, "out_features"))

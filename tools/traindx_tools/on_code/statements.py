@@ -246,7 +246,7 @@ class Statements(Binding):
     _do_AsyncWith = _do_With
 
     def _enter(self, value: Value) -> None:
-        from traindx_tools.on_code.arrays import dtype_of
+        from traindx_tools.on_code.tensors import dtype_of
 
         if isinstance(value, Bag) and value.kind == "generator":
             self.grad = False if value.suspends_grad else self.grad

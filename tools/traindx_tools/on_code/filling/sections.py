@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a_reference
-from traindx_tools.on_code.arrays import LOSSES
+from traindx_tools.knowledge.names import LOSSES
 from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module

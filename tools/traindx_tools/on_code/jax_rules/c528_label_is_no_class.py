@@ -12,8 +12,9 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code.id_ranges import Number, Range, Ranges, beyond
+from traindx_tools.on_code.id_ranges import Ranges
 from traindx_tools.on_code.lookup import lookup
+from traindx_tools.on_code.number_ranges import Number, Range, beyond
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written

@@ -13,8 +13,9 @@ import ast
 from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code.id_ranges import Number, Range, Ranges, beyond
+from traindx_tools.on_code.id_ranges import Ranges
 from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.number_ranges import Number, Range, beyond
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule

@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 from traindx_tools.on_jax.probe import Call, JaxProbe
+from traindx_tools.on_jax.probes.call_results import (
+    gradient_places,
+    has_arrived,
+    is_called_loss,
+    leaves_of,
+    reader,
+    single_number,
+)
 from traindx_tools.on_jax.rules import j102_nonfinite_seen
 from traindx_tools.on_jax.rules.j102_nonfinite_seen import Seen, Shown
 from traindx_tools.on_jax.state import Feeding, output_names
@@ -27,7 +33,6 @@ MOST_PENDING = 64
 MOST_STRIDE = 256
 PERSISTS = 3
 """Calls in a row after which a scalar that is not finite counts, where no state tells."""
-LOSSES = ("loss", "cost", "nll", "objective", "elbo")
 
 
 @dataclass
@@ -153,24 +158,24 @@ class NonfiniteSentinel(JaxProbe):
         function.last_time = start
 
     def _begin(self, call: Call) -> _Function:
-        leaves = _leaves(call)
+        leaves = leaves_of(call)
         floats = [i for i, x in enumerate(leaves) if is_inexact(x) and hasattr(x, "is_ready")]
         function = _Function(
             [i for i in floats if leaves[i].ndim == 0], [i for i in floats if 0 < leaves[i].size <= SMALL and
                                                          leaves[i].ndim > 0],
             output_names(call.output), _feeding(call))
         if call.watched.kind == "jit" and call.watched.differentiates:
-            told = set(_gradients(call))
+            told = set(gradient_places(call))
             function.gradients = [i for i in function.small if i in told]
         if function.scalars:
-            function.telling = next((i for i in function.scalars if _named_loss(function.names[i])),
+            function.telling = next((i for i in function.scalars if is_called_loss(function.names[i])),
                                     function.scalars[0])
             function.take = reader(call.output, function.telling)
         self._functions[call.watched.number] = function
         return function
 
     def _look(self, function: _Function, call: Call) -> None:
-        leaves = _leaves(call)
+        leaves = leaves_of(call)
         if len(leaves) != len(function.names) or len(self._pending) >= MOST_PENDING:
             return
         scalars = [(i, leaves[i]) for i in function.scalars if hasattr(leaves[i], "is_ready")]
@@ -220,15 +225,15 @@ class NonfiniteSentinel(JaxProbe):
         while self._pending:
             first = self._pending[0]
             arrays = [x for _, x in first.scalars] + [x for x in (first.summary, first.gradients) if x is not None]
-            if not wait and not all(_arrived(x) for x in arrays):
+            if not wait and not all(has_arrived(x) for x in arrays):
                 return
             self._pending.popleft()
             self._judge(first)
 
     def _judge(self, it: _Pending) -> None:
         function = it.function
-        summary = _number(it.summary)
-        values = {i: v for i, x in it.scalars for v in [_number(x)] if v is not None}
+        summary = single_number(it.summary)
+        values = {i: v for i, x in it.scalars for v in [single_number(x)] if v is not None}
         state = bool(function.feeding.fed)
         if summary is not None:
             bad = not math.isfinite(summary) and (math.isnan(summary) or -1 in function.good)
@@ -264,7 +269,7 @@ class NonfiniteSentinel(JaxProbe):
         if not _is_loss(function, index):
             return
         odd, between = function.odd.get(index), it.between if index == function.telling else ()
-        bad = [(s, v) for s, x in between for v in [_number(x)] if v is not None and not math.isfinite(v)]
+        bad = [(s, v) for s, x in between for v in [single_number(x)] if v is not None and not math.isfinite(v)]
         if odd is None and not bad:
             return
         times = len(bad) + (odd.times if odd is not None else 0)
@@ -279,7 +284,7 @@ class NonfiniteSentinel(JaxProbe):
 
     def _gradients_stay_bad(self, it: _Pending, values: Mapping[int, float]) -> bool:
         """NaN from the first call on: a fault once it stays, as a loss scale that is searched for makes it too."""
-        function, value = it.function, _number(it.gradients)
+        function, value = it.function, single_number(it.gradients)
         if value is None or not math.isnan(value):
             function.gradients_bad.clear()
             return False
@@ -348,48 +353,9 @@ class NonfiniteSentinel(JaxProbe):
                              function.good.get(i), what, rank=self.scene.recorder.rank, shown=odd.shown))
 
 
-def _gradients(call: Call) -> list[int]:
-    """The output leaves that have, together, the types of one argument's leaves, all of them numbers."""
-    import jax
-
-    flat = jax.tree_util.tree_leaves
-    given = [[(x.shape, x.dtype) for x in flat(a)] for a in (*call.args, *call.kwargs.values())
-             if flat(a) and all(is_inexact(x) and hasattr(x, "shape") for x in flat(a))]
-    output = call.output
-    parts = list(output) if isinstance(output, (tuple, list)) else (
-        [output[k] for k in sorted(output)] if type(output) is dict else [])
-    found: list[int] = []
-    start = 0
-    for part in [*parts, output]:
-        leaves = flat(part)
-        start = 0 if part is output else start
-        if [(getattr(x, "shape", None), getattr(x, "dtype", None)) for x in leaves] in given:
-            found += range(start, start + len(leaves))
-        start += len(leaves)
-    return found
-
-
 def _feeding(call: Call) -> Feeding:
     assert call.watched.feeding is not None, "the attachment learns before it tells"
     return call.watched.feeding
-
-
-def _leaves(call: Call) -> list[Any]:
-    if not call.leaves:
-        import jax
-
-        call.leaves = jax.tree_util.tree_leaves(call.output)
-    return call.leaves
-
-
-def _arrived(array: Any) -> bool:
-    return bool(array.is_deleted() or array.is_ready())
-
-
-def _number(array: Any) -> float | None:
-    if array is None or array.is_deleted():
-        return None
-    return float(np.asarray(array).real)
 
 
 def _shown(it: _Pending, index: int, values: Mapping[int, float]) -> Shown:
@@ -400,7 +366,7 @@ def _shown(it: _Pending, index: int, values: Mapping[int, float]) -> Shown:
     """
     telling = it.function.telling
     kept = it.between if index in (-1, telling) else ()
-    told = sorted((s, v) for s, x in kept for v in [_number(x)] if v is not None)
+    told = sorted((s, v) for s, x in kept for v in [single_number(x)] if v is not None)
     if telling is not None and telling in values:
         told.append((it.step, values[telling]))
     bad = next((s for s, v in told if not math.isfinite(v)), it.step)
@@ -410,29 +376,5 @@ def _shown(it: _Pending, index: int, values: Mapping[int, float]) -> Shown:
     return Shown(bad, exact=finite == bad - 1, finite_at=finite, every=it.function.stride, by=by)
 
 
-def reader(output: Any, index: int) -> Callable[[Any], Any] | None:
-    """What takes the leaf with this number out of outputs of this structure; None where its path has no plain steps."""
-    import jax
-
-    path = jax.tree_util.tree_flatten_with_path(output)[0][index][0]
-    steps: list[tuple[bool, Any]] = []
-    for part in path:
-        name = type(part).__name__
-        if name not in ("SequenceKey", "DictKey", "GetAttrKey"):
-            return None
-        steps.append((name == "GetAttrKey", getattr(part, {"SequenceKey": "idx", "DictKey": "key"}.get(name, "name"))))
-
-    def take(value: Any) -> Any:
-        for attribute, key in steps:
-            value = getattr(value, key) if attribute else value[key]
-        return value
-
-    return take
-
-
-def _named_loss(name: str) -> bool:
-    return any(word in name.lower() for word in LOSSES)
-
-
 def _is_loss(function: _Function, index: int) -> bool:
-    return _named_loss(function.names[index]) or (len(function.scalars) == 1 and bool(function.feeding.fed))
+    return is_called_loss(function.names[index]) or (len(function.scalars) == 1 and bool(function.feeding.fed))
