@@ -64,7 +64,27 @@ def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple
         return None
     returned = any(kept.itself & a.traces for a, _ in run.acts(Moment.FORWARD))
     is_memory = kept.bound is not None or (returned and not is_sent and not loop.framework)
-    return _breach("C295" if is_memory else "C103", act, kept, "", passes)
+    return _breach("C295" if is_memory else "C103", act, kept, _turn(loop), passes, _pass_of(loop, is_sent))
+
+
+def _turn(loop: Section) -> str:
+    """How often it is kept, in words: a loop around the one that steps turns once an epoch."""
+    steps = [path for _, path in loop.acts(Moment.BACKWARD)]
+    inner = bool(steps) and all(any(s.kind == "loop" for s in path[1:]) for path in steps)
+    return f"turn of the loop at {loop.at}" if inner else ""
+
+
+def _pass_of(loop: Section, is_sent: bool) -> str:
+    """Where the graph comes from: the only pass of a turn that no loop sends backward, an evaluation; "" elsewhere."""
+    if is_sent:
+        return ""
+    made = [(a, path) for a, path in loop.acts(Moment.FORWARD) if a.gradients is not False
+            and not any(s.kind == "loop" and Moment.BACKWARD in s.has for s in path[1:])]
+    if len({str(a.at) for a, _ in made}) != 1 or not _turn(loop):
+        return ""
+    act, path = made[0]
+    function = next((s.name for s in reversed(path) if s.kind == "call" and s.name), "")
+    return f"{act.at}" + (f" ({function})" if function else "")
 
 
 def _seldom(path: tuple[Section, ...], loop: Section, kept: Kept) -> bool:
@@ -74,10 +94,10 @@ def _seldom(path: tuple[Section, ...], loop: Section, kept: Kept) -> bool:
         a.asks_length_of(kept.containers) for c in conditions for a in c.atoms())
 
 
-def _breach(name: str, act: Act, kept: Kept, where: str, passes: list[Act] | None = None) -> Breach:
+def _breach(name: str, act: Act, kept: Kept, where: str, passes: list[Act] | None = None, made: str = "") -> Breach:
     retained = any(a.retains for a in passes or ())
     what = "what a network returned, with the graph of its pass," if name == "C295" else (
-        "a tensor that still carries its autograd graph,")
+        f"a tensor that still carries {f'the autograd graph of the pass at {made}' if made else 'its autograd graph'},")
     return Breach(
         name,
         f"{kept.text} at {act.at} keeps {what} in every {where or 'training step'}; nothing detaches it"

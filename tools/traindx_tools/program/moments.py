@@ -144,6 +144,8 @@ class Section:
     origin: Any = field(default=None, repr=False)
     has: frozenset[Moment] = frozenset()
     """The moments inside."""
+    name: str = ""
+    """Of a call: the function that is called, "Class.method" or "function"."""
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
     """Answers to questions about what is inside. Asked only when the section is complete."""
 

@@ -62,7 +62,8 @@ class Sections:
             return known
         self._kept.append(block)
         made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left,
-                                               framework=blocks.framework(block), origin=block)
+                                               framework=blocks.framework(block), origin=block,
+                                               name=block.function.qualified if block.function else "")
         if made.kind == "loop":
             made.count = blocks.count(block)
             self._loop.append(block)
