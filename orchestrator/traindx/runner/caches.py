@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 ENTRIES_AT_MOST = 2_000
 """Of one folder; a larger cache is read where it is and cannot be filled."""
@@ -60,9 +61,8 @@ def _link_entries(real: str, folder: str) -> bool:
     if len(entries) > ENTRIES_AT_MOST:
         return False
     for name in entries:
-        link = os.path.join(folder, name)
-        if not os.path.lexists(link):
-            os.symlink(os.path.join(real, name), link)
+        with suppress(FileExistsError):  # of an earlier run, or of one that begins at the same time
+            os.symlink(os.path.join(real, name), os.path.join(folder, name))
     return True
 
 

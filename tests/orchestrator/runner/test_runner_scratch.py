@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from closed_gate import ClosedGate
 
-from traindx.runner import landlock
+from traindx.runner import caches, landlock
 from traindx.session_folder import NotOurSession, SessionBusy, SessionFolder, new_folder
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux") or not landlock.version(),
@@ -115,3 +115,13 @@ def test_several_runs_at_once_do_not_disturb_each_other(gate: ClosedGate) -> Non
                for line in lines]
     assert [one.communicate()[0] for one in running] == [b"1\n"] * 4
     assert [one.returncode for one in running] == [3] * 4
+
+
+def test_a_cache_whose_links_are_there_already_is_used_as_it_is(tmp_path: Path) -> None:
+    """As where two runs begin at the same time: the other was quicker."""
+    real, folder = tmp_path / "hub", tmp_path / "linked"
+    (real / "model").mkdir(parents=True)
+    folder.mkdir()
+    for _ in range(2):
+        assert caches._link_entries(str(real), str(folder))
+        assert (folder / "model").resolve() == real / "model"

@@ -61,9 +61,9 @@ class Sections:
         if known is not None:
             return known
         self._kept.append(block)
-        made = self._made[id(block)] = Section(_KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left,
-                                               framework=blocks.framework(block), origin=block,
-                                               name=block.function.qualified if block.function else "")
+        made = self._made[id(block)] = Section(
+            _KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left, origin=block,
+            framework=blocks.framework(block), name=block.function.qualified if block.function else "")
         if made.kind == "loop":
             made.count = blocks.count(block)
             self._loop.append(block)
@@ -380,13 +380,12 @@ class Sections:
         return (found,) if found is not None else self.entities.optimizers(value)
 
 
+_KEEP, _HOOK = Sections._gathered, Sections._hook
 _MAKERS = {
     Moment.BACKWARD: Sections._backward, Moment.STEP: Sections._step, Moment.CLEAR: Sections._clear,
     Moment.UNSCALE: Sections._unscale, Moment.CLIP: Sections._clip, Moment.UPDATE: Sections._update,
-    Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode,
-    Moment.HANDED: Sections._handed_on, Moment.KEPT: Sections._gathered, Moment.EMPTIED: Sections._gathered,
-    Moment.HOOKED: Sections._hook, Moment.UNHOOKED: Sections._hook, Moment.GRADIENT: Sections._hook,
-}
+    Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode, Moment.HANDED: Sections._handed_on,
+    Moment.KEPT: _KEEP, Moment.EMPTIED: _KEEP, Moment.HOOKED: _HOOK, Moment.UNHOOKED: _HOOK, Moment.GRADIENT: _HOOK}
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call", "hook": "hook"}
 
 
