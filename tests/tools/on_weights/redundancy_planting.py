@@ -102,3 +102,45 @@ def gated(still: tuple[int, ...] = (), layers: int = 6, width: int = 24, scalar:
         f"head.{n}": t for n, t in head.state_dict().items()}
     gate_tensors = {f"blocks.{k}.attn_gate": g.detach() for k, g in enumerate(gates)} if scalar else {}
     return {n: t.clone() for n, t in (weights | gate_tensors).items()}
+
+
+@cache
+def wide(seed: int = 0, layers: int = 6, width: int = 64) -> dict[str, Any]:
+    """A residual model with square matrices whose inputs are of different scales, as outputs of trained layers are."""
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    model = nn.ModuleDict({"blocks": nn.ModuleList(
+        nn.ModuleDict({"norm": nn.LayerNorm(width), "up": nn.Linear(width, width), "down": nn.Linear(width, width),
+                       "out": nn.Linear(width, 3 * width), "back": nn.Linear(3 * width, width)})
+        for _ in range(layers)), "head": nn.Linear(width, 8)})
+    scales = torch.logspace(-0.7, 0.7, width)[torch.randperm(width)]
+    stepping = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.1)
+    truth = torch.randn(width, 8)
+    for _ in range(60):
+        first = x = torch.randn(32, width) * scales
+        for block in model["blocks"]:  # type: ignore[attr-defined]
+            x = x + block["down"](torch.relu(block["up"](block["norm"](x))))
+            x = x + block["back"](torch.relu(block["out"](x)))
+        stepping.zero_grad()
+        nn.functional.cross_entropy(model["head"](x), (first @ truth).argmax(1)).backward()
+        stepping.step()
+    return {n: t.clone() for n, t in model.state_dict().items()}
+
+
+def in_eight_bits(weights: dict[str, Any], fault: str = "", names: tuple[str, ...] = (), column: bool = False,
+                  shaped: bool = False) -> dict[str, Any]:
+    """Codes and scales, one a row (or `column`). `fault` in the matrices `names`: `codes` were made along the other
+    axis, `scales` are of the other axis, `divided` by the scales along the other axis. `shaped`: scales of two axes."""
+    made: dict[str, Any] = {}
+    for name, value in weights.items():
+        if value.ndim < 2 or not name.startswith("blocks"):
+            made[name] = value
+            continue
+        own = fault if name in names else ""
+        axis, other = (0, 1) if column else (1, 0)
+        by = value.abs().amax(other if own == "codes" else axis, keepdim=True) / 127
+        divisor = by.T if own == "divided" else by
+        made[name] = torch.round(value / divisor).clamp(-127, 127).to(torch.int8)
+        kept = value.abs().amax(other, keepdim=True).T / 127 if own == "scales" else by
+        made[name + "_scale"] = kept if shaped else kept.flatten()
+    return made
