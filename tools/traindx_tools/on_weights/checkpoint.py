@@ -40,6 +40,10 @@ class Part:
         return "opt" in self.key.lower()
 
 
+_NO_PART = Part("", {})
+"""The weights of a file that holds an optimizer alone."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """One file, or several that are the shards of one."""
@@ -62,7 +66,7 @@ class Checkpoint:
     def weights(self) -> Part:
         """The part with the most values: the model."""
         judged = [p for p in self.parts if not p.auxiliary]
-        return max(judged, key=lambda p: sum(t.size for t in p.tensors.values() if t.floating), default=Part("", {}))
+        return max(judged, key=lambda p: sum(t.size for t in p.tensors.values() if t.floating), default=_NO_PART)
 
 
 def of_tree(path: str, form: str, tree: Any, notes: tuple[str, ...] = ()) -> Checkpoint:

@@ -107,7 +107,8 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     stats, left = measure_all(wanted, seconds)
     beside = _seen(other, other.weights, stats) if other is not None else None
     failures: list[str] = []
-    seen = [_seen(checkpoint, part, stats, beside) for part in checkpoint.parts if not part.auxiliary]
+    parts = [p for p in checkpoint.parts if not p.auxiliary] or [checkpoint.weights]
+    seen = [_seen(checkpoint, part, stats, beside) for part in parts]
     findings = [f for part in seen for f in _judged(part, failures)]
     if other is not None:
         findings += [f for part in other.parts if not part.auxiliary

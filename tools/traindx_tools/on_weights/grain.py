@@ -59,6 +59,12 @@ def _is(values: NDArray[np.float64], dtype: str) -> bool:
         return bool((values.astype(np.dtype(dtype)).astype(np.float64) == values).all())
 
 
+def in_steps(stats: Stats) -> bool:
+    """Whether the values are whole steps, whatever their distribution."""
+    values = np.abs(stats.stored_sample[stats.stored_sample != 0]).astype(np.float64)
+    return len(values) >= FEWEST and bool(np.isfinite(values).all()) and _in_steps(stats, values)
+
+
 def _in_steps(stats: Stats, values: NDArray[np.float64]) -> bool:
     """Whether the values are whole steps, of the tensor or of each row."""
     if len(values) >= 4 * _LEVELS and on_steps(values):

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx_tools.on_weights.checkpoint import Checkpoint, OptimizerState
+from traindx_tools.on_weights.moment_names import FIRST, SECOND, paired
 from traindx_tools.on_weights.statistics import Stats, measure
 from traindx_tools.on_weights.tensor import Tensor
 
 MOST_READ = 2**28
 """Values of moments that are looked at."""
-FIRST, SECOND = ("exp_avg", "mu"), ("exp_avg_sq", "nu")
-"""How torch and optax call the mean of gradients and that of their squares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +64,9 @@ def _numbered(checkpoint: Checkpoint) -> Iterator[_Found]:
 
 
 def _in_trees(checkpoint: Checkpoint) -> Iterator[_Found]:
-    """Pairs of `mu` and `nu` under one path, in parts that are an optimizer's."""
+    """Pairs of moments of one weight, in parts that are an optimizer's."""
     for part in checkpoint.parts:
-        if not part.auxiliary:
-            continue
-        by_path: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in part.tensors.items():
-            pieces = name.replace("/", ".").split(".")
-            at = next((i for i, p in enumerate(pieces[:-1]) if p in (*FIRST, *SECOND)), None)
-            if at is not None:
-                path = ".".join((*pieces[:at], "*", *pieces[at + 1:]))
-                by_path.setdefault(path, {})[pieces[at]] = tensor
-        for path, tensors in by_path.items():
-            yield None, path.partition("*.")[2], f"{part.key}.{path}".lstrip("."), tensors, {}
+        if part.auxiliary:
+            for place, kinds in paired(part.tensors, within=True).items():
+                named = next(iter(kinds.values()))[0]
+                yield None, named.weight, f"{part.key}.{place}".lstrip("."), {k: t for k, (_, t) in kinds.items()}, {}

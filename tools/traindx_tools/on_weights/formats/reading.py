@@ -21,6 +21,7 @@ from traindx_tools.on_weights.formats import (
     safetensors,
     torch_zip,
 )
+from traindx_tools.on_weights.moment_names import apart_from_weights
 from traindx_tools.on_weights.tensor import Tensor
 
 HEAD = 512
@@ -85,7 +86,10 @@ _READERS: dict[str, Callable[[str], Checkpoint]] = {
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
     """The checkpoint that a file, an index of shards or a folder of shards holds. Raises UnreadableInput."""
-    name = str(path)
+    return apart_from_weights(_read(str(path)))
+
+
+def _read(name: str) -> Checkpoint:
     if not os.path.exists(name):
         raise UnreadableInput(f"{name}: there is no such file or folder; give a checkpoint")
     form = form_of(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.adapters import pairs
 from traindx_tools.on_weights.initialisers import FEWEST, sharply_drawn
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
@@ -27,19 +28,22 @@ RULE = Rule(
     thresholds={"others": Threshold(0.75, "share of the siblings that are not constant",
                                     "a constant that more than a quarter share is taken for design")},
 )
-_OTHERS = 0.75
+OTHERS = 0.75
 _SMALLEST = 64
 """Values of a matrix without siblings below which a constant says nothing."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
     """Constant tensors among others that are not."""
+    second = {up.name for _, up in pairs(seen.part.tensors).values()}
     for stats in seen.floats:
+        if stats.low == 0 and stats.name in second:
+            continue  # adapters that are zero are W133's
         if stats.constant and stats.size > 1 and not _recomputed(stats):
             stack = seen.stack_of.get(stats.name)
             if stack is not None:
                 varied = sum(not s.constant for s in stack.members)
-                if varied >= _OTHERS * (len(stack) - 1) and _matters(stats, varied):
+                if varied >= OTHERS * (len(stack) - 1) and _matters(stats, varied):
                     yield _finding(seen, stats, f"while {varied} of {len(stack) - 1} siblings ({stack.pattern}) are "
                                                 "not",
                                    None if stats.tensor.matrix else Severity.MEDIUM)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.grain import grain_of
+from traindx_tools.on_weights.grain import grain_of, in_steps
 from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
 from traindx_tools.on_weights.rules.w118_stale_part import said_frozen
 from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, Stack
@@ -43,7 +43,7 @@ def check(seen: Seen) -> Iterator[Finding]:
             told.add(stats.name)
             yield _finding(seen, stats, stack, f"is stored as {own}", f"are {usual}", "type", own)
         for stats, _, own in _odd(stack.members, lambda s: grain_of(s) if s.tensor.matrix else ""):
-            if own and stats.name not in told:
+            if own and stats.name not in told and not _all_in_steps(own, stats, stack.members):
                 told.add(stats.name)
                 yield _finding(seen, stats, stack, f"is {stats.tensor.dtype} with values that {_PASSED[own]}",
                                "were not rounded", "rounded", own)
@@ -57,13 +57,19 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
         if len(alike) < FEWEST_SIBLINGS:
             continue
         for stats, _, own in _odd(alike, grain_of):
-            if own and stats.name not in told and stats.name not in seen.stack_of:
+            if own and stats.name not in told and stats.name not in seen.stack_of and not _all_in_steps(
+                    own, stats, alike):
                 kept = own != "steps" and (is_embedding(stats) or said_frozen(stats.name))
                 yield RULE.finding(
                     f"{stats.name} in {seen.path} is {dtype} with values that {_PASSED[own]}; the other matrices of "
                     f"that type ({len(alike)} with it) were not rounded", seen.where(stats.name), seen.path,
                     bearing=Bearing.SIGN, severity=Severity.INFO if kept else None,
                     measured={"name": stats.name, "kind": "rounded-alone", "type": own})
+
+
+def _all_in_steps(own: str, stats: Stats, members: Sequence[Stats]) -> bool:
+    """Whether the siblings are whole steps as well: even ones, as of few training steps, are not called so by grain."""
+    return own == "steps" and all(in_steps(m) for m in members if m is not stats)
 
 
 def _odd(members: Sequence[Stats], ask: Callable[[Stats], str]) -> Iterator[tuple[Stats, str, str]]:

@@ -17,7 +17,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.grain import grain_of
-from traindx_tools.on_weights.moments import FIRST, SECOND, Moments
+from traindx_tools.on_weights.moment_floor import Floor, floor_of
+from traindx_tools.on_weights.moment_names import FIRST, SECOND
+from traindx_tools.on_weights.moments import Moments
 from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -40,8 +42,12 @@ RULE = Rule(
     },
 )
 _SHARE, _SLACK, _LEAST = 1e-3, 10.0, 1e-18
-_OF_NARROW = {"float16": 2e-3, "bfloat16": _LEAST, "float32": _LEAST, "float64": _LEAST}
-"""Means whose squares, times the smallest factor of the bound, are above the smallest number of the stored type."""
+_STEP = 100.0
+"""Times the rate: gradients of one sign and size step by one, and the bound for the usual betas allows seven."""
+_EPS = 1e-8
+"""The default of torch and optax."""
+_UNKNOWN = 1e4
+"""The bound where the betas are not told: 1 / (1 - b2) for the largest in use, and b1 = 0."""
 _KNOWN = {*FIRST, *SECOND, "max_exp_avg_sq"}
 """Moments of Adam and its kin; an optimizer that keeps more may keep others under these names."""
 
@@ -49,8 +55,12 @@ _KNOWN = {*FIRST, *SECOND, "max_exp_avg_sq"}
 def check(seen: Seen) -> Iterator[Finding]:
     """Once a file."""
     if seen.main and seen.moments:
-        yield from _beyond(seen, [m for m in seen.moments if m.stats.keys() <= _KNOWN])
-        yield from _grain(seen)
+        beyond = list(_beyond(seen, [m for m in seen.moments if m.stats.keys() <= _KNOWN]))
+        yield from beyond
+        yield from _floors(seen)
+        yield from _above(seen)
+        if not beyond:  # else it is said there what they passed through
+            yield from _grain(seen)
         yield from _negative(seen)
 
 
@@ -71,11 +81,12 @@ def _beyond(seen: Seen, moments: Sequence[Moments]) -> Iterator[Finding]:
         means, squares = (s.sample.astype(np.float64) for s in (one.first, one.second))
         if not (np.isfinite(means) & np.isfinite(squares)).all() or (squares < 0).any():
             continue
-        far = np.abs(means) > _OF_NARROW.get(one.second.tensor.dtype, np.inf)
+        far = np.abs(means) > _far(one, one.second.tensor.dtype)
         lost = far & (squares == 0)
         if lost.mean() > _SHARE:
             zero.append((float(lost.mean()), float(np.abs(means[lost]).max()), one))
-        over = far & (squares > 0) & (means**2 > _SLACK * _bound_of(one) * squares)
+        most = _SLACK * _bound_of(one)
+        over = far & (squares > 0) & (means**2 / most > squares)
         if over.mean() > _SHARE:
             small.append((float(over.mean()), float((means[over] ** 2 / squares[over]).max()), one))
     if zero:
@@ -90,8 +101,17 @@ def _beyond(seen: Seen, moments: Sequence[Moments]) -> Iterator[Finding]:
             "too-small", share=round(share, 4), parameters=len(small))
 
 
+def _far(one: Moments, dtype: str) -> float:
+    """Means above are never beside a square of zero; in float16 they may be, and are told where the step is far."""
+    eps = one.group.get("eps")
+    eps = eps if isinstance(eps, float) and eps > 0 else _EPS
+    return max(1e-6, _STEP * eps) if dtype == "float16" else _LEAST
+
+
 def _bound_of(one: Moments) -> float:
-    """inf where the betas are not known: in a tree `nu` may be a variance (AdaBelief)."""
+    """inf where the betas are not known and `nu` may be a variance (AdaBelief)."""
+    if not one.group and "exp_avg_sq" in one.stats:
+        return _UNKNOWN
     betas = one.group.get("betas")
     known = (isinstance(betas, (list, tuple)) and len(betas) == 2 and all(isinstance(b, float) for b in betas)
              and "d" not in one.group)  # Prodigy scales both by its own estimate
@@ -99,7 +119,7 @@ def _bound_of(one: Moments) -> float:
 
 
 def _zero(seen: Seen, found: Sequence[tuple[float, float, Moments]], of: int) -> Finding:
-    share, most, one = max(found, key=lambda f: f[0])
+    share, most, one = max(found, key=lambda f: f[1] * min(1.0, 10 * f[0]))
     eps = one.group.get("eps")
     step = (f": there the step is divided by eps alone (up to {most / eps:.3g} times the rate)"
             if isinstance(eps, float) and eps > 0 else ": there the step is divided by eps alone")
@@ -137,6 +157,44 @@ def _grain(seen: Seen) -> Iterator[Finding]:
                 f"first) holds only values of {through} in a wider type, and {rest} do not: it "
                 f"passed through {through}",
                 "grain", Severity.MEDIUM, Bearing.SIGN, type=through, parameters=len(narrow))
+
+
+def _floors(seen: Seen) -> Iterator[Finding]:
+    """One smallest square in several parameters; in one alone it may be how its gradients come."""
+    floors: dict[float, list[Floor]] = {}
+    for one in seen.moments:
+        if one.stats.keys() <= _KNOWN and (floor := floor_of(one)) is not None:
+            floors.setdefault(floor.value, []).append(floor)
+    for value, found in floors.items():
+        if len(found) >= FEWEST_SIBLINGS or (len(found) > 1 and found[0].called):
+            worst = max(found, key=lambda f: f.share)
+            number = f", {worst.called}," if worst.called else ""
+            yield _finding(
+                seen, worst.moments, f"the mean of squared gradients of {_called(worst.moments)} is {value:.3g}"
+                f"{number} in {worst.share:.1%} of its values, all of different means of gradients, and nowhere "
+                f"smaller; so it is in {len(found)} of {len(seen.moments)} parameters: it was cut there", "cut",
+                share=round(worst.share, 4), parameters=len(found), floor=value)
+
+
+_AT_MOST = (("exp_avg_sq", "max_exp_avg_sq", 1, "amsgrad keeps the largest of all squares"),
+            ("grad_avg", "square_avg", 2, "the square of a mean is at most the mean of the squares"))
+"""Moments of which one to a power is never above the other, with the reason."""
+
+
+def _above(seen: Seen) -> Iterator[Finding]:
+    for small, large, power, why in _AT_MOST:
+        found = []
+        for one in seen.moments:
+            if small in one.stats and large in one.stats and one.stats[small].tensor.dtype in ("float32", "float64"):
+                low, high = (one.stats[n].sample.astype(np.float64) for n in (small, large))
+                if len(low) == len(high) and np.isfinite(low).all() and np.isfinite(high).all():
+                    share = float((np.abs(low) ** power > 1.01 * high + 1e-30).mean())
+                    found += [(share, one)] if share > _SHARE else []
+        if found:
+            share, one = max(found, key=lambda f: f[0])
+            yield _finding(seen, one, f"{small}{'^2' * (power == 2)} of {_called(one)} is above {large} in {share:.1%} "
+                           f"of its values, and so it is in {len(found)} of {len(seen.moments)} parameters: {why}, so "
+                           "they are of different steps", "above", share=round(share, 4), parameters=len(found))
 
 
 def _negative(seen: Seen) -> Iterator[Finding]:

@@ -8,7 +8,6 @@ beside the checkpoint and is called so. With the base as the second file the pro
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.adapters import configuration_of, pairs
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.seen import Seen
@@ -32,7 +32,6 @@ _APART = 0.4
 _ERROR = 0.12
 _MOST_BYTES = 2**27
 _MOST_ADAPTER = 2**30
-_PAIR = (("lora_A", "lora_B"), ("lora_a", "lora_b"), ("lora_down", "lora_up"))
 _ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".npz")
 
 RULE = Rule(
@@ -63,10 +62,10 @@ class _Merged:
 
 def check(seen: Seen) -> Iterator[Finding]:
     """A finding for each number of times that is not the usual one."""
-    if not seen.main or _pairs(seen.part.tensors):
+    if not seen.main or pairs(seen.part.tensors):
         return
     for adapter in _adapters(seen):
-        made = list(_merged(seen, _pairs({t.name: t for t in adapter.tensors})))
+        made = list(_merged(seen, pairs({t.name: t for t in adapter.tensors})))
         if len(made) >= _FEWEST:
             yield from _judged(seen, adapter, made)
             return
@@ -74,7 +73,7 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _adapters(seen: Seen) -> Iterator[Checkpoint]:
     """The second file, or what lies beside the first and is called an adapter."""
-    if seen.other is not None and _pairs(seen.other.part.tensors):
+    if seen.other is not None and pairs(seen.other.part.tensors):
         yield seen.other.checkpoint
         return
     home = Path(seen.path) if os.path.isdir(seen.path) else Path(seen.path).parent
@@ -90,24 +89,12 @@ def _adapters(seen: Seen) -> Iterator[Checkpoint]:
                     found = read_checkpoint(str(path))
                 except TraindxError:
                     continue
-                if _pairs({t.name: t for t in found.tensors}):
+                if pairs({t.name: t for t in found.tensors}):
                     yield found
 
 
 def _called(name: str) -> bool:
     return "adapter" in name.lower() or "lora" in name.lower()
-
-
-def _pairs(tensors: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, Tensor]]:
-    """The two matrices of each adapter, by the name of its module."""
-    found = {}
-    for name, one in tensors.items():
-        for first, second in _PAIR:
-            if f".{first}" in name:
-                other = tensors.get(name.replace(f".{first}", f".{second}"))
-                if other is not None and len(one.shape) == 2 == len(other.shape) and one.shape[0] == other.shape[1]:
-                    found[name.partition(f".{first}")[0]] = (one, other)
-    return found
 
 
 def _merged(seen: Seen, pairs: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[_Merged]:
@@ -131,12 +118,11 @@ def _merged(seen: Seen, pairs: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[
 
 def _said(adapter: Checkpoint) -> float | None:
     """The scale that the configuration beside an adapter says: alpha over its rank, or over its root."""
+    config = configuration_of(adapter.path)
     try:
-        text = (Path(adapter.path).parent / "adapter_config.json").read_text("utf-8")[: 2**20]
-        config = json.loads(text)
         alpha, rank = float(config["lora_alpha"]), float(config["r"])
         return alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+    except (ValueError, KeyError, TypeError, ZeroDivisionError):
         return None
 
 

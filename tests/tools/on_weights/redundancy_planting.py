@@ -1,0 +1,146 @@
+"""Small trained models and their training state, for faults that a file's own redundancy tells."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Residual(nn.Module):
+    """Residual layers with a projection that is called `v`."""
+
+    def __init__(self, layers: int = 4, width: int = 24) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict({"v": nn.Linear(width, width), "o": nn.Linear(width, width)}) for _ in range(layers))
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = x + block["o"](torch.tanh(block["v"](x)))  # type: ignore[index]
+        return self.head(x)
+
+
+@cache
+def residual(optimizer: str = "AdamW", **extra: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Weights and the optimizer's state after fifty steps with small gradients."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model = Residual()
+    stepping = getattr(torch.optim, optimizer)(model.parameters(), lr=1e-3, **extra)
+    for _ in range(50):
+        x = torch.randn(16, 24)
+        stepping.zero_grad()
+        ((model(x) - x[:, :3].sin()).pow(2).mean() * 1e-3).backward()
+        stepping.step()
+    return {n: t.clone() for n, t in model.state_dict().items()}, stepping.state_dict()
+
+
+class LowRank(nn.Module):
+    """A frozen layer with an adapter: `lora_B` begins at zero."""
+
+    def __init__(self, layer: nn.Linear, rank: int = 4) -> None:
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.lora_A, self.lora_B = (nn.Linear(a, b, bias=False) for a, b in (
+            (layer.in_features, rank), (rank, layer.out_features)))
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) + 2 * self.lora_B(self.lora_A(x))
+
+
+@cache
+def adapter(still: tuple[str, ...] = (), steps: int = 30, layers: int = 8) -> dict[str, Any]:
+    """An adapter of a residual model, trained but for what is called so in `still`: `blocks.3`, `blocks.2.v`."""
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    model = Residual(layers)
+    for block in model.blocks:
+        for name in ("v", "o"):
+            block[name] = LowRank(block[name])  # type: ignore[index,operator]
+    named = {n: p for n, p in model.named_parameters() if "lora" in n}
+    for name, parameter in named.items():
+        parameter.requires_grad_(not any(name.startswith(f"{s}.") for s in still))
+    stepping = torch.optim.AdamW([p for p in named.values() if p.requires_grad], lr=1e-3)
+    for _ in range(steps):
+        x = torch.randn(16, 24)
+        stepping.zero_grad()
+        (model(x) - x[:, :3].sin()).pow(2).mean().backward()
+        stepping.step()
+    return {f"base_model.model.{n}": p.detach().clone() for n, p in named.items()}
+
+
+@cache
+def gated(still: tuple[int, ...] = (), layers: int = 6, width: int = 24, scalar: bool = True) -> dict[str, Any]:
+    """Branches behind a gate, or a last projection, that begins at zero; those of some layers are not trained."""
+    torch.manual_seed(2)
+    torch.set_num_threads(1)
+    made = nn.ModuleList(nn.ModuleDict({"up": nn.Linear(width, width), "down": nn.Linear(width, width)})
+                         for _ in range(layers))
+    gates = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(layers))
+    head = nn.Linear(width, 3)
+    for at, block in enumerate(made):
+        if not scalar:
+            nn.init.zeros_(block["down"].weight)  # type: ignore[index]
+            nn.init.zeros_(block["down"].bias)  # type: ignore[index]
+        block.requires_grad_(at not in still)
+        gates[at].requires_grad_(at not in still)
+    stepping = torch.optim.Adam([p for m in (made, gates, head) for p in m.parameters() if p.requires_grad], lr=3e-3)
+    for _ in range(60):
+        x = first = torch.randn(16, width)
+        for block, gate in zip(made, gates, strict=True):
+            branch = block["down"](torch.tanh(block["up"](x)))  # type: ignore[index]
+            x = x + (gate * branch if scalar else branch)
+        stepping.zero_grad()
+        (head(x) - first[:, :3].sin()).pow(2).mean().backward()
+        stepping.step()
+    weights = {f"blocks.{n}": t for n, t in made.state_dict().items()} | {
+        f"head.{n}": t for n, t in head.state_dict().items()}
+    gate_tensors = {f"blocks.{k}.attn_gate": g.detach() for k, g in enumerate(gates)} if scalar else {}
+    return {n: t.clone() for n, t in (weights | gate_tensors).items()}
+
+
+@cache
+def wide(seed: int = 0, layers: int = 6, width: int = 64) -> dict[str, Any]:
+    """A residual model with square matrices whose inputs are of different scales, as outputs of trained layers are."""
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    model = nn.ModuleDict({"blocks": nn.ModuleList(
+        nn.ModuleDict({"norm": nn.LayerNorm(width), "up": nn.Linear(width, width), "down": nn.Linear(width, width),
+                       "out": nn.Linear(width, 3 * width), "back": nn.Linear(3 * width, width)})
+        for _ in range(layers)), "head": nn.Linear(width, 8)})
+    scales = torch.logspace(-0.7, 0.7, width)[torch.randperm(width)]
+    stepping = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.1)
+    truth = torch.randn(width, 8)
+    for _ in range(60):
+        first = x = torch.randn(32, width) * scales
+        for block in model["blocks"]:  # type: ignore[attr-defined]
+            x = x + block["down"](torch.relu(block["up"](block["norm"](x))))
+            x = x + block["back"](torch.relu(block["out"](x)))
+        stepping.zero_grad()
+        nn.functional.cross_entropy(model["head"](x), (first @ truth).argmax(1)).backward()
+        stepping.step()
+    return {n: t.clone() for n, t in model.state_dict().items()}
+
+
+def in_eight_bits(weights: dict[str, Any], fault: str = "", names: tuple[str, ...] = (), column: bool = False,
+                  shaped: bool = False) -> dict[str, Any]:
+    """Codes and scales, one a row (or `column`). `fault` in the matrices `names`: `codes` were made along the other
+    axis, `scales` are of the other axis, `divided` by the scales along the other axis. `shaped`: scales of two axes."""
+    made: dict[str, Any] = {}
+    for name, value in weights.items():
+        if value.ndim < 2 or not name.startswith("blocks"):
+            made[name] = value
+            continue
+        own = fault if name in names else ""
+        axis, other = (0, 1) if column else (1, 0)
+        by = value.abs().amax(other if own == "codes" else axis, keepdim=True) / 127
+        divisor = by.T if own == "divided" else by
+        made[name] = torch.round(value / divisor).clamp(-127, 127).to(torch.int8)
+        kept = value.abs().amax(other, keepdim=True).T / 127 if own == "scales" else by
+        made[name + "_scale"] = kept if shaped else kept.flatten()
+    return made
