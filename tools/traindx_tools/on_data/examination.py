@@ -146,8 +146,9 @@ COPIES, TURNED = "D114", "D143"
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-MISREAD = "D164"
-"""Texts that were misread have other lengths, and other classes."""
+COUNTED = "D165"
+MIXES = frozenset({"D164", COUNTED})
+"""What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
@@ -175,7 +176,9 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
                                   for o in others):
         return None
-    if odd.rule == MIX and any(o.rule == MISREAD and _same_fields(o, odd) for o in others):
+    if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
         return None
@@ -217,6 +220,10 @@ def _is_from_mix(part: Finding, mix: Finding) -> bool:
         return True
     apart, effect = part.measured["apart"], mix.measured["effect"]
     return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
+
+
+def _is_shift(mapped: Finding) -> bool:
+    return mapped.rule == MAPPED and bool(mapped.measured.get("shift"))
 
 
 def _undoes(part: Finding, pairing: Finding) -> bool:
