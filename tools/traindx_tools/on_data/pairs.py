@@ -98,11 +98,11 @@ def _suits(column: Column) -> bool:
 def _side(name: str, parts: Sequence[Array]) -> Side:
     long = [n for n in parts[0].shape[1:] if n >= SIDE]
     picture = len(long) == 2 and int(np.prod(parts[0].shape[1:])) <= 4 * int(np.prod(long))
-    made = [_cells(np.nan_to_num(p)) if picture else _vector(np.nan_to_num(p)) for p in parts]
+    made = [cells(np.nan_to_num(p)) if picture else _vector(np.nan_to_num(p)) for p in parts]
     return Side(name.removesuffix(THUMBNAIL), tuple(made), picture)
 
 
-def _cells(x: Array) -> Array:
+def cells(x: Array) -> Array:
     """float32 shape (rows, 16, 16, channels): each picture about 0 with spread 1."""
     long = [a for a in range(1, x.ndim) if x.shape[a] >= SIDE]
     x = np.moveaxis(x, long, [1, 2]).reshape(len(x), x.shape[long[0]], x.shape[long[1]], -1)

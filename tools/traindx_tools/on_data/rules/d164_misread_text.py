@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.cuts import Cut, cuts_of
+from traindx_tools.on_data.cuts import Cut, cuts_of, in_two
 from traindx_tools.on_data.misread_text import LOST, Misread, misread
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.shard import Shard
@@ -74,7 +74,7 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
     shard = np.concatenate([np.full(len(r), i) for i, r in enumerate(rows)])
     at = np.concatenate(rows)
     found = list(misread(texts))
-    cuts = [c for c in [*cuts_of(group, data.labels), *_two_files(group)] if c.by != name] if found else []
+    cuts = [c for c in [*cuts_of(group, data.labels), *in_two(group)] if c.by != name] if found else []
     told = False
     for seen in found:
         if told and seen.kind == "replaced":
@@ -88,12 +88,6 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
             yield _finding(group, name, seen, *part, shard, at)
         elif seen.kind in ("misread", "replaced") and _is_everywhere(seen, texts):
             yield _finding(group, name, seen, np.ones(len(texts), bool), None, -1, shard, at)
-
-
-def _two_files(group: Sequence[Shard]) -> Iterator[Cut]:
-    """Two files are parts as well: such texts are odd by themselves."""
-    if len(group) == 2:
-        yield Cut("", tuple(short(s) for s in group), tuple(np.full(s.rows, i) for i, s in enumerate(group)), True)
 
 
 def _part(

@@ -15,10 +15,10 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.cuts import by_field, by_file
+from traindx_tools.on_data.cuts import by_field, by_file, in_two
 from traindx_tools.on_data.links import FEWEST, MOST_LINKS, Links, alike, classes_beside, links_of, told
 from traindx_tools.on_data.places import number, place, short
-from traindx_tools.on_data.roles import keys
+from traindx_tools.on_data.roles import is_id_name, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
 from traindx_tools.on_data.stretches import heaviest
@@ -117,34 +117,16 @@ def _parts(links: Links, count: int) -> Iterator[tuple[str, Array, float]]:
     """All links, files, values of fields of few kinds: two are enough."""
     yield "all links", np.ones(count, bool), 1.0
     group = links.group
-    cuts = [*by_file(group), *by_field(group, ())]
-    if len(group) == 2:
-        yield from ((short(s), np.concatenate([np.full(g.rows, g is s) for g in group]), 2.0) for s in group)
-    for cut in cuts:
-        member = np.concatenate(cut.member)
-        yield from ((cut.told(p), member == p, float(len(cut.names))) for p in range(len(cut.names)))
-    known = {c.by for c in cuts}
-    for name in group[0].columns:
-        if name in links.fields or name in known or not all(name in s.columns for s in group):
-            continue
-        columns = [s.columns[name] for s in group]
-        if any(c.row_shape or c.kind == "sequence" or c.missing is not None or c.is_float
-               or (c.kind == "text" and c.digests is None) for c in columns):
-            continue
-        kinds, at = np.unique(np.concatenate([keys(c) for c in columns]), return_inverse=True)
-        if 2 <= len(kinds) <= KINDS:
-            for k in range(len(kinds)):
-                inside = at.reshape(-1) == k
-                yield f"{name} {_value(group, name, int(np.argmax(inside)))}", inside, float(len(kinds))
-
-
-def _value(group: Sequence[Shard], name: str, row: int) -> str:
-    for shard in group:
-        if row < shard.rows:
-            column = shard.columns[name]
-            return repr(column.texts[row]) if column.kind == "text" else str(column.values[row])
-        row -= shard.rows
-    return ""
+    for cut in [*by_file(group), *by_field(group, ()), *in_two(group)]:
+        if cut.by not in links.fields:
+            member = np.concatenate(cut.member)
+            yield from ((cut.told(p), member == p, float(len(cut.names))) for p in range(len(cut.names)))
+    known = {n for n, c in group[0].columns.items() if c.row_shape or c.kind != "number" or is_id_name(n)}
+    for name in [n for n, c in group[0].columns.items() if n not in (*links.fields, *known) and c.is_integer]:
+        if all(name in s.columns for s in group):  # kinds of links: whole numbers that no name tells to be groups
+            kinds, at = np.unique(np.concatenate([keys(s.columns[name]) for s in group]), return_inverse=True)
+            for k in range(len(kinds)) if 3 <= len(kinds) <= KINDS else ():
+                yield f"{name} {kinds[k]}", at.reshape(-1) == k, float(len(kinds))
 
 
 def _moved(
