@@ -29,6 +29,11 @@ GAIN = 0.05
 LEFT = 1 / 3
 KINDS = 6
 
+Way = tuple[str, str, dict[int, Array]]
+"""A field that the links are to tell, what is compared, and how well each link fits by what is added to its numbers."""
+Part = tuple[str, str, Array, float]
+"""The field that it is cut by, how it is told, bool shape (links,), and how many parts there are of its kind."""
+
 RULE = Rule(
     id="D167",
     name="links-counted-from",
@@ -69,23 +74,23 @@ def _of_links(links: Links, comparisons: int) -> Finding | None:
         _best(links, numbers, ways, list(_stretches(ways)), comparisons))
 
 
-def _stretches(ways: Sequence[tuple[str, dict[int, Array]]]) -> Iterator[tuple[str, Array, float]]:
+def _stretches(ways: Sequence[Way]) -> Iterator[Part]:
     """The links behind each other that most of all fit better when they are moved."""
-    for _, fit in ways:
+    for _, _, fit in ways:
         for by in (-1, 1):
             rows = len(fit[0])
             stretch = heaviest(np.nan_to_num(fit[by] - fit[0], nan=0.0))
-            yield f"rows {stretch.start}..{stretch.end - 1}", stretch.inside(rows), rows**2 / 2.0
+            yield "", f"rows {stretch.start}..{stretch.end - 1}", stretch.inside(rows), rows**2 / 2.0
 
 
 def _best(
-    links: Links, numbers: Sequence[Array], ways: Sequence[tuple[str, dict[int, Array]]],
-    parts: Sequence[tuple[str, Array, float]], comparisons: int,
+    links: Links, numbers: Sequence[Array], ways: Sequence[Way],
+    parts: Sequence[Part], comparisons: int,
 ) -> Finding | None:
     best: tuple[float, str, Array, int, str, float, float] | None = None
-    for told_as, inside, tries in parts:
-        for way, fit in ways:
-            for by in (-1, 1):
+    for cut_by, told_as, inside, tries in parts:
+        for field, way, fit in ways:
+            for by in (-1, 1) if not field or field != cut_by else ():
                 found = _moved(fit, inside, by, numbers, links, tries * comparisons * len(ways) * 2)
                 rest = ~inside
                 if found is None or (rest.sum() >= FEWEST and _moved(fit, rest, by, numbers, links, 1.0) is not None):
@@ -95,12 +100,12 @@ def _best(
     return _finding(links, numbers, *best[1:]) if best is not None else None
 
 
-def _ways(links: Links, numbers: Sequence[Array]) -> list[tuple[str, dict[int, Array]]]:
+def _ways(links: Links, numbers: Sequence[Array]) -> list[Way]:
     """What is compared, and float64 shape (links,) of each way of counting: how well each link fits; NaN: no row."""
     out = []
     if len(numbers) == 2:
         by_shift = {by: alike(links, numbers, by) for by in (-1, 0, 1)}
-        out = [("the rows that it joins are alike", {by: v[i] for by, v in by_shift.items()})
+        out = [("", "the rows that it joins are alike", {by: v[i] for by, v in by_shift.items()})
                for i in range(len(by_shift[0]))]
     else:
         for name, y in classes_beside(links):
@@ -109,24 +114,24 @@ def _ways(links: Links, numbers: Sequence[Array]) -> list[tuple[str, dict[int, A
             made = {by: np.full(len(y), np.nan) for by in (-1, 0, 1)}
             for by, values in made.items():
                 values[every] = told(links, numbers[0][every], y[every], by)
-            out.append((f"{name} is told by the row that it names", made))
+            out.append((name, f"{name} is told by the row that it names", made))
     return out
 
 
-def _parts(links: Links, count: int) -> Iterator[tuple[str, Array, float]]:
+def _parts(links: Links, count: int) -> Iterator[Part]:
     """All links, files, values of fields of few kinds: two are enough."""
-    yield "all links", np.ones(count, bool), 1.0
+    yield "", "all links", np.ones(count, bool), 1.0
     group = links.group
     for cut in [*by_file(group), *by_field(group, ()), *in_two(group)]:
         if cut.by not in links.fields:
             member = np.concatenate(cut.member)
-            yield from ((cut.told(p), member == p, float(len(cut.names))) for p in range(len(cut.names)))
+            yield from ((cut.by, cut.told(p), member == p, float(len(cut.names))) for p in range(len(cut.names)))
     known = {n for n, c in group[0].columns.items() if c.row_shape or c.kind != "number" or is_id_name(n)}
     for name in [n for n, c in group[0].columns.items() if n not in (*links.fields, *known) and c.is_integer]:
         if all(name in s.columns for s in group):  # kinds of links: whole numbers that no name tells to be groups
             kinds, at = np.unique(np.concatenate([keys(s.columns[name]) for s in group]), return_inverse=True)
             for k in range(len(kinds)) if 3 <= len(kinds) <= KINDS else ():
-                yield f"{name} {kinds[k]}", at.reshape(-1) == k, float(len(kinds))
+                yield name, f"{name} {kinds[k]}", at.reshape(-1) == k, float(len(kinds))
 
 
 def _moved(
@@ -139,17 +144,12 @@ def _moved(
         return None
     own, moved = fit[0][inside], fit[by][inside]
     gain = np.nan_to_num(moved, nan=0.0) - np.nan_to_num(own, nan=0.0)
-    chance = _chance(fit, by)
+    chance = float(np.nanmean(fit[-by][inside]))  # what a way of counting that nobody uses gives
     before, after = float(np.nanmean(own)) - chance, float(np.nanmean(moved)) - chance
     if after < GAIN or before > LEFT * after or float(gain.mean()) < GAIN / 2:
         return None
     z = float(gain.mean()) / max(1e-9, float(gain.std()) / math.sqrt(len(gain)))
     return (z, before, after) if normal_tail(z / 1.5) * tries < LEVEL else None
-
-
-def _chance(fit: dict[int, Array], by: int) -> float:
-    """What a way of counting that nobody uses gives: the one on the other side."""
-    return float(np.nanmean(fit[-by]))
 
 
 def _finding(
