@@ -84,3 +84,76 @@ def test_damaged_pictures_are_read(tmp_path: Path) -> None:
         (tmp_path / f"{k}.png").write_bytes(whole[: 60 + k] + b"IEND" + whole[-4:] if k % 2 else whole)
     np.savez(tmp_path / "a.npz", mask=np.full((10, 9, 9), np.nan), other=np.zeros((10, 0, 9)))
     assert not examine([tmp_path]).notes
+
+
+def crowded(rng: np.random.Generator, side: int = 48) -> Any:
+    """Disks of classes 0 to 5, which leave no number out."""
+    y, x = np.mgrid[:side, :side]
+    out = np.zeros((side, side), np.uint8)
+    for _ in range(6):
+        cy, cx = rng.uniform(0, side, 2)
+        out[(y - cy) ** 2 + (x - cx) ** 2 < rng.uniform(5, 14) ** 2] = rng.integers(0, 6)
+    return out
+
+
+@pytest.mark.parametrize("layout", ["npz", "files", "png", "palette"])
+def test_one_source_of_classes_without_gaps(layout: str, tmp_path: Path, seen_by: Seen) -> None:
+    image_of = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(4)
+    made = [crowded(rng) for _ in range(160)]
+    part = np.arange(160) % 4
+    masks = np.stack([smoothed(m) if p == 2 else m for m, p in zip(made, part, strict=True)])
+    if layout == "npz":
+        np.savez(tmp_path / "a.npz", mask=masks, scanner=part)
+    elif layout == "files":
+        for k in range(4):
+            np.savez(tmp_path / f"site_{k}.npz", mask=masks[part == k])
+    else:
+        for i, m in enumerate(masks):
+            image = image_of.fromarray(m, mode="P" if layout == "palette" else "L")
+            if layout == "palette":
+                image.putpalette([*range(256), *range(255, -1, -1), *([7] * 256)])
+            image.save(tmp_path / f"site{part[i]}_{i:03d}.png")
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.measured["kind"] == "interpolated"
+    assert "2" in str(finding.measured["part"])
+    assert "against 0.0 % in all others" in finding.statement or finding.measured["others"] < 0.002  # type: ignore[operator]
+
+
+def test_the_source_of_such_images_is_named(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(5)
+    part = np.arange(120) % 4
+    np.savez(tmp_path / "a.npz", scanner=part, mask=np.stack([smoothed(m) if p == 1 else m for p in part
+                                                              for m in [mask(rng)]]))
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.measured["common"] == "all those with scanner 1"
+
+
+def a_thin_wall(m: Any) -> Any:
+    """One annotator draws class 2 as the wall between 0 and 5."""
+    x = np.where(m >= 3, 5, 0).astype(np.uint8)
+    edge = (x != np.roll(x, 1, 0)) | (x != np.roll(x, 1, 1))
+    return np.where(edge, 2, x).astype(np.uint8)
+
+
+def finer(m: Any) -> Any:
+    """Small disks of all classes: many borders, and classes side by side."""
+    return m[::2, ::2].repeat(2, 0).repeat(2, 1)
+
+
+@pytest.mark.parametrize("change", [a_thin_wall, finer, lambda m: m])
+def test_another_way_to_draw_is_none(change: Callable[[Any], Any], tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(6)
+    part = np.arange(160) % 4
+    np.savez(tmp_path / "a.npz", scanner=part, mask=np.stack([change(m) if p == 2 else m for p in part
+                                                              for m in [crowded(rng)]]))
+    assert seen_by(d148_between_classes, tmp_path) == []
+
+
+def test_depth_in_steps_is_no_class(tmp_path: Path, seen_by: Seen) -> None:
+    """Slopes in all images: what lies between is so everywhere."""
+    rng = np.random.default_rng(7)
+    y, x = np.mgrid[:48, :48]
+    some = np.stack([(y * rng.uniform(0.1, 0.3) + x * rng.uniform(0.1, 0.3)).astype(np.uint8) for _ in range(160)])
+    np.savez(tmp_path / "a.npz", scanner=np.arange(160) % 4, mask=some)
+    assert seen_by(d148_between_classes, tmp_path) == []

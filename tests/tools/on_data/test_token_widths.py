@@ -15,7 +15,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_data import run_data
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.tokens import read_tokens
-from traindx_tools.on_data.rules import d105_other_form
+from traindx_tools.on_data.rules import d105_other_form, d118_damaged
 
 Seen = Callable[[ModuleType, Path], list[Finding]]
 
@@ -121,3 +121,54 @@ def test_the_width_of_any_text(dtype: str, tmp_path: Path) -> None:
         ids.astype(dtype).tofile(path)
         (shard,) = read_tokens(path, "tokens.bin", Bounds())
         assert shard.format == f"tokens ({dtype})", (seed, vocabulary)
+
+
+def characters(count: int, seed: int = 0) -> Any:
+    """Bytes of English-like text: sixty kinds, most of them letters."""
+    rng = np.random.default_rng(seed)
+    words = [bytes(rng.choice(list(b"etaoinshrdlucmfwypvbgkjqxz"), rng.integers(2, 9))) for _ in range(400)]
+    made = b" ".join(words[i] for i in np.minimum(rng.zipf(1.3, count // 3), 400) - 1)
+    return np.frombuffer(made[:count], np.uint8)
+
+
+@pytest.mark.parametrize("size", [13_047, 400_001, 90_000])
+def test_bytes_as_tokens_are_read_as_bytes(size: int, seen_by: Seen, tmp_path: Path) -> None:
+    characters(size).tofile(tmp_path / "train.bin")
+    (shard,) = read_tokens(tmp_path / "train.bin", "train.bin", Bounds())
+    assert (shard.format, shard.total, shard.damage) == ("tokens (uint8)", size, ())
+    assert seen_by(d118_damaged, tmp_path) == []
+
+
+def test_a_cut_token_is_told_where_something_says_its_width(seen_by: Seen, tmp_path: Path) -> None:
+    whole = text(np.random.default_rng(6)).astype(np.uint16).tobytes()
+    (tmp_path / "train.bin").write_bytes(whole[:-1])
+    assert seen_by(d118_damaged, tmp_path) == []  # nothing says that its numbers have two bytes
+    meta = tmp_path / "meta.json"
+    for said in ({"vocab_size": 50_000}, {"dtype": "uint16"}):
+        meta.write_text(json.dumps(said))
+        (told,) = seen_by(d118_damaged, tmp_path)
+        assert "no multiple of 2: the last token is cut" in told.statement
+    meta.write_text(json.dumps({"vocab_size": 256}))
+    assert seen_by(d118_damaged, tmp_path) == []
+    meta.unlink()
+    (tmp_path / "train.bin").rename(tmp_path / "train_0.bin")
+    for i in range(1, 6):
+        text(np.random.default_rng(i)).astype(np.uint16).tofile(tmp_path / f"train_{i}.bin")
+    (told,) = seen_by(d118_damaged, tmp_path)
+    assert told.measured["shard"] == "train_0.bin"
+
+
+def test_a_file_of_bytes_among_files_of_ids(seen_by: Seen, tmp_path: Path) -> None:
+    for i in range(5):
+        ids = characters(40_000) if i == 3 else text(np.random.default_rng(i)).astype(np.uint16)
+        ids.tofile(tmp_path / f"train_{i}.bin")
+    (told,) = seen_by(d105_other_form, tmp_path)
+    assert "train_3.bin holds tokens as uint8, its 4 siblings as uint16" in told.statement
+    assert "two tokens become one number, and its 40,000 tokens become 20,000" in told.statement
+
+
+def test_a_text_beside_ids_of_a_declared_width(seen_by: Seen, tmp_path: Path) -> None:
+    characters(40_000).tofile(tmp_path / "raw.bin")
+    text(np.random.default_rng(0)).astype(np.uint16).tofile(tmp_path / "train.bin")
+    (tmp_path / "meta.json").write_text(json.dumps({"dtype": "uint16"}))
+    assert seen_by(d105_other_form, tmp_path) == []

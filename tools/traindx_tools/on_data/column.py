@@ -74,6 +74,8 @@ class Damage:
     """A clause: "the archive ends within shard 3"."""
     row: int | None = None
     records: int = 1
+    width: int = 0
+    """Bytes of a number that the clause takes for granted: told only where something beside the file says so."""
 
 
 @dataclass(frozen=True, eq=False)

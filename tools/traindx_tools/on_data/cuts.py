@@ -78,6 +78,24 @@ def by_file(group: Sequence[Shard]) -> Iterator[Cut]:
             yield Cut("name", tuple(kinds), _by_shard(group, [kinds.index(s) for s in stems]), True)
 
 
+def in_two(group: Sequence[Shard]) -> Iterator[Cut]:
+    """Two files, and fields of two values: parts for what tells by itself which of both is the odd one."""
+    if len(group) == 2:
+        yield Cut("", tuple(short(s) for s in group), _by_shard(group, (0, 1)), True)
+    names = [n for n, c in group[0].columns.items() if not is_target(n) and not c.is_float]
+    for name in [n for n in names if all(_is_scalar(s.columns.get(n), s.rows) for s in group)][:MOST_FIELDS]:
+        values = [keys(s.columns[name]) for s in group]
+        kinds = np.unique(np.concatenate(values))
+        if len(kinds) == 2:
+            member = tuple((v == kinds[1]).astype(np.int64) for v in values)
+            yield Cut(name, tuple(_name(group, name, k) for k in kinds), member, called_origin(name))
+
+
+def _is_scalar(column: Column | None, rows: int) -> bool:
+    return column is not None and column.rows == rows and not column.row_shape and column.missing is None and (
+        column.kind == "number" or (column.kind == "text" and column.digests is not None and len(column.texts) == rows))
+
+
 def by_folder(group: Sequence[Shard]) -> Iterator[Cut]:
     """The folders, and the names but for numbers, of sounds and pictures that are the rows."""
     if not all(len(s.row_names) == s.rows for s in group):

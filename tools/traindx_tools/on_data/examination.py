@@ -25,6 +25,7 @@ from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
+from traindx_tools.on_data.readers.kinds import kinds_of
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.shard import Shard
@@ -145,6 +146,9 @@ COPIES, TURNED = "D114", "D143"
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
+COUNTED = "D165"
+MIXES = frozenset({"D164", COUNTED})
+"""What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
@@ -171,6 +175,10 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return None
     if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
                                   for o in others):
+        return None
+    if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
         return None
@@ -212,6 +220,10 @@ def _is_from_mix(part: Finding, mix: Finding) -> bool:
         return True
     apart, effect = part.measured["apart"], mix.measured["effect"]
     return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
+
+
+def _is_shift(mapped: Finding) -> bool:
+    return mapped.rule == MAPPED and bool(mapped.measured.get("shift"))
 
 
 def _undoes(part: Finding, pairing: Finding) -> bool:
@@ -276,11 +288,11 @@ def _read_all(files: Sequence[tuple[Path, str]], root: Path, ends: float, readin
     for kind, found in media.items():
         if len(found) >= FEWEST:
             below = sorted((p, str(Path(os.path.abspath(p)).relative_to(root))) for p, _ in found)
-            reading.take(
-                read_folder(below, os.path.relpath(root), kind is SOUNDS, bounds),
-                os.path.relpath(root),
-                PurePath(root.name),
-            )
+            shown = os.path.relpath(root)
+            for called, some in kinds_of(below).items() if kind is PICTURES else [("", below)]:
+                name = os.path.join(shown, called) if called else shown
+                where = PurePath(root.name, called, called) if called else PurePath(root.name)
+                reading.take(read_folder(some, name, kind is SOUNDS, bounds), name, where)
 
 
 def _formats(files: Sequence[tuple[Path, str]], reading: _Reading) -> Iterator[tuple[Path, str, str]]:

@@ -18,3 +18,5 @@ class NameList:
     """Whether the file gives each name its number."""
     is_index: bool
     """Whether the order means an index: five numbers and more from 0 on, or it is called as such lists are."""
+    first: int = 0
+    """The number of the first name, where the file gives each its number."""

@@ -157,4 +157,5 @@ def _named(file: str, keys: tuple[str, ...], names: tuple[str, ...], numbered: b
     called = " ".join((Path(file).stem, *keys))
     another = bool(_ANOTHER.search(called))
     return NameList(file, ".".join(keys), names, numbered,
-                    not another and ((from_zero and len(names) >= SURE) or bool(_SAID.search(called))))
+                    not another and ((from_zero and len(names) >= SURE) or bool(_SAID.search(called))),
+                    int(numbered and not from_zero))

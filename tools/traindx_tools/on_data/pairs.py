@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import THUMBNAIL, Array, Column
-from traindx_tools.on_data.roles import is_id_name
+from traindx_tools.on_data.roles import codes, is_id_name, is_label, keys
 from traindx_tools.on_data.row_statistics import is_tokens
 from traindx_tools.on_data.shard import Shard
 
@@ -41,6 +41,8 @@ class Side:
     parts: tuple[Array, ...]
     picture: bool
     text: bool = False
+    kinds: bool = False
+    """Whether it is a class of each row, as a one-hot code."""
 
 
 def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
@@ -67,6 +69,15 @@ def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
             out.append(_side(stem, [np.stack([np.asarray(s.columns[n].values[:MOST_ROWS], np.float32) for n in names],
                                              axis=1) for s in group]))
     return out
+
+
+def kinds_of(group: Sequence[Shard]) -> Iterator[Side]:
+    """The fields of few classes: of a catalogue they may be all that says what its rows are."""
+    for name in [n for n in group[0].columns if all(n in s.columns and is_label(s.columns[n]) for s in group)][:2]:
+        kinds = np.unique(np.concatenate([keys(s.columns[name]) for s in group]))
+        if NARROWEST <= len(kinds) <= BUCKETS:
+            parts = tuple(np.eye(len(kinds), dtype=np.float32)[codes(s.columns[name], kinds)][:MOST_ROWS] for s in group)
+            yield Side(name, parts, False, kinds=True)
 
 
 def _texts(group: Sequence[Shard], name: str) -> list[Array] | None:
@@ -98,11 +109,11 @@ def _suits(column: Column) -> bool:
 def _side(name: str, parts: Sequence[Array]) -> Side:
     long = [n for n in parts[0].shape[1:] if n >= SIDE]
     picture = len(long) == 2 and int(np.prod(parts[0].shape[1:])) <= 4 * int(np.prod(long))
-    made = [_cells(np.nan_to_num(p)) if picture else _vector(np.nan_to_num(p)) for p in parts]
+    made = [cells(np.nan_to_num(p)) if picture else _vector(np.nan_to_num(p)) for p in parts]
     return Side(name.removesuffix(THUMBNAIL), tuple(made), picture)
 
 
-def _cells(x: Array) -> Array:
+def cells(x: Array) -> Array:
     """float32 shape (rows, 16, 16, channels): each picture about 0 with spread 1."""
     long = [a for a in range(1, x.ndim) if x.shape[a] >= SIDE]
     x = np.moveaxis(x, long, [1, 2]).reshape(len(x), x.shape[long[0]], x.shape[long[1]], -1)

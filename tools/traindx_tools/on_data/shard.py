@@ -35,6 +35,9 @@ class Shard:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Arrays of quite another length, and how many rows they have: a list of names, or rows cut otherwise."""
 
+    beside: Mapping[str, Array] = field(default_factory=dict)
+    """Those arrays, where they hold numbers and are short enough to be kept."""
+
     raw: Mapping[str, Array] = field(default_factory=dict)
     """uint8 shape (some rows, bytes): the first bytes of fields that are plain bytes of one length."""
 

@@ -11,7 +11,12 @@ from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
 
-_FORMATS = {"tokens (uint16)": "uint16", "tokens (uint32)": "uint32"}
+_FORMATS = {"tokens (uint8)": "uint8", "tokens (uint16)": "uint16", "tokens (uint32)": "uint32"}
+
+WIDTHS = {"uint8": 1, "uint16": 2, "uint32": 4}
+"""Bytes of a number."""
+WHOLE = 4
+"""Files of a series that are whole multiples of a width: by chance, for 2 bytes, once in 16, and their bytes look so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +41,29 @@ def other_widths(view: View) -> Iterator[OtherWidth]:
         declared = view.hints.token_dtype
         expected = declared or _usual(list(having.values()))
         odd = [s for s in series if having[s] != expected] if expected else []
+        if len(odd) == len(series) and set(having.values()) == {"uint8"}:
+            continue  # bytes that nobody reads as tokens, such as the text itself
         sound = len(series) - len(odd)
         by = view.hints.told_by.get("token_dtype", "a setting") if declared else ""
         if odd and not sound:
             yield OtherWidth(odd[0], having[odd[0]], expected, 0, by, len(odd) - 1)
         else:
             yield from (OtherWidth(s, having[s], expected, sound, by) for s in odd)
+
+
+def width_is_told(view: View, shard: Shard) -> bool:
+    """Whether something beside a file of tokens says how wide its numbers are: a dtype that a setting or the code names,
+    a vocabulary that needs as many bytes, or siblings that are all whole."""
+    width = WIDTHS[_FORMATS[shard.format]]
+    hints = view.hints
+    if hints.token_dtype:
+        return WIDTHS[hints.token_dtype] == width
+    highest = max(hints.highest_id or 0, (hints.vocabulary or 1) - 1)
+    if highest > 255:
+        return highest < 256**width and not (width == 4 and highest < 2**16)
+    series = next(s for s in _series(view) if shard in s)
+    whole = [s for s in series if s is not shard and s.format == shard.format and not s.damage]
+    return len(whole) >= WHOLE and len(whole) >= 0.75 * len(series)
 
 
 def _series(view: View) -> list[list[Shard]]:

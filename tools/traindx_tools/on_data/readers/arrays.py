@@ -75,6 +75,10 @@ class RawBytes:
         }
 
 
+MOST_BESIDE = 2**22
+"""Numbers of an array of another length that is kept: edges beside nodes."""
+
+
 def digest(data: bytes) -> int:
     """A 64-bit hash of bytes."""
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
@@ -158,4 +162,9 @@ def _shard(
         notes=sampled_note,
         odd_lengths=odd,
         left_out=left_out,
+        beside={k: np.asarray(arrays[k]) for k in arrays if without_split(k) in left_out and _is_short(arrays[k])},
     )
+
+
+def _is_short(array: Array) -> bool:
+    return array.dtype.kind in "iuf" and array.ndim <= 2 and array.size <= MOST_BESIDE

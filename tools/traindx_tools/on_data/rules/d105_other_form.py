@@ -14,7 +14,7 @@ from traindx_tools.on_data.column import THUMBNAIL, Column
 from traindx_tools.on_data.places import of, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
-from traindx_tools.on_data.token_widths import OtherWidth, other_widths
+from traindx_tools.on_data.token_widths import WIDTHS, OtherWidth, other_widths
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
 
@@ -98,10 +98,13 @@ def _differs(shards: Sequence[Shard], name: str) -> Iterator[Finding]:
 
 def _width(odd: OtherWidth) -> Finding:
     tokens = odd.shard.total
-    if odd.dtype == "uint32":
-        read = f"every second value is a small constant, and its {tokens:,} tokens become {2 * tokens:,}"
+    factor = WIDTHS[odd.dtype] / WIDTHS[odd.expected]
+    if factor > 1:
+        every = "second value is" if factor == 2 and odd.dtype == "uint32" else "token is cut in parts, of which some are"
+        read = f"every {every} a small constant, and its {tokens:,} tokens become {int(factor * tokens):,}"
     else:
-        read = f"two tokens become one number, and its {tokens:,} tokens become {tokens // 2:,}"
+        several = "two" if factor == 0.5 else "four"
+        read = f"{several} tokens become one number, and its {tokens:,} tokens become {int(factor * tokens):,}"
     files = f"{short(odd.shard)} and {odd.others} more hold" if odd.others else f"{short(odd.shard)} holds"
     theirs = [f"its {odd.siblings} sibling{'s' * (odd.siblings != 1)} as {odd.expected}"] if odd.siblings else []
     said = [f"{odd.declared_by} says {odd.expected}"] if odd.declared_by else []

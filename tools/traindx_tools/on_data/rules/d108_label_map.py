@@ -65,8 +65,11 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
         if len(shift) == 1 and len(moved) >= len(task.kinds) - 1 and len(moved) > 2
         else "permuted"
     )
+    by = _counted_from(task, found)
+    how = "shifted" if by else how
+    told = f"{abs(by)} {'less' if by < 0 else 'more'}, as if it counted from another number," if by else how
     return RULE.finding(
-        f"{of(task.field, shard)} is {how} against {'the training data' if split else 'its siblings'}: it says "
+        f"{of(task.field, shard)} is {told} against {'the training data' if split else 'its siblings'}: it says "
         f"{listed(names)}; a simple model of the others agrees with {percent(before)} of its labels as they are "
         "and with "
         f"{percent(after)} after undoing that",
@@ -79,11 +82,20 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
             "after": after,
             "p": p,
             "how": how,
+            "shift": by,
             "map": tuple((_name(task, k), _name(task, int(best[k]))) for k in moved[:20]),
             "kind": "split" if split else "shard",
             "shard": short(shard),
         },
     )
+
+
+def _counted_from(task: Task, found: LabelMap) -> int:
+    """By how much all moved labels are higher as numbers, 0 where they are not all by the same, or go round."""
+    if task.binned or task.kinds.dtype.kind not in "iu" or len(found.moved) < 2:
+        return 0
+    by = {int(task.kinds[k]) - int(task.kinds[int(found.best[k])]) for k in found.moved}
+    return by.pop() if len(by) == 1 else 0
 
 
 def _name(task: Task, kind: int) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.token_widths import width_is_told
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
 
@@ -18,7 +20,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="headers against bytes, checksums of archives, ends of pictures and sounds, lines that do not parse",
     matters="Training stops when it comes to the record, or goes on with what a reader makes of it.",
-    alike=("A file that is still being written.",),
+    alike=("A file that is still being written.",
+           "A file of tokens whose width nothing says: nothing is said of its last bytes."),
     confirm=("Read the named record with the format's own reader.", "Compare the file's size with its source."),
 )
 
@@ -27,13 +30,14 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each file with damage."""
     for data in view.sets:
         for shard in data.shards:
-            if shard.damage:
-                yield _finding(shard)
+            told = [d for d in shard.damage if not d.width or width_is_told(view, shard)]
+            if told:
+                yield _finding(shard, told)
 
 
-def _finding(shard: Shard) -> Finding:
-    first = shard.damage[0]
-    count = sum(d.records for d in shard.damage)
+def _finding(shard: Shard, damage: Sequence[Damage]) -> Finding:
+    first = damage[0]
+    count = sum(d.records for d in damage)
     where = (
         f", {'line' if 'json' in shard.format else 'row'} {first.row + ('json' in shard.format)}"
         if first.row is not None
@@ -41,7 +45,7 @@ def _finding(shard: Shard) -> Finding:
     )
     if first.row is not None and first.row < len(shard.row_names):
         where += f" ({shard.row_names[first.row]})"
-    kinds = Counter(d.what for d in shard.damage)
+    kinds = Counter(d.what for d in damage)
     more = f"; {count:,} records in all" if count > 1 else ""
     return RULE.finding(
         f"{short(shard)}{where}: {first.what}{more}",

@@ -3,7 +3,8 @@
 Masks and pictures, embeddings and features, inputs and outputs of a simulation tell something of each other. What one
 says of the other fits the row's own better than those of ten neighbours; where it fits a neighbour's, all by the same
 number of rows, one of the two lags. Where nothing fits, and sorting one of them by a column of the table makes it fit,
-they were joined by position after one was sorted.
+they were joined by position after one was sorted: also by numbers as text (1, 10, 100, 2), reversed, or shuffled by a
+usual seed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.pairs import LAGS, Side, agreement, best_lag, predicted, sides_of, truth_of
+from traindx_tools.on_data.pairs import LAGS, Side, agreement, best_lag, kinds_of, predicted, sides_of, truth_of
 from traindx_tools.on_data.places import percent, place, short
+from traindx_tools.on_data.row_orders import orders_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
@@ -33,9 +35,6 @@ FEWEST = 20
 MOST_SIDES = 5
 JOINED = 0.25
 CHANCE = 0.08
-KEYS = 6
-LENGTHS = 12
-"""Different lengths of texts, from which on they can be sorted by."""
 MOST_JOINED = 40
 """Files of a set that is laid beside another one, and such sets."""
 
@@ -85,8 +84,9 @@ def _of_group(group: Sequence[Shard], comparisons: int, across: frozenset[str] |
     if not whole:
         return
     sides = sides_of(whole, tuple(dict.fromkeys(n for s in whole for n in s.columns)))[:MOST_SIDES]
+    sides += list(kinds_of(whole)) if across is not None else []
     for a, b in itertools.permutations(sides, 2):
-        if (a.text and b.text) or (across is not None and (a.name in across) == (b.name in across)):
+        if (a.text and b.text) or a.kinds or (across is not None and (a.name in across) == (b.name in across)):
             continue  # two texts of a row are told by their words
         found = list(_of_pair(whole, a, b, comparisons))
         yield from found
@@ -153,7 +153,8 @@ def _sorted(
 ) -> Iterator[Finding]:
     """The column by which one of both was sorted, where sorting makes them fit."""
     best: tuple[float, str, int] | None = None
-    for key, values in _keys(group):
+    keys = orders_of(group)
+    for key, values in keys:
         orders = [np.argsort(v[: len(b.parts[i])], kind="stable") for i, v in enumerate(values)]
         for way in (0, 1):
             order = {i: (np.argsort(o) if way else o) if i in broken else np.arange(len(o))
@@ -163,7 +164,7 @@ def _sorted(
                 return
             fits = np.concatenate([agreement(said[i], truth_of(b, i)[order[i]]) for i in broken])
             sure = float(fits.mean()) * math.sqrt(len(fits)) / max(1e-9, float(fits.std()))
-            enough = 6.0 + math.sqrt(2 * math.log(2 * KEYS * comparisons))
+            enough = 6.0 + math.sqrt(2 * math.log(2 * len(keys) * comparisons))
             if float(fits.mean()) >= JOINED and sure > enough and (best is None or float(fits.mean()) > best[0]):
                 best = float(fits.mean()), key, way
     if best is None:
@@ -175,28 +176,10 @@ def _sorted(
     yield RULE.finding(
         f"{b.name} and {a.name} of {files} do not belong to each other row by row (mean correlation "
         f"{before:.2f} of what one says of the other, {fit:.2f} after the rows of one are put in the order of {key}): "
-        f"{sorted_one} was sorted by {key} and {other} was not",
+        f"{sorted_one} was put in that order and {other} was not",
         place(shard, b.name),
         shard.name,
         bearing=Bearing.CAUSE,
         measured={"field": b.name, "beside": a.name, "key": key, "fit": fit, "files": len(broken),
                   "kind": "sorted", "shard": short(shard)},
     )
-
-
-def _keys(group: Sequence[Shard]) -> list[tuple[str, list[Array]]]:
-    """By what rows can be sorted, by shard: columns whose values differ and are in no order yet, lengths of texts."""
-    out: list[tuple[str, list[Array]]] = []
-    for name, column in group[0].columns.items():
-        columns = [c for s in group if (c := s.columns.get(name)) is not None and c.rows == s.rows and not c.row_shape]
-        if len(columns) < len(group) or column.kind not in ("number", "text") or any(
-                c.kind != column.kind for c in columns):
-            continue
-        values = [np.asarray(c.values, np.float64) for c in columns]
-        some = values[0][:4000]
-        if column.kind == "text" and len(np.unique(some)) >= LENGTHS:
-            out += [(f"the length of {name}", values), (f"the length of {name}, the longest first",
-                                                        [-v for v in values])]
-        elif column.kind == "number" and len(np.unique(some)) > 0.9 * len(some) and bool((np.diff(some) < 0).any()):
-            out.append((name, values))
-    return out[:KEYS]

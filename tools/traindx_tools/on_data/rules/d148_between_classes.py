@@ -7,13 +7,17 @@ class 7 stand 1 to 6, which are other classes or none. Resizing labels asks for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.between_neighbours import FEWEST, OddPart, odd_part
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.cuts import Cut, cuts_of, in_two
 from traindx_tools.on_data.label_images import BETWEEN, NEW, SHARE, LabelImages, judged, label_images
+from traindx_tools.on_data.origins import groups_of, in_common
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
@@ -43,45 +47,108 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each file, or folder of pictures, with such images."""
     for data in view.sets:
+        group = tuple(s for s in data.shards if s.columns and s.rows)
         for name in data.fields:
-            found = [(s, f) for s in data.shards if name in s.columns
-                     and (f := label_images(s.columns[name])) is not None]
-            yield from _of_images(found, name)
+            found = [(s, f) for s in group if name in s.columns and (f := label_images(s.columns[name])) is not None]
+            told = list(_of_images(found, name, data.labels))
+            yield from told or _of_part_in(found, name, data.labels)
         for shard in data.shards:
             for folder in dict.fromkeys(str(PurePath(shard.row_names[r]).parent) for r in shard.label_images):
-                rows = [r for r in shard.label_images if str(PurePath(shard.row_names[r]).parent) == folder]
-                seen = judged([shard.label_images[r].astype(np.int64) for r in rows])
-                if seen is not None:
-                    yield _finding(shard, "content", seen, [shard.row_names[r] for r in
-                                                            np.array(rows)[seen.interpolated]], len(rows))
+                yield from _of_folder(view, shard, folder)
 
 
-def _of_images(found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str) -> Iterator[Finding]:
+def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
+    rows = [r for r in shard.label_images if str(PurePath(shard.row_names[r]).parent) == folder]
+    names = [shard.row_names[r] for r in rows]
+    images = [shard.label_images[r].astype(np.int64) for r in rows]
+    groups = dict(groups_of(names, view))
+    seen = judged(images)
+    if seen is not None:
+        common = in_common(seen.interpolated, groups, view.comparisons)
+        yield _finding(shard, "content", seen, [n for n, m in zip(names, seen.interpolated, strict=True) if m], len(rows),
+                       common=common[0] if common else "")
+        return
+    cuts = [Cut(by, tuple(str(k) for k in kinds), (np.unique(values, return_inverse=True)[1].reshape(-1),), True)
+            for by, values in groups.items() if 2 <= len(kinds := np.unique(values)) <= len(rows) // 8]
+    odd = odd_part(images, cuts)
+    if odd is not None:
+        first = next(n for n, m in zip(names, odd.cut.member[0], strict=True) if m == odd.part)
+        yield _of_part(shard, "content", odd, f"those with {odd.cut.by} {odd.cut.names[odd.part]}", first, len(images))
+
+
+def _cuts(found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]) -> list[Cut]:
+    """The parts of the images that were looked at."""
+    shards = [s for s, _ in found]
+    cuts = [c for c in (*cuts_of(shards, labels), *in_two(shards)) if c.by != name]
+    return [replace(c, member=(np.concatenate([m[rows] for m, (_, (_, rows)) in zip(c.member, found, strict=True)]),))
+            for c in cuts]
+
+
+def _of_images(
+    found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]
+) -> Iterator[Finding]:
     every = [image for _, (images, _) in found for image in images]
     seen = judged(every)
     if seen is None:
         return
+    groups = {c.by: np.array([c.names[m] if m >= 0 else "" for m in c.member[0]])
+              for c in _cuts(found, name, labels) if c.by}
+    common = in_common(seen.interpolated, groups, 1) if groups else None
     at = 0
     for shard, (images, rows) in found:
         here = seen.interpolated[at : at + len(images)]
         at += len(images)
         if here.any():
             scale = 100 if shard.columns[name].values.dtype.kind == "f" else 1
-            yield _finding(shard, name, seen, [shard.row(int(r)) for r in rows[here]], len(images), scale)
+            yield _finding(shard, name, seen, [shard.row(int(r)) for r in rows[here]], len(images), scale,
+                           common[0] if common else "")
+
+
+def _of_part_in(
+    found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]
+) -> Iterator[Finding]:
+    every = [image for _, (images, _) in found for image in images]
+    if len(every) < 3 * FEWEST or any(s.columns[name].values.dtype.kind == "f" for s, _ in found):
+        return
+    odd = odd_part(every, _cuts(found, name, labels))
+    if odd is not None:
+        at = int(np.argmax(odd.cut.member[0] == odd.part))
+        ends = np.cumsum([len(images) for _, (images, _) in found])
+        which = int(np.searchsorted(ends, at, side="right"))
+        shard, (images, rows) = found[which]
+        first = shard.row(int(rows[at - (int(ends[which]) - len(images))]))
+        yield _of_part(shard, name, odd, odd.cut.told(odd.part), first, len(every))
+
+
+def _of_part(shard: Shard, field: str, odd: OddPart, where: str, first: str, of: int) -> Finding:
+    (low, high), values = odd.between
+    count = int((odd.cut.member[0] == odd.part).sum())
+    return RULE.finding(
+        f"{field} of {where} ({count:,} of {of:,} label images that were looked at): {percent(odd.inside)} of the pixels "
+        f"lie between the classes on both sides of them, against {percent(odd.outside)} in all others, with {values} "
+        f"values between {low} and {high} alone: these were resized by interpolation, and what stands along borders is "
+        f"no class; the first is {first}",
+        place(shard, field),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={"field": field, "images": count, "of": of, "share": odd.inside, "others": odd.outside,
+                  "by": odd.cut.by or "file", "part": odd.cut.names[odd.part], "kind": "interpolated",
+                  "shard": short(shard)},
+    )
 
 
 def _finding(
-    shard: Shard, field: str, seen: LabelImages, images: Sequence[str], of: int, scale: int = 1
+    shard: Shard, field: str, seen: LabelImages, images: Sequence[str], of: int, scale: int = 1, common: str = ""
 ) -> Finding:
     classes, examples = ([f"{v / scale:g}" for v in values] for values in (seen.classes.tolist(), seen.examples))
     what = f"{len(images):,} of the {of:,} label images that were looked at in {short(shard)}"
     return RULE.finding(
         f"{what} hold values that are no class, between classes along their borders ({listed(examples)}; "
         f"{percent(seen.pixels)} of their pixels), and the others hold {listed(classes)} alone: they were resized by "
-        f"interpolation or stored with losses; {listed(images)}",
+        f"interpolation or stored with losses; {f'{common}: ' if common else ''}{listed(images)}",
         place(shard, field),
         shard.name,
         bearing=Bearing.CAUSE,
         measured={"field": field, "images": len(images), "of": of, "values": tuple(examples), "share": seen.pixels,
-                  "kind": "interpolated", "shard": short(shard)},
+                  "common": common, "kind": "interpolated", "shard": short(shard)},
     )

@@ -31,7 +31,7 @@ RULE = Rule(
     name="points-not-turned",
     title="Pictures of one part were turned and the points on them were not",
     severity=Severity.HIGH,
-    sees="the surroundings of points and the middles of boxes, on the pictures as they are and after four turns",
+    sees="the surroundings of points and the middles of boxes, on the pictures as they are and after six turns",
     matters="The model learns places at which nothing is, in this part alone.",
     alike=("Points that lie alike on both halves: both ways fit, and nothing is said.",
            "Pictures that were mirrored with their points: they fit as they are."),
