@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.anomalies.breaks import breaks
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -86,8 +87,14 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase, "data_share": waits,
+                  "phase": phase, "data_share": waits, "abrupt": _is_abrupt(t),
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _is_abrupt(t: Track) -> bool:
+    """Whether it became slow at one place, and neither before nor after it: nothing grows then."""
+    found = [b for b in breaks(t.y) if b.stays and b.up == (t.series.name == "step_time")]
+    return len(found) == 1
 
 
 def data_share(run: Run, t: Track) -> float | None:
