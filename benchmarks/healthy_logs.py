@@ -3,10 +3,10 @@
     python benchmarks/healthy_logs.py [--seed 0] [--only NAME] [--most 200000] [--keep FOLDER]
 
 Generated: families of runs (language models, classifiers, regression, diffusion, adversarial, reinforcement, mixtures
-of experts, detectors, warm restarts, curricula, passes in one order) whose curves follow what such runs do: a power law with coloured and heavy-tailed noise,
-evaluations that slow the next step, schedules with warm-up. Shaped: two such runs in the print of each trainer. Every
-finding of medium or above is a false alarm and printed, also what goes along with anomalies; the exit code is 1 where
-there is one.
+of experts, detectors, warm restarts, curricula, passes in one order) whose curves follow what such runs do: a power
+law with coloured and heavy-tailed noise, evaluations that slow the next step, schedules with warm-up. Shaped: two
+such runs in the print of each trainer. Every finding of medium or above is a false alarm and printed, also what goes
+along with anomalies; the exit code is 1 where there is one.
 """
 
 from __future__ import annotations

@@ -49,8 +49,11 @@ def _as_pattern(finding: Finding) -> Finding:
 
 
 def judge_events(run: Run, sources: Sequence[Source], failures: list[str] | None = None) -> tuple[Finding, ...]:
-    """What goes along with the anomalies of a run, and ahead of its first trouble. `sources`: the files that it was read from, which are read again
-    where a series has anomalies. Failures as of `judge_run`."""
+    """What goes along with the anomalies of a run, and ahead of its first trouble.
+
+    `sources`: the files that it was read from, which are read again where a series has anomalies. Failures as of
+    `judge_run`.
+    """
     try:
         seen = seen_in(run, sources)
         return tuple(f for module in rules_in(EVENT_ROOM) for f in module.check(seen))

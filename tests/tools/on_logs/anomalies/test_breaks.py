@@ -44,9 +44,10 @@ def test_what_ends_in_values_that_are_not_finite() -> None:
 @pytest.mark.parametrize("y", [
     0.5 * (1 + np.cos(np.pi * T / 200)), 0.5 * (1 + np.cos(np.pi * (T % 40) / 40)), np.minimum(T / 20, 1.0),
     3 + np.exp(-(T % 20) / 8) + RNG.normal(0, 0.05, 200), RNG.standard_t(2, 200), np.cumsum(RNG.normal(0, 1, 200)),
-    np.full(200, 2.0), np.repeat([65536.0, 32768.0, 65536.0, 32768.0], 50), np.where(T == 90, 9.0, 1.0) + RNG.normal(
-        0, 0.1, 200), 8 / np.sqrt(1 + T) + RNG.normal(0, 0.01, 200)],
-    ids=["cosine", "restarts", "warm-up", "teeth", "heavy tails", "walk", "constant", "levels in turn", "spike", "decay"])
+    np.full(200, 2.0), np.repeat([65536.0, 32768.0, 65536.0, 32768.0], 50),
+    np.where(T == 90, 9.0, 1.0) + RNG.normal(0, 0.1, 200), 8 / np.sqrt(1 + T) + RNG.normal(0, 0.01, 200)],
+    ids=["cosine", "restarts", "warm-up", "teeth", "heavy tails", "walk", "constant", "levels in turn", "spike",
+         "decay"])
 def test_what_moves_by_nature(y: np.ndarray) -> None:
     assert breaks(y) == ()
 

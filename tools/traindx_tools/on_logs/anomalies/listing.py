@@ -49,8 +49,9 @@ def sentence(series: Series, found: Anomaly) -> str:
     """An anomaly in words, with its place."""
     way = "" if found.kind not in (Kind.SPIKE, Kind.STEP, Kind.DRIFT) else " up" if found.up else " down"
     until = "" if found.end == found.start else f" to {place(series, found.end)}"
-    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, "
-            f"{_levels(series, found)}{_SIZES[found.kind].format(number(found.size))} ({series.source}:{int(series.line[found.start])})")
+    size = f"{_levels(series, found)}{_SIZES[found.kind].format(number(found.size))}"
+    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, {size} "
+            f"({series.source}:{int(series.line[found.start])})")
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

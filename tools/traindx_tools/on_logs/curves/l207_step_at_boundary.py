@@ -129,7 +129,8 @@ def _elsewhere(run: Run) -> Iterator[Finding]:
     b, first = back[0], head_level(t.y)
     reached = float(t.y[b.start: b.end + 2].max())
     lost = ratio(reached - b.before, first - b.before)
-    if first <= b.before * (1.0 + STEP) or lost < LOST or float(t.y[b.end + 1]) - b.before < HELD * (reached - b.before):
+    held = float(t.y[b.end + 1]) - b.before >= HELD * (reached - b.before)
+    if first <= b.before * (1.0 + STEP) or lost < LOST or not held:
         return
     anew = lost >= ANEW
     told = ("back where it began" if anew else f"{100 * lost:.0f} % of the way back to where it began")

@@ -1,4 +1,4 @@
-"""Lines that stand where a run goes wrong and hardly anywhere else: a warning that a cache is full, a file that is read.
+"""Lines that stand where a run goes wrong and hardly anywhere else: a warning that a cache is full, another file.
 
 Of a log of N lines between its first and last record, R are of a template that comes once or twice. That one of them
 stands among the w lines around a given place has the chance 1 - (1 - w / N)^R: below `CHANCE` it is told. A warning
@@ -58,7 +58,8 @@ def lines_beside(run: Run, sources: Sequence[Source], series: Series, at: int) -
     if log is None or not 0 < log.lines <= MOST_LINES:
         return
     first, last = int(series.line.min()) - source.above, int(series.line.max()) - source.above
-    around = series.line[max(0, at - BEFORE)] - source.above, series.line[min(len(series) - 1, at + AFTER)] - source.above
+    ends = max(0, at - BEFORE), min(len(series) - 1, at + AFTER)
+    around = [int(series.line[i]) - source.above for i in ends]
     lines = _seldom(log, first, last, _of_records(run, source))
     texts = _texts(source, lines)
     warns = np.array([_WARNS.search(texts.get(n, "")) is not None for n in lines.tolist()], bool)

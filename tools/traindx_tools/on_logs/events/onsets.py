@@ -12,19 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.anomalies.breaks import Break, breaks
+from traindx_tools.on_logs.anomalies.breaks import CLEAR, Break, breaks
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.curves.l404_throughput_decay import SPEEDS
 from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
-from traindx_tools.on_logs.curves.shapes import LARGEST
+from traindx_tools.on_logs.curves.shapes import LARGEST, noise
 from traindx_tools.on_logs.events.line_beside import Beside, lines_beside
 from traindx_tools.on_logs.run import Run, Series
 
+RAMP = 40
+"""Records before it over which a series that ends in NaN may have been rising."""
 LEAD = 10
 """Records before a trouble within which a break of another series may have to do with it."""
 MOST_SERIES = 60
 TIMES = ("step_time", "data_time")
-_SET = ("learning_rate", "loss_scale", "batch_size", "weight_decay", "momentum", "seq", "temperature", "beta", "stage")
+SET = ("learning_rate", "loss_scale", "batch_size", "weight_decay", "momentum", "seq", "temperature", "beta", "stage")
 """Beginnings of canonical names of what a program sets: it moves before what it moves."""
 _PLACES = ("epoch", "step", "elapsed", "count", "progress", "time/", "memory")
 """Names of what counts, or costs no more than it shows."""
@@ -44,7 +46,7 @@ class Lead:
     @property
     def is_set(self) -> bool:
         """Whether a program sets it."""
-        return self.series.name.startswith(_SET)
+        return self.series.name.startswith(SET)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,8 @@ def onsets(run: Run, sources: Sequence[Source]) -> tuple[Onset, ...]:
     own = next((m.found for m in bad if m.series is series and m.start == at), None)
     leads = tuple(sorted((x for m in moved if m.series is not series and (x := _lead(series, at, m, bad)) is not None),
                          key=lambda x: (-x.lag, not x.is_set)))
+    if own is None:  # a ramp has no break of its own: what moved in the midst of it went ahead of nothing
+        leads = tuple(x for x in leads if not _rose_before(series, at - x.lag))
     also = tuple(m.series for m in bad if m.series is not series and abs(_records_to(series, at, m)) <= 2)
     beside = tuple(lines_beside(run, sources, series, at))
     found = Onset(series, at, own, also, broken, leads, beside)
@@ -127,6 +131,16 @@ def _nonfinite(run: Run) -> tuple[Series, int] | None:
         if at > 0:
             return series, at
     return None
+
+
+def _rose_before(series: Series, at: int) -> bool:
+    """Whether a series was well above its level already before a record: its last values against those before."""
+    values = series.values[max(0, at - RAMP): at]
+    values = values[np.isfinite(values)]
+    if len(values) < RAMP // 2:
+        return False
+    before, last = values[: len(values) // 2], float(np.median(values[-3:]))
+    return last > float(np.median(before)) + CLEAR * max(noise(before), 1e-3 * abs(float(np.median(before))))
 
 
 def _records_to(series: Series, at: int, m: _Moved) -> int:

@@ -153,7 +153,9 @@ class JsonRows:
         if mask not in self._known:
             line = block.data[block.starts[at]:block.ends[at]]
             found = _learned(mask, line)
-            if found is not None and (not found.names or self.reading.takes(found.names) is None or _tells(found, line)):
+            if found is not None and (not found.names or self.reading.takes(found.names) is None):
+                found = None
+            if found is not None and _tells(found, line):
                 found = None
             if len(self._known) < _MOST:
                 self._known[mask] = found

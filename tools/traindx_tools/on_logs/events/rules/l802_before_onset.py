@@ -29,8 +29,8 @@ RULE = Rule(
     matters="What changed just before is the first thing to change back.",
     alike=("Two effects of one cause, of which one shows earlier.",
            "A line that reports the trouble: it stands behind it, and tells nothing of why."),
-    confirm=("Keep the series that went ahead at its former level (the schedule constant, the file left out) and run on "
-             "from a checkpoint before the place.",),
+    confirm=("Keep the series that went ahead at its former level (the schedule constant, the file left out) and run "
+             "on from a checkpoint before the place.",),
     thresholds={
         "lead": Threshold(LEAD, "records before", "further apart two breaks meet by chance"),
         "clear": Threshold(CLEAR, "times the scatter before a break", "beyond chance in a log of any length"),
@@ -52,8 +52,9 @@ def _finding(onset: Onset) -> Finding:
     said = [_of_lead(x).removesuffix(" at which" if i else "") for i, x in enumerate(onset.leads[:MOST_LEADS])]
     if onset.beside:
         lines = " and ".join(f"`{b.text}` ({b.source}:{b.line})" for b in onset.beside)
-        said.append(f"{lines} stand{'s' if len(onset.beside) == 1 else ''} where {_trouble(onset)}, and hardly anywhere "
-                    "else" if first is None else f"there stands {lines}, as hardly anywhere else")
+        stand = "stands" if len(onset.beside) == 1 else "stand"
+        said.append(f"{lines} {stand} where {_trouble(onset)}, and hardly anywhere else" if first is None else
+                    f"there {stand} {lines}, as hardly anywhere else")
     series, position = onset.series, float(onset.series.position[onset.at])
     worst = onset.nonfinite is not None or onset.found is None or onset.found.stays
     return RULE.finding(
