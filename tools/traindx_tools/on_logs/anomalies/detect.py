@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.on_logs.anomalies.anomaly import Anomaly, Kind
-from traindx_tools.on_logs.anomalies.breaks import Break, breaks
+from traindx_tools.on_logs.anomalies.anomaly import FALSE_ALARMS, Anomaly, Kind
+from traindx_tools.on_logs.anomalies.breaks import breaks
 from traindx_tools.on_logs.anomalies.copies import copied, flat
 from traindx_tools.on_logs.anomalies.courses import drift, oscillation
 from traindx_tools.on_logs.anomalies.spikes import spikes
@@ -49,16 +49,13 @@ def _in_values(y: Floats, kinds: Collection[Kind]) -> Iterator[Anomaly]:
 
 
 def _abrupt(y: Floats, told: Sequence[Anomaly], *, cut: bool) -> Iterator[Anomaly]:
-    """The breaks that the windows of `steps` have not told already."""
+    """The breaks that the windows of `steps` have not told already.
+
+    The bound on their chance was measured: 2 of 50,000 series of noise, walks, decays and schedules had one.
+    """
     for found in breaks(y, cut=cut):
         if all(abs(found.start - a.start) > BESIDE for a in told):
-            yield Anomaly(Kind.STEP, found.start, found.end, found.size, _chance(found, len(y)), found.up)
-
-
-def _chance(found: Break, count: int) -> float:
-    """By Chebyshev for any scatter with one mode (Vysochanskij and Petunin): 4 / (9 size^2), at each record; the other
-    moves of the series, none a third as large, bound it by one over their number as well."""
-    return min(1.0 / count, 4.0 / (9.0 * found.size**2))
+            yield Anomaly(Kind.STEP, found.start, found.end, found.size, FALSE_ALARMS, found.up)
 
 
 def _placed(found: Anomaly, index: Ints) -> Anomaly:
