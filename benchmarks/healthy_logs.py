@@ -3,10 +3,10 @@
     python benchmarks/healthy_logs.py [--seed 0] [--only NAME] [--most 200000] [--keep FOLDER]
 
 Generated: families of runs (language models, classifiers, regression, diffusion, adversarial, reinforcement, mixtures
-of experts, detectors) whose curves follow what such runs do: a power law with coloured and heavy-tailed noise,
-evaluations that slow the next step, schedules with warm-up. Shaped: two such runs in the print of each trainer. Every
-finding of medium or above is a false alarm and printed, also what goes along with anomalies; the exit code is 1 where
-there is one.
+of experts, detectors, warm restarts, curricula, passes in one order) whose curves follow what such runs do: a power
+law with coloured and heavy-tailed noise, evaluations that slow the next step, schedules with warm-up. Shaped: two
+such runs in the print of each trainer. Every finding of medium or above is a false alarm and printed, also what goes
+along with anomalies; the exit code is 1 where there is one.
 """
 
 from __future__ import annotations
@@ -145,8 +145,35 @@ def detector(rng: np.random.Generator, t: Floats, every: int) -> tuple[dict[str,
             {"mAP": evaluated(found + 0.005 * rng.standard_normal(len(t)), every)})
 
 
+def restarted(rng: np.random.Generator, t: Floats, every: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Warm restarts of a cosine (SGDR): the loss goes up with the learning rate and comes down with it."""
+    cycle = max(10.0, (t[-1] + 1) / int(rng.integers(3, 8)))
+    at = (t % cycle) / cycle
+    rate = 0.5 * (1 + np.cos(np.pi * at))
+    loss = falling(rng, t, 2.3, rng.uniform(0.3, 0.6), 0.04) * (1 + rng.uniform(0.1, 0.6) * rate * (t >= cycle))
+    return {"loss": loss, "lr": 1e-4 + 1e-3 * rate, "grad_norm": np.exp(0.2 * rng.standard_normal(len(t)))}, {}
+
+
+def staged(rng: np.random.Generator, t: Floats, every: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """A curriculum: longer sequences in stages, each harder at first."""
+    stage = np.minimum((4 * np.arange(len(t))) // len(t), 3)
+    begun = t - t[np.searchsorted(stage, stage)]
+    harder = 1 + rng.uniform(0.2, 0.5) * (stage > 0) * np.exp(-begun / (0.08 * t[-1] + 1))
+    loss = falling(rng, t, 4.0, rng.uniform(1.0, 2.0), 0.02) * harder
+    return {"loss": loss, "seq_len": 256.0 * 2.0**stage, "lr": 3e-4 + 0 * t}, {}
+
+
+def sawing(rng: np.random.Generator, t: Floats, every: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Passes in one order: within each the loss falls, and at the next it is back up."""
+    teeth = int(rng.integers(5, 12))
+    at = (np.arange(len(t)) * teeth / len(t)) % 1.0
+    loss = falling(rng, t, 3.0, rng.uniform(0.8, 1.2), 0.03) * (1 + 0.15 * (1 - at))
+    return {"loss": loss, **common(rng, t, float(t[-1]), every)}, {}
+
+
 FAMILIES = {"language": language, "classifier": classifier, "regression": regression, "diffusion": diffusion,
-            "adversarial": adversarial, "reinforced": reinforced, "mixture": mixture, "detector": detector}
+            "adversarial": adversarial, "reinforced": reinforced, "mixture": mixture, "detector": detector,
+            "restarted": restarted, "staged": staged, "sawing": sawing}
 GENERATED = 60
 
 

@@ -7,17 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from traindx.diagnose import Report
+from traindx.joining import joined
 from traindx.offered import typed
 from traindx.places import common_root
 from traindx_tools.against import Comparison, compare
+from traindx_tools.against.metrics import metric_differences
+from traindx_tools.against.parting import parting_of
 from traindx_tools.errors import BadUsage
 from traindx_tools.examine import examine
+from traindx_tools.finding import Severity
 
 
 def with_comparison(report: Report, good: Sequence[str | Path]) -> Report:
-    """The report with the comparison to the run at `good`. Raises BadUsage where both are the same, UnreadableInput."""
+    """The report with the comparison to the run at `good`; a setting that parts first joins the evidence.
+
+    Raises BadUsage where both are the same, UnreadableInput."""
     _refuse_overlap([Path(p) for p in report.seen.paths if _is_local(p)], [Path(p) for p in good if _is_local(p)])
     there = examine(good, root=common_root(good))
+    wrong = any(f.severity.rank >= Severity.MEDIUM.rank for f in report.seen.findings)
+    differences = metric_differences(report.seen.run, there.run)[0]
+    parting = parting_of(report.seen.run, differences) if wrong else None  # else it explains nothing
+    report = joined(report, (parting,), 0) if parting is not None else report
     comparison = compare(report.seen, there)
     return replace(report, comparison=comparison, extra_checks=(*report.extra_checks, *_checks(comparison)))
 

@@ -90,9 +90,14 @@ def suspect(view: View) -> Mapping[str, Any] | None:
 
 
 def observed(view: View, but: str = "") -> list[Said]:
-    """What was seen to be wrong, the worst first and of equals the earliest; not what `but` says already."""
+    """What was seen to be wrong, the worst first and of equals the earliest; not what `but` says already.
+
+    What carries the cause that is suspected stands in front: without it nobody sees why that one is.
+    """
     findings = dict(view.findings)
-    worst = sorted(view.timeline, key=lambda m: -findings[m.id].severity.rank)
+    first = suspect(view)
+    carries = {w.id for _, w in _cited(view, first)[:1]} if first is not None else set()
+    worst = sorted(view.timeline, key=lambda m: (m.id not in carries, -findings[m.id].severity.rank))
     told = [_said(view, findings[m.id], m.id) for m in worst]
     return [s for s in dict.fromkeys(told) if s.text not in but]
 

@@ -108,3 +108,35 @@ def test_terminal_codes_of_the_other_run_do_not_reach_the_terminal(
     (runs / "bad" / "train.py").write_text(CODE + "# \x1b[2J\n")
     cli.run(["diagnose", "bad", "--against", "good"])
     assert "\x1b" not in capsys.readouterr().out
+
+
+def _course(rate: float, *, worse: bool) -> str:
+    """Equal digit for digit for 120 records, then the learning rate is `rate`."""
+    rows = []
+    for i in range(170):
+        up = 2.0 ** max(0, i - 120) if worse else 1.0
+        rows.append(f"step {10 * i} loss {(0.35 + 1.9 * 0.97**i + 0.01 * (i % 3)) * up:.4f} "
+                    f"lr {3e-4 if i < 120 else rate:.1e}")
+    return "\n".join(rows) + "\n"
+
+
+def test_a_rate_that_parts_first_moves_the_suspects(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.log").write_text(_course(2.7e-3, worse=True))
+    (tmp_path / "good.log").write_text(_course(3e-4, worse=False))
+    cli.run(["diagnose", "bad.log", "--against", "good.log", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["hypotheses"][0]["issue"].startswith("The learning rate")
+    (parting,) = [f for f in found["findings"] if f["rule"] == "L802" and f["measured"].get("against")]
+    assert parting["statement"].startswith("learning_rate is 0.0027 here and 0.0003 in the run that works, from step 12")
+    assert any("and yet learning_rate does in the log" in r for r in found["comparison"]["remarks"])
+
+
+def test_of_a_run_that_is_well_no_parting_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.log").write_text(_course(1e-4, worse=False))
+    (tmp_path / "good.log").write_text(_course(3e-4, worse=False))
+    cli.run(["diagnose", "one.log", "--against", "good.log", "--json"])
+    assert not [f for f in json.loads(capsys.readouterr().out)["findings"] if f["rule"] == "L802"]

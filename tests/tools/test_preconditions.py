@@ -49,7 +49,7 @@ def test_so_is_what_the_person_says_and_what_the_code_holds(tmp_path: Path) -> N
     code = tmp_path / "train.py"
     code.write_text("scaler = torch.cuda.amp.GradScaler()\n", encoding="utf-8")
     assert "half-precision" in shown_by(Run(), [code])
-    assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset()
+    assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset({"own-loop"})
 
 
 def test_ranks_of_the_log_show_several_processes() -> None:
@@ -80,3 +80,27 @@ def test_a_mode_that_stands_twice_is_an_error(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(CatalogError, match="names a twice"):
         preconditions()
     preconditions.cache_clear()
+
+
+FLAT = "".join(f"Epoch {e}/12\n1563/1563 - 4s - 4ms/step - accuracy: 0.1000 - loss: 2.3026 - val_accuracy: 0.1000 "
+               f"- val_loss: 2.3026\n" for e in range(1, 13))
+PLAIN = "".join(f"step {i} loss 2.3026 lr 0.1\n" for i in range(60))
+
+
+def test_a_log_of_another_framework_excludes_a_loop_of_ones_own(tmp_path: Path) -> None:
+    found = seen(tmp_path, "import keras\n" + FLAT)
+    assert "own-loop" not in (found.grounds or ())
+    assert not {h.mode.id for h in found.verdict.hypotheses if not h.unshown} & {
+        "accum.zero-grad-missing", "accum.zero-grad-before-step", "ckpt.missing-keys-silent"}
+
+
+def test_a_log_that_says_nothing_of_its_framework_excludes_nothing() -> None:
+    assert "own-loop" in shown_by(Run())
+    assert "own-loop" in shown_by(Run(), (), "torch port of a keras model")
+    assert "own-loop" not in shown_by(Run(), (), "my keras model")
+
+
+@pytest.mark.parametrize(("words", "name"), [("resumed from step 3000", "checkpoint"), ("val_loss", "evaluation")])
+def test_what_shows_a_file_that_was_read_and_an_evaluation(words: str, name: str) -> None:
+    assert name in shown_by(Run(), (), words)
+    assert name not in shown_by(Run(), (), "loss")

@@ -29,13 +29,22 @@ LIKELY = 0.40
 
 @dataclass(frozen=True)
 class Precondition:
-    """`words`: what must be so. `shown_by`: what would show it. `traces`: what speaks of it in a text."""
+    """`words`: what must be so. `shown_by`: what would show it. `traces`: what speaks of it in a text.
+
+    `unless`: what speaks against it; where it is given, the ground counts as there until a text says otherwise.
+    """
 
     name: str
     words: str
     shown_by: str
     traces: re.Pattern[str]
     modes: frozenset[str]
+    unless: re.Pattern[str] | None = None
+
+    def shown_in(self, texts: Sequence[str]) -> bool:
+        """Whether these texts speak of it, or, where only something else would exclude it, of nothing else."""
+        spoken = any(self.traces.search(t) for t in texts)
+        return spoken or (self.unless is not None and not any(self.unless.search(t) for t in texts))
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +53,8 @@ def preconditions() -> Mapping[str, Precondition]:
     found: dict[str, Precondition] = {}
     for name, row in table(shipped("preconditions.toml")).items():
         made = Precondition(name, row["words"], row["shown_by"], re.compile(row["traces"], re.IGNORECASE),
-                            frozenset(row["modes"]))
+                            frozenset(row["modes"]),
+                            re.compile(row["unless"], re.IGNORECASE) if "unless" in row else None)
         if twice := found.keys() & made.modes:
             raise CatalogError(f"preconditions.toml names {', '.join(sorted(twice))} twice")
         found |= dict.fromkeys(made.modes, made)
@@ -58,8 +68,8 @@ def shown_by(run: Run, code: Iterable[Path] = (), symptom: str = "", sources: It
     """
     told, texts = texts_of(run, code, symptom)
     rows = {p.name: p for p in preconditions().values()}
-    every = (*told, *texts, *(_beginning(s) for s in sources))
-    found = {name for name, p in rows.items() if any(p.traces.search(t) for t in every)}
+    every = (*told, *texts, *(a.format for a in run.artifacts), *(_beginning(s) for s in sources))
+    found = {name for name, p in rows.items() if p.shown_in(every)}
     several = (run.world_size or 1) > 1 or any(s.rank is not None for s in run.series)
     return frozenset(found | ({"several-ranks"} if several else set()))
 

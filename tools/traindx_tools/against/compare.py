@@ -16,6 +16,7 @@ from traindx_tools.against.versions import versions_in
 from traindx_tools.against.weigh import Explanation, explanations
 from traindx_tools.examine import Examination
 from traindx_tools.finding import Severity
+from traindx_tools.on_logs.events.onsets import SET
 from traindx_tools.on_logs.run import Run
 
 
@@ -124,9 +125,12 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
         said.append("no metric of the two runs differs beyond noise: is the first one really the worse?")
     elif here.verdict.status == "healthy" and differ:
         said.append("by itself the first run shows no fault; where it is worse, one of these differences made it so")
+    moved = next((m for m in metrics if m.step is not None and m.name.startswith(SET)), None)
     if not differ:
         said.append("no setting, version or line of code that was read differs: what is left is data, seed, hardware "
-                    "and what neither run prints")
+                    "and what neither run prints" if moved is None else
+                    f"no setting, version or line of code that was read differs, and yet {moved.name} does in the log: "
+                    "look at what sets it (a schedule, a callback, a resumed state)")
     if not here.code or not there.code:
         which = "either run" if not here.code and not there.code else \
             "the broken run" if not here.code else "the run that works"

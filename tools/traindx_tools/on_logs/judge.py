@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.events.going_along import what_goes_along
+from traindx_tools.on_logs.events.seen import seen_in
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import RuleModule, rules_in
 
@@ -49,11 +49,14 @@ def _as_pattern(finding: Finding) -> Finding:
 
 
 def judge_events(run: Run, sources: Sequence[Source], failures: list[str] | None = None) -> tuple[Finding, ...]:
-    """What goes along with the anomalies of a run. `sources`: the files that it was read from, which are read again
-    where a series has anomalies. Failures as of `judge_run`."""
+    """What goes along with the anomalies of a run, and ahead of its first trouble.
+
+    `sources`: the files that it was read from, which are read again where a series has anomalies. Failures as of
+    `judge_run`.
+    """
     try:
-        along = what_goes_along(run, sources)
-        return tuple(f for module in rules_in(EVENT_ROOM) for f in module.check(along))
+        seen = seen_in(run, sources)
+        return tuple(f for module in rules_in(EVENT_ROOM) for f in module.check(seen))
     except Exception as error:  # noqa: BLE001 - as above: what else was seen stays
         _log.debug("events failed", exc_info=True)
         if failures is not None:

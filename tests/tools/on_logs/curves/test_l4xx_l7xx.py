@@ -228,3 +228,25 @@ def test_where_rank_0_is_the_odd_one_it_is_named() -> None:
     f = only(run(*rates), "l701_rank_disagreement")
     assert f.where.rank == 0
     assert "rank 0 (0.002)" in f.statement
+
+
+HALVED = np.where(np.arange(60) < 35, 32_000.0, 15_600.0) + 50.0 * np.cos(7 * np.arange(60))
+
+
+def test_speed_that_halves_at_one_place_is_abrupt() -> None:
+    f = only(run(series("tokens_per_second", HALVED)), "l404_throughput_decay")
+    assert f.measured["abrupt"] is True
+    f = only(run(series("tokens_per_second", 50_000 / (1 + np.arange(60) / 15))), "l404_throughput_decay")
+    assert f.measured["abrupt"] is False
+
+
+@pytest.mark.parametrize(("wait", "share"), [(0.012, 0.03), (0.3, 0.75)])
+def test_the_wait_for_data_in_the_slow_step(wait: float, share: float) -> None:
+    times = np.linspace(0.2, 0.4, 60)
+    f = only(run(series("step_time", times), series("data_time", np.full(60, wait))), "l404_throughput_decay")
+    assert f.measured["data_share"] == pytest.approx(share, rel=0.1)
+    assert ("the wait for data that the log measures" in f.statement) is (share < 0.1)
+
+
+def test_a_log_without_a_wait_says_nothing_of_it() -> None:
+    assert only(run(series("tokens_per_second", HALVED)), "l404_throughput_decay").measured["data_share"] is None

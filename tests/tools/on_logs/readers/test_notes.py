@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from traindx_tools.on_logs import read_run
-from traindx_tools.on_logs.readers.notes import kind_of
+from traindx_tools.on_logs.readers.notes import kind_of, of_event
 
 WORDINGS = {
     "step_skipped": ["Skipping the step", "gradient overflow", "OVERFLOW! 3", "non-finite gradients, skip",
@@ -45,3 +46,32 @@ def test_prose_of_which_no_line_comes_again_is_read_quickly(within: Any) -> None
         run = read_run(["-"], stdin=f"{lines}step 1 loss 0.5\nstep 2 loss 0.4\n".encode())
     assert run.loss is not None
     assert len(run.loss) == 2
+
+
+@pytest.mark.parametrize(("record", "measured", "kind"), [
+    ({"event": "resume", "checkpoint": "ckpt/step_3000.pt"}, False, "resume"),
+    ({"event": "checkpoint_saved", "step": 100, "path": "a.pt"}, False, "checkpoint"),
+    ({"message": "Resuming from a.pt", "step": 100, "loss": 1.0}, True, "resume"),
+    ({"resume": "allow", "project": "x"}, False, None),
+    ({"event": "train_step", "loss": 1.0}, True, None),
+    ({"source": "resumed from", "loss": 1.0}, True, None),
+    ({"loss": 1.0}, True, None),
+    ({}, False, None),
+])
+def test_what_a_record_says_in_words(record: dict[str, object], measured: bool, kind: str | None) -> None:
+    told = of_event(record, measured=measured)
+    assert (told[0] if told else None) == kind
+
+
+@pytest.mark.parametrize("events", [1, 40])
+def test_events_among_records_of_json(events: int, tmp_path: Path) -> None:
+    """Also where they are so many that their lines would be read together."""
+    rows = []
+    for i in range(200):
+        rows.append(f'{{"step": {i}, "loss": {2 - i / 200:.4f}}}')
+        if i < events:
+            rows.append(f'{{"event": "resume", "checkpoint": "a.pt", "at": {i}}}')
+    (tmp_path / "run.jsonl").write_text("\n".join(rows) + "\n")
+    run = read_run([tmp_path / "run.jsonl"])
+    assert [n.line for n in run.notes if n.kind == "resume"] == [2 * i + 2 for i in range(events)]
+    assert len(run.first("loss") or ()) == 200

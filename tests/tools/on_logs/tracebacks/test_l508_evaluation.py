@@ -32,3 +32,15 @@ def test_it_is_the_evaluation_that_ran_out(tmp_path: Path, function: str) -> Non
 @pytest.mark.parametrize(("function", "records"), [("train_step", 4), ("latest_step", 4), ("evaluate", 0)])
 def test_a_training_step_or_a_first_evaluation_is_not(tmp_path: Path, function: str, records: int) -> None:
     assert kind(tmp_path, function, records) != "evaluation"
+
+
+@pytest.mark.parametrize(("function", "code", "phase"), [
+    ("train_epoch", "loss.backward()", "training"), ("step", "scaler.step(optimizer)", "training"),
+    ("evaluate", "y = model(x)", "evaluation"), ("forward", "y = model(x)", None)])
+def test_the_phase_in_which_it_ran_out(function: str, code: str, phase: str | None, tmp_path: Path) -> None:
+    lines = [f"step {i} loss {1.0 - 0.1 * i:.2f}" for i in range(4)]
+    lines += ["Traceback (most recent call last):", '  File "/home/me/project/run.py", line 60, in <module>',
+              "    main()", f'  File "/home/me/project/run.py", line 41, in {function}', f"    {code}", MESSAGE]
+    (tmp_path / "log.txt").write_text("\n".join(lines) + "\n")
+    (found,) = check(read_run([tmp_path / "log.txt"]))
+    assert found.measured.get("phase") == phase

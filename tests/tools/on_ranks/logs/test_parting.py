@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from traindx_tools.on_ranks.logs.listing import told
+
 from .job_texts import banner, job, rules, steps, watchdog
 
 
@@ -134,3 +136,45 @@ def test_jax_names_the_processes_that_did_not_come(tmp_path: Path) -> None:
     many = job(tmp_path, {0: [late, waits], 6: ["INFO compiling"]}, usual=lambda rank: [waits])
     assert many is not None
     assert (many.findings[0].measured["ranks"], many.findings[0].measured["sequence"]) == ((6,), None)
+
+
+def test_of_two_ranks_the_one_that_never_came(tmp_path: Path) -> None:
+    loading = ["2026-01-01 10:55:21 INFO data: loading /mnt/data/shard_0113.tar"]
+    many = job(tmp_path, {1: loading}, before=lambda rank: [*banner(rank, 2), *steps(rank, 0, 20 - rank)],
+               ranks=2)
+    assert many is not None
+    found = many.findings[0]
+    assert (found.rule, found.measured["rank"]) == ("R204", 1)
+    assert "shard_0113.tar`, while rank 0 waits for it in ALLREDUCE" in found.statement
+
+
+def test_of_two_ranks_the_one_that_came_less_far(tmp_path: Path) -> None:
+    many = job(tmp_path, {1: []}, before=lambda rank: [*banner(rank, 2), *steps(rank, 0, 20 - rank)],
+               ranks=2)
+    assert many is not None
+    assert (many.findings[0].rule, many.findings[0].measured["ranks"]) == ("R202", (1,))
+    assert any(e["how"] == "the log ends with the record of step 19" for e in many.to_json()["ended"])
+
+
+def test_two_ranks_that_nothing_tells_apart(tmp_path: Path) -> None:
+    many = job(tmp_path, {1: []}, before=lambda rank: steps(rank, 0, 20), ranks=2)
+    assert rules(many) == []
+    assert many is not None
+    assert "nothing tells which rank it waited for" in "\n".join(told(many))
+
+
+def test_two_ranks_that_both_wait(tmp_path: Path) -> None:
+    assert rules(job(tmp_path, {}, before=lambda rank: steps(rank, 0, 20), ranks=2)) == []
+
+
+def test_two_logs_of_a_larger_job_are_no_pair(tmp_path: Path) -> None:
+    many = job(tmp_path, {1: []}, before=lambda rank: [*banner(rank, 8), *steps(rank, 0, 20 - rank)], ranks=2)
+    assert rules(many) == []
+
+
+def test_a_job_that_did_not_stop_says_so(tmp_path: Path) -> None:
+    many = job(tmp_path, {}, before=lambda rank: steps(rank, 0, 20), usual=lambda rank: [], ranks=2)
+    assert many is not None
+    said = "\n".join(told(many))
+    assert "Nothing in the logs says that a rank waited" in said
+    assert "ranks 0-1: the log ends with the record of step 20" in said

@@ -8,6 +8,8 @@ import json
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from traindx_tools.on_logs.anomalies.anomaly import Anomaly, Kind
 from traindx_tools.on_logs.anomalies.detect import anomalies_of
 from traindx_tools.on_logs.curves.shapes import number, place
@@ -47,9 +49,21 @@ def sentence(series: Series, found: Anomaly) -> str:
     """An anomaly in words, with its place."""
     way = "" if found.kind not in (Kind.SPIKE, Kind.STEP, Kind.DRIFT) else " up" if found.up else " down"
     until = "" if found.end == found.start else f" to {place(series, found.end)}"
-    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, "
-            f"{_SIZES[found.kind].format(number(found.size))} ({series.source}:{int(series.line[found.start])})")
+    size = f"{_levels(series, found)}{_SIZES[found.kind].format(number(found.size))}"
+    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, {size} "
+            f"({series.source}:{int(series.line[found.start])})")
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _levels(series: Series, found: Anomaly) -> str:
+    """Of a step: the levels before and after, medians of up to eight finite values."""
+    if found.kind is not Kind.STEP:
+        return ""
+    before = series.values[:found.start][series.finite[:found.start]][-8:]
+    after = series.values[found.end:][series.finite[found.end:]][:8]
+    if not len(before) or not len(after):
+        return ""
+    return f"from {number(float(np.median(before)))} to {number(float(np.median(after)))}, "
 
 
 def _cells(series: Series, found: Anomaly) -> tuple[str | float | int | bool, ...]:

@@ -1,4 +1,5 @@
-"""The loss steps up at a boundary: where the run was resumed, or at one epoch start, and nowhere else.
+"""The loss steps up at a boundary: where the run was resumed, or at one epoch start; or it falls back towards its
+beginning wherever that is, whatever the log calls it.
 
 A step that falls on a resume says that something of the state did not come back: optimizer moments, the learning rate
 schedule, the data order, the running statistics, the averaged weights, or that an older checkpoint was loaded than the
@@ -9,6 +10,12 @@ The rule compares up to three records on both sides. A step counts when it excee
 deviations of the record-to-record scatter. At an epoch start it must also be the only one, and last to the end of the
 log (a regular saw is L206, a lone outlier L107). Steps down (a lower learning rate, a second pass over the data) are
 healthy.
+
+A log that announces no resume may hold one all the same. `kind` "elsewhere": the loss breaks upwards at one place as it
+does nowhere else (`anomalies/breaks.py`), stays there for more than a record, and gives back a quarter and more of what
+it had gained. Back at the level of the untrained model it is what a run is that began anew (medium); part of the way it
+may as well be other data or another task, and is told as low. A rise of the learning rate at that record (a warm
+restart), a stage or a setting that changes there explain it.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.anomalies.breaks import Break, breaks
 from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail
 from traindx_tools.on_logs.curves.learning import (
     epoch_numbers,
@@ -27,6 +35,8 @@ from traindx_tools.on_logs.curves.learning import (
     number,
     place,
 )
+from traindx_tools.on_logs.curves.outcomes import changes
+from traindx_tools.on_logs.curves.shapes import Track, head_level, tail_level, track
 from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
@@ -35,17 +45,19 @@ LASTING_STEP = 0.3
 SIGMAS = 4.0
 SIDE = 3
 RECOVERED = 0.1
+LOST, ANEW, HELD, RAISED = 0.25, 0.8, 0.4, 1.2
 
 RULE = Rule(
     id="L207",
     name="step-at-boundary",
-    title="The loss steps up at a resume or an epoch start",
+    title="The loss steps up at a resume or an epoch start, or falls back towards its beginning",
     severity=Severity.HIGH,
-    sees="training loss just before and just after a resume or an epoch start, learning rate beside it",
+    sees="training loss just before and just after a resume, an epoch start or a jump, learning rate beside it",
     matters="State was lost, or a planned change broke the training: the steps since then work against those before.",
     alike=(
         "A spike that would have come anyway: it falls on the boundary by chance, elsewhere there are others.",
         "Another part of the data after a resume: the level changes, the learning rate does not.",
+        "A stage of a curriculum or a warm restart: the log announces it, or the learning rate rises there.",
     ),
     confirm=(
         "Evaluate the loaded checkpoint before the first step: the loss must equal the one at saving.",
@@ -54,6 +66,10 @@ RULE = Rule(
     thresholds={
         "step": Threshold(STEP, "relative to the level before", "at a resume"),
         "lasting_step": Threshold(LASTING_STEP, "relative to the level before", "at an epoch start, to the end"),
+        "lost": Threshold(LOST, "of what was gained", "elsewhere: harder data seldom cost more at once"),
+        "anew": Threshold(ANEW, "of what was gained", "the level of an untrained model"),
+        "held": Threshold(HELD, "of the jump, one record later", "a batch that spikes is over by then (L107)"),
+        "raised": Threshold(RAISED, "times the learning rate before", "a schedule that restarts raises the loss"),
         "sigmas": Threshold(SIGMAS, "standard deviations", "of record-to-record scatter: 1 in 16,000 by chance"),
     },
 )
@@ -74,7 +90,8 @@ def check(run: Run) -> Iterator[Finding]:
         if finding is not None:
             yield finding
     if not found:
-        yield from _epoch_step(run, c)
+        at_epoch = list(_epoch_step(run, c))
+        yield from at_epoch or _elsewhere(run)
 
 
 def _resumes(run: Run, c: Curve) -> list[int]:
@@ -101,6 +118,60 @@ def _epoch_step(run: Run, c: Curve) -> Iterator[Finding]:
         yield finding
 
 
+def _elsewhere(run: Run) -> Iterator[Finding]:
+    """The one place at which the loss falls back towards its beginning, where nothing in the log explains it."""
+    t = track(main_loss(run))
+    if t is None or t.unit == "record" or t.wrapped or not bool((t.y > 0).all()):
+        return
+    back = [b for b in breaks(t.y) if b.up]
+    if len(back) != 1 or back[0].end > back[0].start + 1 or _explained(run, t, back[0]):
+        return
+    b, first = back[0], head_level(t.y)
+    reached = float(t.y[b.start: b.end + 2].max())
+    lost = ratio(reached - b.before, first - b.before)
+    held = float(t.y[b.end + 1]) - b.before >= HELD * (reached - b.before)
+    if first <= b.before * (1.0 + STEP) or lost < LOST or not held:
+        return
+    anew = lost >= ANEW
+    told = ("back where it began" if anew else f"{100 * lost:.0f} % of the way back to where it began")
+    last = tail_level(t.y)
+    after = "then it falls again" if last < b.before + 0.5 * (reached - b.before) else "and it does not come down again"
+    yield RULE.finding(
+        f"{t.series} jumps from {number(float(t.y[b.start - 1]))} at {t.place(b.start - 1)} to "
+        f"{number(float(t.y[b.start]))} at {t.place(b.start)}, {told} ({number(float(t.y[0]))} at {t.place(0)}), "
+        f"{b.size:.0f} times its scatter; {after}. Nothing in the log says why: a restart that did not load what "
+        f"was learned, or from here on another task",
+        t.at(b.start - 1, b.start), t.series.source, bearing=Bearing.SIGN,
+        severity=Severity.MEDIUM if anew else Severity.LOW,
+        measured={"kind": "elsewhere", "before": b.before, "after": reached, "ratio": ratio(reached, b.before),
+                  "recovered": last <= b.before * (1.0 + RECOVERED), "of_start": ratio(reached, first), "lost": lost,
+                  "at": float(t.series.position[t.index[b.start]]), "unit": t.unit, "steps_back": False,
+                  **_rates(run, t.series, int(t.index[b.start - 1]), int(t.index[b.start]))})
+
+
+def _rate_words(rate: tuple[float, float] | None) -> str:
+    if rate is None:
+        return ""
+    before, after = number(rate[0]), number(rate[1])
+    return f"; the learning rate stays at {after}" if before == after else (
+        f"; the learning rate goes from {before} to {after}")
+
+
+def _rates(run: Run, series: Series, start: int, end: int) -> dict[str, float | None]:
+    rate = _rate(run, series, start, end)
+    return {"lr_before": rate[0] if rate else None, "lr_after": rate[1] if rate else None,
+            "lr_ratio": ratio(rate[1], rate[0]) if rate and rate[0] > 0 else None}
+
+
+def _explained(run: Run, t: Track, b: Break) -> bool:
+    """Whether the log says why the loss is another one: a change of the task, or a learning rate that rises there."""
+    before, after = int(t.index[b.start - 1]), int(t.index[b.end])
+    rate = _rate(run, t.series, before, after)
+    if rate is not None and rate[1] > RAISED * rate[0]:
+        return True
+    return any(b.start - 2 <= cut <= b.end + 2 for cut in changes(run, t))
+
+
 def _side(values: Floats, cut: int) -> tuple[float, float]:
     return median(values[max(0, cut - SIDE):cut]), float(values[cut])
 
@@ -117,8 +188,8 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
     start, end = c.where(cut - 1, cut)
     end_level = tail(v) if len(v) - cut > 3 else float(v[-1])
     recovered = end_level <= before * (1.0 + RECOVERED)
-    rate = _rate(run, c.series, start, end)
-    said = f"; the learning rate goes from {number(rate[0])} to {number(rate[1])}" if rate is not None else ""
+    rate, rates = _rate(run, c.series, start, end), _rates(run, c.series, start, end)
+    said = _rate_words(rate)
     what = "where the run was resumed" if kind == "resume" else "at an epoch start, and stays up"
     position = c.series.position
     return RULE.finding(
@@ -130,8 +201,7 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
                   "of_start": ratio(after, float(v[0])) if v[0] > 0 else None,
                   "at": float(position[end]), "unit": c.series.unit,
                   "steps_back": bool(position[end] <= position[start]),
-                  "lr_before": rate[0] if rate else None, "lr_after": rate[1] if rate else None,
-                  "lr_ratio": ratio(rate[1], rate[0]) if rate and rate[0] > 0 else None},
+                  **rates},
     )
 
 

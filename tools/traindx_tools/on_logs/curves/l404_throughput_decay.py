@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.anomalies.breaks import breaks
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -21,6 +22,7 @@ from traindx_tools.rules import Rule, Threshold
 SLOWER, TREND = 1.4, 0.6
 ENOUGH = 8
 EXPLAINS = 0.7
+LITTLE = 0.1
 NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
 SPEEDS = ("throughput", "tokens_per_second", "mfu", "samples_per_second", "steps_per_second", "it_per_second")
 
@@ -38,6 +40,7 @@ RULE = Rule(
     thresholds={
         "slower": Threshold(SLOWER, "late / early step time", "beyond the scatter of shared machines"),
         "explains": Threshold(EXPLAINS, "of the growth of all phases", "one of them, not the machine"),
+        "little": Threshold(LITTLE, "of a step at the end", "a wait that is shorter explains no slower step"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
@@ -75,14 +78,47 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     memory = track(run.first("memory"))
     grows = memory is not None and len(memory) >= 4 and float(memory.y[-1]) > 1.1 * float(memory.y[len(memory) // 5])
     phase, grown = _phase(run)
+    waits = data_share(run, t)
+    if waits is not None and waits < LITTLE:
+        grown += f"; the wait for data that the log measures is {100 * waits:.2g} % of a step there"
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
         f"at the end ({t.place(-1)}): steps take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase,
+                  "phase": phase, "data_share": waits, "abrupt": _is_abrupt(t),
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _is_abrupt(t: Track) -> bool:
+    """Whether it became slow at one place, and neither before nor after it: nothing grows then."""
+    found = [b for b in breaks(t.y) if b.stays and b.up == (t.series.name == "step_time")]
+    return len(found) == 1
+
+
+def data_share(run: Run, t: Track) -> float | None:
+    """Which part of a step at the end of the run waits for data, by the log; None where it does not measure both."""
+    data = track(run.first("data_time"))
+    if data is None or len(data) < ENOUGH:
+        return None
+    step = _seconds_a_step(run, t)
+    wait = float(np.median(data.y[-max(3, len(data) // 4):]))
+    return None if step is None or step <= 0 or wait < 0 else ratio(wait, step)
+
+
+def _seconds_a_step(run: Run, t: Track) -> float | None:
+    """The time of a step in the last quarter, as it was logged, else from the times of the records and their steps."""
+    timed = track(run.first("step_time"))
+    if timed is not None:
+        return float(np.median(timed.y[-max(3, len(timed) // 4):]))
+    if t.unit != "step" or t.wrapped or t.series.thinned:
+        return None
+    last = slice(-max(3, len(t) // 4) - 1, None)
+    passed, done = np.diff(t.series.time[t.index][last]), np.diff(t.x[last])
+    if not np.isfinite(passed).all() or not bool((done > 0).all()):
+        return None
+    return float(np.median(passed / done))
 
 
 def _phase(run: Run) -> tuple[str | None, str]:

@@ -119,7 +119,7 @@ def goes_on_after_change(run: Run, t: Track) -> bool:
     A stage that is announced, or a setting in the records (sequence length, resolution, task) that takes another whole
     value. Harder data raise the loss by a step; what counts is that it falls from there: by a tenth, noise discounted.
     """
-    cut = max([0, *_changes(run, t)])
+    cut = max([0, *changes(run, t)])
     after = t.y[cut:]
     if not cut or len(after) < 6:
         return False
@@ -127,7 +127,8 @@ def goes_on_after_change(run: Run, t: Track) -> bool:
     return last <= 0.9 * first and first - last > 2 * t.noise
 
 
-def _changes(run: Run, t: Track) -> list[int]:
+def changes(run: Run, t: Track) -> list[int]:
+    """Records at which the task changes by what the log shows: a stage that it announces, a setting in the records."""
     lines = t.series.line[t.index]
     cuts = [int(np.searchsorted(lines, n.line)) for n in run.notes
             if n.kind == "change" and n.source == t.series.source]

@@ -18,9 +18,10 @@ from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
+from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
-from traindx_tools.on_logs.run import Floats, Ints, Run
+from traindx_tools.on_logs.run import Floats, Ints, Note, Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
     "step", "epoch", "time", "group", "rank", "name", "value", "metric", "skip", "total")
@@ -37,6 +38,8 @@ _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time",
                       "experiment"})
 
 _MAX_LAYOUTS = 2_000
+BIGGEST = 1e300
+"""Numbers of a record beyond are no place in a run."""
 Mask = NDArray[np.bool_]
 
 
@@ -151,6 +154,9 @@ class RowReading:
     source: str
     recorder: Recorder = field(init=False)
     planned: float | None = None
+    tells_events: bool = False
+    """Whether its texts say what happened (JSON); those of a table are columns."""
+    notes: list[Note] = field(default_factory=list)
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
     _last: _Layout | None = None
 
@@ -172,9 +178,20 @@ class RowReading:
             return
         columns = layout.columns.get((group, rank)) or self._columns(layout, group, rank)
         values = [number(cells[i]) for i in layout.metrics]
+        self._note(line, names, cells, measured=any(v is not None for v in values), rank=rank)
         kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
         if kept:
             self.recorder.append(line, kept, [v for v in values if v is not None], step, epoch, time)
+
+    def _note(self, line: int, names: Sequence[str], cells: Sequence[Any], *, measured: bool, rank: int | None) -> None:
+        """What a row says of the run in words: {"event": "resume", "checkpoint": ...}."""
+        if not self.tells_events or len(self.notes) >= MAX_NOTES or not any(isinstance(c, str) for c in cells):
+            return
+        record = dict(zip(names, cells, strict=False))
+        said = of_event(record, measured=measured)
+        if said is not None:
+            values = {n: float(v) for n, v in record.items() if type(v) in (int, float) and abs(v) < BIGGEST}
+            self.notes.append(Note(said[0], said[1], self.source, line, values, rank))
 
     def takes(self, names: Sequence[str]) -> list[int] | None:
         """The columns whose numbers `rows` needs; None where rows with these names have to be read one by one."""
@@ -251,7 +268,7 @@ class RowReading:
         """What the rows tell, without an artifact."""
         factors = {k: k.name.factor for k in self.recorder.counts() if k.name.factor != 1.0}
         self.recorder.scale(factors)
-        return Run(series=self.recorder.series(), planned_steps=self.planned)
+        return Run(series=self.recorder.series(), planned_steps=self.planned, notes=tuple(self.notes))
 
 
 def _key(name: str, group: str, rank: int | None) -> Key:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_logs.readers import arrow_cells
+from traindx_tools.on_logs.readers import arrow_cells, notes
 from traindx_tools.on_logs.readers.arrow_cells import Cells
 from traindx_tools.on_logs.readers.columns import RowReading, number
 from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, Group, same_bytes
@@ -151,13 +151,24 @@ class JsonRows:
 
     def _record(self, mask: bytes, block: Block, at: int) -> _Record | None:
         if mask not in self._known:
-            found = _learned(mask, block.data[block.starts[at]:block.ends[at]])
+            line = block.data[block.starts[at]:block.ends[at]]
+            found = _learned(mask, line)
             if found is not None and (not found.names or self.reading.takes(found.names) is None):
+                found = None
+            if found is not None and _tells(found, line):
                 found = None
             if len(self._known) < _MOST:
                 self._known[mask] = found
             return found
         return self._known[mask]
+
+
+def _tells(record: _Record, line: bytes) -> bool:
+    """Whether lines of this shape say something of the run in words; then each is read by itself."""
+    if len(record.numbers) == len(record.names):
+        return False
+    told = parse(line.decode("utf-8", "replace"))
+    return isinstance(told, dict) and notes.of_event(told, measured=False) is not None
 
 
 def _learned(mask: bytes, line: bytes) -> _Record | None:

@@ -64,7 +64,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
 
     `beside` is handed the same lines. Raises OSError.
     """
-    reading, damaged = columns.RowReading(source.name), 0
+    reading, damaged = columns.RowReading(source.name, tells_events=True), 0
 
     def one(number: int, line: str) -> None:
         nonlocal damaged
@@ -167,7 +167,7 @@ def load(source: Source) -> Any:
 
 def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str = "") -> Run:
     """A run from records whose line is their number, 1-based."""
-    reading = columns.RowReading(source.name)
+    reading = columns.RowReading(source.name, tells_events=True)
     for number, record in enumerate(records, 1):
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))

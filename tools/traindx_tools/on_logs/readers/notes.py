@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from traindx_tools.on_logs.readers.languages import RESUME_WORDS, RESUMED
 from traindx_tools.on_logs.readers.numbers import value
@@ -75,12 +77,35 @@ _PLANNED = re.compile(r"\b(?:total[_ ](?:optimization[_ ]|training[_ ]|train[_ ]
 _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
 
 
+_EVENT_NAMES = frozenset({"event", "event_type", "type", "kind", "message", "msg", "action", "status", "text"})
+"""Members of a record of JSON by which loggers say what happened."""
+_SETTINGS = frozenset({"never", "allow", "must", "auto", "false", "true", "no", "yes", "none", "null"})
+"""Values of settings: `"resume": "allow"` is no resume."""
+
+
 def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
     text = text[:MAX_TEXT]
     low = text.lower()
     kinds = ((kind, pattern) for kind, pattern in _KINDS if any(word in low for word in _NEEDS[kind]))
     return next((kind for kind, pattern in kinds if pattern.search(text)), None)
+
+
+def of_event(record: Mapping[str, Any], *, measured: bool) -> tuple[str, str] | None:
+    """Kind and text of what a record of names and values says besides numbers; None where it says nothing.
+
+    `measured`: it holds a metric; then only the member that names the event speaks, for its other texts are columns.
+    """
+    said = {n: v for n, v in record.items() if isinstance(v, str) and v.strip() and v.strip().lower() not in _SETTINGS}
+    speaking = {n: v for n, v in said.items() if n.lower() in _EVENT_NAMES} if measured else said
+    kind = kind_of(_spoken(speaking)) if speaking else None
+    return None if kind is None else (kind, ", ".join(f"{n}: {v}" for n, v in said.items())[:MAX_TEXT])
+
+
+def _spoken(record: Mapping[str, str]) -> str:
+    """The members as words: names of events are written with underscores."""
+    return ", ".join(f"{n.replace('_', ' ')}: {v.replace('_', ' ') if n.lower() in _EVENT_NAMES else v}"
+                     for n, v in record.items())
 
 
 def hides_metrics(kind: str, text: str) -> bool:

@@ -52,6 +52,8 @@ RULE = Rule(
 )
 _EVALUATES = re.compile(r"(^|_)(eval\w*|valid\w*|val|test|predict\w*|infer\w*)(_|$)", re.IGNORECASE)
 """Names of functions that evaluate, as the frames of a traceback give them."""
+_TRAINS = re.compile(r"\bbackward\(|\b(?:opt\w*|scaler|engine)\.step\(")
+_IS_TRAINING = re.compile(r"(^|_)(train|training|fit)(_|$)(?!.*eval)", re.IGNORECASE)
 
 _MEANING = {
     "total": "one allocation asks for more than the device has",
@@ -83,6 +85,8 @@ def _judged(run: Run, incident: Incident) -> Finding:
     statement = f"the GPU is out of memory, {_MEANING[kind]}" + (f" ({', '.join(told)})" if told else "")
     measured: dict[str, Value] = {f"{k}_gib": round(v, 3) for k, v in numbers.named() if v is not None}
     measured["kind"] = kind
+    if (phase := _phase(incident)) is not None:
+        measured["phase"] = phase
     if numbers.device is not None:
         measured["device"] = numbers.device
     sure = kind in ("total", "fragmentation", "other-process")
@@ -103,11 +107,19 @@ def _kind(run: Run, incident: Incident, n: Allocation) -> str:
     if _grew(run):
         return "creeping"
     before = _records_before(run, incident)
-    if before and any(not f.library and _EVALUATES.search(f.function) for f in incident.printed.frames):
+    if before and _phase(incident) == "evaluation":
         return "evaluation"
     if before is None:
         return "full"
     return "late-peak" if before >= LATE_RECORDS else "first-step"
+
+
+def _phase(incident: Incident) -> str | None:
+    """ "evaluation" or "training", by the user's own frames; None where they say neither."""
+    own = [f for f in incident.printed.frames if not f.library]
+    if any(_EVALUATES.search(f.function) for f in own):
+        return "evaluation"
+    return "training" if any(_TRAINS.search(f.code) or _IS_TRAINING.search(f.function) for f in own) else None
 
 
 def _grew(run: Run) -> bool:

@@ -42,4 +42,7 @@ def _how(start: Start, rank: Rank) -> str:
         return f"{template_of(rank.faults[0].type)}{after} (a consequence)"
     said = start.claims.get(rank.rank, ())
     told = f" ({said[0].kind})" if said and said[0].kind != "running" else ""
-    return f"the log ends{after}{told}, last line `{template_of(rank.told.last[1])[:90]}`"
+    line, last = rank.told.last
+    if line <= rank.told.step_line or not last:  # what it said before goes on to train is not how it ended
+        return f"the log ends{' with the record of' + after.removeprefix(' after') if after else ''}{told}"
+    return f"the log ends{after}{told}, last line `{template_of(last)[:90]}`"

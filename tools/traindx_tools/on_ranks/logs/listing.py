@@ -53,7 +53,7 @@ def told(many: ManyRanks, *, every: bool = False) -> Iterator[str]:
         yield f"{finding.severity.value.upper()} {finding.rule} {finding.statement}"
         yield f"  {finding.where.code or finding.source}"
     if not many.findings:
-        yield "No rank is odd: no error of its own, no other collective, count, version or value."
+        yield _nothing_odd(start)
     yield ""
     yield "How the ranks ended (identical ones together)"
     found = endings(job)
@@ -63,6 +63,16 @@ def told(many: ManyRanks, *, every: bool = False) -> Iterator[str]:
         yield f"  and {sum(e.count for e in found[MOST_ENDINGS:]):,} ranks in {len(found) - MOST_ENDINGS} more ways"
     yield from _few(start, every)
     yield from (f"note: {n}" for n in job.notes[:MOST_ENDINGS])
+
+
+def _nothing_odd(start: Start) -> str:
+    """Why no rank is named: nothing stopped, or what stopped does not tell them apart."""
+    waiting = [r.rank for r in start.ranks.values() if r.wait is not None]
+    if waiting:
+        return (f"{named(waiting)[:1].upper()}{named(waiting)[1:]} waited in a collective until the timeout, but "
+                "nothing tells which rank it waited for: give the logs of all ranks, or dumps of the flight recorder.")
+    said = "No rank is odd: no error of its own, no other collective, count, version or value."
+    return said if start.troubled else f"{said} Nothing in the logs says that a rank waited, failed or stopped."
 
 
 def merged(many: ManyRanks) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """Where the sequences of collectives part: another operation, another shape, or a rank that never came.
 
 The rank that a watchdog names first is one that waits. What tells the odd one is the sequence number: the ranks that
-wait there are many, the rank that is not among them, or is there with another operation, is the one to look at.
+wait there are many, the rank that is not among them, or is there with another operation, is the one to look at. Of two
+ranks there is no majority, and none is needed: one reports its wait, and the other, which came less far or was busy
+with something else, never reached it.
 """
 
 from __future__ import annotations
@@ -151,11 +153,20 @@ def _by_absence(start: Start) -> Parting | None:
     if _few(len(accused), len(start.ranks)):
         return _classed(start, accused, number, operation, len(waiting))
     absent = [r for r in start.ranks.values() if r.rank not in waiting and not r.faults and not r.told.finished]
+    if _is_pair(start) and len(waiting) == len(absent) == 1:
+        there = next(iter(waiting.values()))
+        never = accused == (absent[0].rank,) or absent[0].step < there.step or _said_after(absent[0]) != ""
+        return _classed(start, (absent[0].rank,), number, operation, 1) if never else None
     if not _few(len(absent), len(start.ranks)) or len(waiting) < 0.5 * len(start.ranks):
         return None
     common = Counter(map(_said_after, waiting.values())).most_common(1)[0][0]
     odd = [r for r in absent if r.step < start.usual_step or _said_after(r) not in ("", common)]
     return _classed(start, tuple(r.rank for r in odd or absent), number, operation, len(waiting))
+
+
+def _is_pair(start: Start) -> bool:
+    """Whether the job has two ranks, both read: the one that waits and the one that never came need no majority."""
+    return len(start.ranks) == 2 and start.world in (None, 2)
 
 
 def _said_after(rank: Rank) -> str:
@@ -175,3 +186,11 @@ def _classed(start: Start, ranks: tuple[int, ...], number: int | None, usual: Op
     number = None if number == UNNUMBERED else number
     kind = "data-loading" if _DATA.search(last) else "left-loop" if _LEFT.search(last) else "missing"
     return Parting(kind, ranks, "", number, usual, None, agreeing)
+
+
+def waiting_words(start: Start, found: Parting) -> str:
+    """ "63 ranks wait", of one its name: "rank 0 waits"."""
+    if found.agreeing != 1:
+        return f"{found.agreeing:,} ranks wait"
+    other = next((r.rank for r in start.ranks.values() if r.rank not in found.ranks and r.wait is not None), None)
+    return "one rank waits" if other is None else f"rank {other} waits"

@@ -66,7 +66,7 @@ def place_of(rank: Rank) -> str:
 def _statement(found: Parting, odd: Rank) -> str:
     who, sequence = named(found.ranks), f" (sequence number {found.number:,})" if found.number is not None else ""
     host = f" on {odd.host}" if odd.host and len(found.ranks) == 1 else ""
-    others = f"{found.agreeing:,} other ranks"
+    others = f"{found.agreeing:,} other rank{'s' if found.agreeing != 1 else ''}"
     if found.kind == "operation":
         return f"{who}{host} called {found.other} where {others} called {found.usual}{sequence}"
     if found.kind == "shape":

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_ranks.logs.failing import failed_first
 from traindx_tools.on_ranks.logs.job import Job, named
-from traindx_tools.on_ranks.logs.parting import FEW, parted
+from traindx_tools.on_ranks.logs.parting import FEW, parted, waiting_words
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -42,7 +42,7 @@ def check(job: Job) -> Iterator[Finding]:
     after = f" after step {odd.step:g}" if odd.step == odd.step else ""
     yield RULE.finding(
         f"{named(found.ranks)}{host} is stuck in data loading{after}: its last line is `{last[:140]}`, while "
-        f"{found.agreeing:,} ranks wait for it in {found.usual or 'a collective'}{sequence}",
+        f"{waiting_words(start, found)} for it in {found.usual or 'a collective'}{sequence}",
         odd.at(odd.told.last[0], last, odd.step), odd.source, bearing=Bearing.CAUSE,
         measured={"kind": "data-loading", "ranks": found.ranks[:64], "rank": odd.rank, "host": odd.host,
                   "operation": "data loading", "waiting_in": str(found.usual or ""), "sequence": found.number,

@@ -11,12 +11,13 @@ out of a run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
 from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
+from traindx_tools.on_logs.events.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
 STRONG, EXACT = 0.7, 0.5
@@ -47,9 +48,9 @@ RULE = Rule(
 )
 
 
-def check(found: Sequence[Along]) -> Iterator[Finding]:
+def check(seen: Seen) -> Iterator[Finding]:
     """One finding for each set of anomalies with an association, with what was ruled out."""
-    for along in found:
+    for along in seen.along:
         if along.told:
             yield _finding(along)
 
