@@ -101,9 +101,7 @@ class Places:
     def describe(self, finding: Finding) -> str:
         """The place of a finding in words: `train.py:32`, or `log.txt:812, step 400`."""
         where = finding.where
-        cell = f":cell {where.cell}" if where.cell is not None else ""
-        line = f"{cell}:{where.line}" if where.line else ""
-        parts = [f"{self.name(where.file)}{line}"] if where.file else []
+        parts = [f"{self.name(where.file)}{where.numbers}"] if where.file else []
         rest = str(Location(step=where.step, end_step=where.end_step, unit=where.unit, module=where.module,
                             rank=where.rank)) if _more(where) else ""
         return ", ".join(p for p in (*parts, rest) if p)

@@ -108,7 +108,7 @@ def location_text(found: triage.Hypothesis, places: Places) -> str | None:
     where no code file is."""
     place, frame = code_place(found, places), found.location
     if frame and frame.file and frame.cell is not None:
-        return f"{places.name(frame.file)}:cell {frame.cell}:{frame.line}"
+        return f"{places.name(frame.file)}{frame.numbers}"
     if place is not None:
         return f"{place[0]}:{place[1]}"
     if not frame or not frame.file or not _is_code(frame.file):

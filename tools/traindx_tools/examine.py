@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import Project, audit
+from traindx_tools.on_code.cells import Notebooks
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
@@ -232,6 +233,11 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
+def _notebooks(reading: Reading) -> Iterator[Path]:
+    """The notebooks that were read."""
+    return (s.local for s in reading.sources if s.local is not None and s.local.suffix == ".ipynb")
+
+
 def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Findings of CUDA memory snapshots among the artifacts; why one could not be read, by its path."""
     read, unread = [], {}
@@ -283,13 +289,15 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
-    told = live.seen_from(base)
+    books = Notebooks.read([*(str(p) for p in _notebooks(reading)), *(asked.code or ())])
+    told = tuple(map(books.of_code, live.seen_from(base)))
     given = code_files(paths, artifacts) if asked.code is None else asked.code
     near = _each_once([*given, *(() if given else _started_with(live, base))])
     scope = scope_of(reading, near, paths, asked, live, base)
     files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
+    books = Notebooks.read([*files, *(b.path for b in books.books)])  # of two with one cell, the judged one is named
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
@@ -298,7 +306,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
         require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
-    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
+    every = _EveryRun(files, tuple(map(books.of_code, seen)), symptom, _prefixes(base), unread, scope.blind,
+                      asked.aside, ranks=ranks, books=books)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
@@ -351,6 +360,7 @@ class _EveryRun:
     aside: tuple[SetAside, ...] = ()
     failures: list[str] = field(default_factory=list)
     ranks: ManyRanks | None = None
+    books: Notebooks = Notebooks()
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""
@@ -367,12 +377,13 @@ class _EveryRun:
 
     def judged(self, one: OneRun) -> JudgedRun:
         """One run: its log by the log rules, then all that was seen in one triage."""
-        run = _each_error_once(joined(one.reading, self.code))
+        run = self.books.of_run(_each_error_once(joined(one.reading, self.code)))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
         on_logs = (f for f in judge_run(run, self.failures)
                    if (f.source not in live or not _of_the_course(f.rule)) and not self._of_all_ranks(f))
         events = judge_events(run, one.reading.sources, self.failures)
-        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *events, *self.seen))
+        told = map(self.books.of_log, (*on_logs, *events))
+        findings = tuple(_short(f, self.prefixes) for f in (*told, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)

@@ -15,6 +15,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.notebook_source import of_outputs, printed_below_cells
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
@@ -105,6 +106,7 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
 
     own, forms = checked(names or {}), parse_forms(lines)
     found = expanded(discover(resolved(paths), stdin=stdin) if found is None else found)
+    found = replace(found, sources=[of_outputs(s) for s in found.sources])
     sources = tuple(s if isinstance(s, StoredRun) else replace(renamed_source(s, own), forms=forms, formed=set())
                     for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
@@ -224,7 +226,7 @@ def _read(source: Source) -> Run:
     if refused is not None:
         return Run(artifacts=(refused,))
     suffix = Path(source.name).suffix.lower()
-    if suffix in _CODE and not is_binary(source.head):
+    if suffix in _CODE and not is_binary(source.head) and not printed_below_cells(source):
         return Run(artifacts=(Artifact(source.name, _CODE[suffix]),))
     if suffix in _CONFIG and not is_binary(source.head):
         return _read_config(source, _CONFIG[suffix])
@@ -237,6 +239,8 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     run, errors = _with_errors(source, reader, head)
     run = _with_remark(run, source.remark)
+    if suffix in _CODE:  # the outputs of a notebook, which is code all the same
+        run = replace(run, artifacts=tuple(replace(a, format=_CODE[suffix]) for a in run.artifacts))
     if reader.name not in _WITHOUT_ERRORS:
         run = merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))])
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
