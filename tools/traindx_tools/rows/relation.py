@@ -64,7 +64,7 @@ def _of_numbers(t: Spread, e: Spread) -> Relation | None:
     varies = t.std > 1e-6 * max(1e-12, float(np.abs(t.mean).max()), float(t.std.max()))
     still = varies & (e.std <= 1e-6 * t.std)
     dead = still & (_by_chance(t, e) * max(1, int(varies.sum())) < LUCK)
-    if dead.any() and varies.sum() > dead.sum():
+    if dead.any() and varies.sum() > dead.sum() and _noise_between(e, t) is None:  # an augmentation adds noise to all
         return _constant(t, e, dead)
     both = varies & (e.std > 0)
     if not both.any():
@@ -123,24 +123,29 @@ def _constant(t: Spread, e: Spread, dead: Flags) -> Relation:
 
 
 def _noised(t: Spread, e: Spread) -> Relation | None:
-    """The same means and, in every feature alike, more variance: noise that was added to what is evaluated alone.
+    """The same means and, in every feature alike, more variance: noise that was added to what is evaluated alone."""
+    noise = _noise_between(t, e)
+    ratio = float(np.median(e.std) / max(1e-12, float(np.median(t.std))))
+    if noise is None or ratio < RATIO:
+        return None
+    return Relation(
+        "noise-added",
+        f"have the means of training and {ratio:.3g} times its spread (in the median of {len(t.mean)} features): in "
+        f"every feature as if noise of standard deviation {noise:.3g} had been added in evaluation alone",
+        {"ratio": ratio, "noise": noise, "features": len(t.mean)})
+
+
+def _noise_between(t: Spread, e: Spread) -> float | None:
+    """The standard deviation of what `e` has beside `t` in every feature alike; None where there is no such.
 
     A variance from n rows of a distribution with the fourth moment of a normal one is off by sqrt(2/n) of itself.
     """
     added = e.std**2 - t.std**2
     level = float(np.median(added))
-    if level <= 0 or len(added) < FEWEST_FEATURES or float(np.median(t.std)) * RATIO > float(np.median(e.std)):
-        return None
     error = NOISE * (t.std**2 * np.sqrt(2 / max(1, t.rows)) + e.std**2 * np.sqrt(2 / max(1, e.rows)))
-    if (np.abs(added - level) > error + ALIKE * level).any():
+    if len(added) < FEWEST_FEATURES or level <= float(np.median(error)):
         return None
-    return Relation(
-        "noise-added",
-        f"have the means of training and {float(np.median(e.std) / max(1e-12, np.median(t.std))):.3g} times its spread "
-        f"(in the median of {len(added)} features): in every feature as if noise of standard deviation "
-        f"{np.sqrt(level):.3g} had been added in evaluation alone",
-        {"ratio": float(np.median(e.std) / max(1e-12, np.median(t.std))), "noise": float(np.sqrt(level)),
-         "features": len(added)})
+    return None if (np.abs(added - level) > error + ALIKE * level).any() else float(np.sqrt(level))
 
 
 def _scaled(t: Spread, e: Spread, log: float, exact: bool) -> Relation:
