@@ -54,6 +54,9 @@ MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
 MEMORY_SNAPSHOT = "cuda_memory_snapshot"
 """Format of what `torch.cuda.memory._dump_snapshot` writes; read by `on_torch.cuda_memory`, without unpickling."""
+LIVE_SUMMARY = "traindx summary"
+"""Format of the page that a recorded process leaves beside its record: what it measured of itself is no setting."""
+SUMMARY = b'"traindx": "live-summary"'
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", "wandb_summary",
                              "wandb_debug"})
 
@@ -222,6 +225,8 @@ def _read(source: Source) -> Run:
         return source.told
     if is_memory_snapshot(source.stored_head):
         return Run(artifacts=(Artifact(source.name, MEMORY_SNAPSHOT),))
+    if SUMMARY in source.stored_head[:200]:
+        return Run(artifacts=(Artifact(source.name, LIVE_SUMMARY),))
     refused = refusal(source)
     if refused is not None:
         return Run(artifacts=(refused,))
