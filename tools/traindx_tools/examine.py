@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import Project, audit
-from traindx_tools.on_code.cells import Notebooks
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
@@ -37,6 +36,7 @@ from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.on_weights import OfRun, of_run
 from traindx_tools.preconditions import shown_by
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
+from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
@@ -85,6 +85,8 @@ class Examination:
     """What the logs of the ranks of one job say together, where they are of several."""
     grounds: frozenset[str] | None = None
     """The preconditions of failure modes that something of the run shows; None where nobody looked."""
+    data: tuple[str, ...] = ()
+    """The data files that were read, as they were found."""
 
     def __repr__(self) -> str:
         first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
@@ -233,11 +235,6 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
-def _notebooks(reading: Reading) -> Iterator[Path]:
-    """The notebooks that were read."""
-    return (s.local for s in reading.sources if s.local is not None and s.local.suffix == ".ipynb")
-
-
 def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Findings of CUDA memory snapshots among the artifacts; why one could not be read, by its path."""
     read, unread = [], {}
@@ -289,7 +286,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
-    books = Notebooks.read([*(str(p) for p in _notebooks(reading)), *(asked.code or ())])
+    books = Notebooks.beside(s.local for s in reading.sources)
     told = tuple(map(books.of_code, live.seen_from(base)))
     given = code_files(paths, artifacts) if asked.code is None else asked.code
     near = _each_once([*given, *(() if given else _started_with(live, base))])
@@ -318,7 +315,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
-                       chosen.aside, ranks, chosen.grounds)
+                       chosen.aside, ranks, chosen.grounds, tuple(a.path for a in data.artifacts if not a.note))
 
 
 def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, str] | None,
@@ -360,7 +357,7 @@ class _EveryRun:
     aside: tuple[SetAside, ...] = ()
     failures: list[str] = field(default_factory=list)
     ranks: ManyRanks | None = None
-    books: Notebooks = Notebooks()
+    books: Notebooks = NO_NOTEBOOKS
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""

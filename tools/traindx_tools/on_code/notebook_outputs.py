@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from traindx_tools.on_code.notebook import code_cells
 
+MOST_BYTES = 64 * 2**20
+"""Bytes of a notebook that is read for its outputs: pictures make it large."""
 _ERRORS = frozenset({"error", "pyerr"})
 """How an output with a traceback is called; the second name is that of before 2015."""
 

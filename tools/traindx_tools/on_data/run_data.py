@@ -168,6 +168,12 @@ def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iter
     Paths, patterns, and f-strings as patterns.
     `written`: those that the code writes, else those that it only names.
     """
+    for found, _, _ in files_named(code, root, written):
+        yield found
+
+
+def files_named(code: Sequence[Path], root: Path, written: bool = False) -> Iterator[tuple[Path, Path, int]]:
+    """The same, each with the file of code and the line (1-based, of a notebook in its joined code) that names it."""
     base = root.resolve()
     count = 0
     for file in code:
@@ -183,7 +189,7 @@ def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iter
                     and count < MOST_NAMED
                 ):
                     count += 1
-                    yield found
+                    yield found, file, node.lineno
 
 
 def _parsed(file: Path) -> ast.Module | None:

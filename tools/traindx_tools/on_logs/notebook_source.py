@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from traindx_tools.on_code.cells import MOST_BYTES
-from traindx_tools.on_code.notebook_outputs import outputs_of_notebook
+from traindx_tools.on_code.notebook_outputs import MOST_BYTES, outputs_of_notebook
 from traindx_tools.on_logs.artifacts import Source
 
 SUFFIX = ".ipynb"

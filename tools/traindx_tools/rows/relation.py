@@ -91,10 +91,10 @@ def _by_chance(t: Spread, e: Spread) -> Floats:
     """The chance, feature by feature, that the evaluated rows all hold their one value in a random split.
 
     Of T trained and N evaluated rows in random order the K that hold another value all fall among the trained ones with
-    (T/(T+N))^K at most (hypergeometric). K is not counted; two things bound it from below. Rows with mean m and standard
-    deviation s differ from a value c in a share of (m-c)^2/((m-c)^2+s^2) at least (Cauchy and Schwarz), and where a
-    share v of batches of n rows is not the same throughout, about 1-(1-v)^(1/n) of the rows differ, v shrunk by half a
-    batch since no finite number of batches shows that all do.
+    (T/(T+N))^K at most (hypergeometric). K is not counted; two things bound it from below. Rows with mean m and
+    standard deviation s differ from a value c in a share of (m-c)^2/((m-c)^2+s^2) at least (Cauchy and Schwarz), and
+    where a share v of batches of n rows is not the same throughout, about 1-(1-v)^(1/n) of the rows differ, v shrunk
+    by half a batch since no finite number of batches shows that all do.
     """
     away = (t.mean - e.mean) ** 2
     share = away / np.maximum(away + t.std**2, 1e-300)

@@ -7,6 +7,7 @@ file of its own, `/tmp/ipykernel_PID/NUMBER.py`, whose number is the 32-bit Murm
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -17,12 +18,12 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Value
 from traindx_tools.on_code.files import MAX_BYTES
-from traindx_tools.on_code.notebook import code_cells, code_of_notebook, in_cells, source_of
-from traindx_tools.on_code.notebook_outputs import Outputs, outputs_of_notebook
+from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, in_cells, source_of
+from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 
-MOST_BYTES = 64 * 2**20
-"""Bytes of a notebook that is read for its outputs: pictures make it large."""
+MOST_BOOKS = 20
+"""Notebooks in which places are looked for."""
 _KERNEL_PLACE = re.compile(r"(?:[^\s:'\"(]*[/\\])?ipykernel_\d+[/\\](?P<hash>\d+)\.py(?::(?P<line>\d+)\b)?")
 _EXECUTED = re.compile(r"(?:Cell )?In ?\[(\d+)\]|<ipython-input-(\d+)-\w+>")
 
@@ -94,6 +95,13 @@ class Notebooks:
         once = {os.path.realpath(p): str(p) for p in reversed([p for p in map(str, paths) if p.endswith(".ipynb")])}
         return cls(tuple(b for b in map(read_book, reversed(once.values())) if b is not None))
 
+    @classmethod
+    def beside(cls, files: Iterable[Path | None]) -> Notebooks:
+        """The notebooks among local files, then those in their folders: a record names the cells of one beside it."""
+        local = [f for f in files if f is not None]
+        near = (b for folder in dict.fromkeys(f.parent for f in local) for b in sorted(folder.glob("*.ipynb")))
+        return cls.read(itertools.islice((*(f for f in local if f.suffix == ".ipynb"), *near), MOST_BOOKS))
+
     def of_code(self, finding: Finding) -> Finding:
         """The finding with every line of code of a notebook given as cell and line."""
         finding = self._of_kernels(finding) if self.books else finding
@@ -117,6 +125,12 @@ class Notebooks:
     def of_run(self, run: Run) -> Run:
         """The run with the frames of its tracebacks in the cells that they belong to."""
         return replace(run, errors=tuple(map(self._error, run.errors))) if self.books and run.errors else run
+
+    def shown(self, path: str, line: int, name: str) -> str:
+        """`NAME:cell 3:LINE` of a line of a notebook's joined code; "" where the path is none of these notebooks."""
+        real = os.path.realpath(path)
+        book = next((b for b in self.books if b.starts and os.path.realpath(b.path) == real), None)
+        return "" if book is None else "{}:cell {}:{}".format(name, *cell_of(line, book.starts))
 
     def text(self, text: str) -> str:
         """A text of any kind with the files of a kernel given as cell and line."""
@@ -171,6 +185,9 @@ class Notebooks:
         if isinstance(value, tuple):
             return tuple(map(self._value, value))
         return self.text(value) if isinstance(value, str) else value
+
+
+NO_NOTEBOOKS = Notebooks()
 
 
 def _line(source: str, number: int) -> str:
