@@ -138,8 +138,8 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
     elif here.verdict.status == "healthy" and differ:
         said.append("by itself the first run shows no fault; where it is worse, one of these differences made it so")
     if not differ:
-        said.append("no setting, version, data file or line of code that was read differs: what is left is seed, hardware "
-                    "and what neither run prints")
+        said.append("no setting, version, data file or line of code that was read differs: what is left is data that "
+                    "were not read, seed, hardware and what neither run prints")
     if not here.code or not there.code:
         which = "either run" if not here.code and not there.code else \
             "the broken run" if not here.code else "the run that works"

@@ -1,7 +1,7 @@
 """Data files that both runs have: what one field of a file holds here and there, by its statistics.
 
-Files are paired by their path below the folder of the run. Two samples of one origin differ a little in every statistic;
-told is what such samples hardly differ by: another scale, another level, another form, many more or fewer rows.
+Files are paired by their path below the folder of the run. Two samples of one origin differ a little in every
+statistic; told is what they hardly differ by: another scale, another level, another form, many more or fewer rows.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from traindx_tools.against.families import OTHER, Family, family_of
 from traindx_tools.on_logs.readers.names import identify
 
 _OF_THE_PROCESS = re.compile(r"cwd|p?pid|argv|started|ended|hostname|uptime|elapsed|connection_file", re.IGNORECASE)
+_NEVER_SET = frozenset({"loss", "grad_norm"})
+"""Metrics whose numbers nobody sets, though their names lie in a family of settings."""
 MOST = 400
 """Differences that are kept."""
 
@@ -75,8 +77,10 @@ def _measured(key: str, *values: str) -> bool:
     if _OF_THE_PROCESS.fullmatch(last):
         return True
     name = identify(last)
-    of_metric = name.known and (name.measured or name.canonical.endswith("_time"))
-    return of_metric and family_of(last) is OTHER and all(not v or _number(v) is not None for v in values)
+    of_metric = (name.known and (name.measured or name.canonical.endswith("_time"))
+                 and last.lower().endswith(name.canonical)  # "memory" is one, "memory_size" is none
+                 and (name.canonical in _NEVER_SET or family_of(last) is OTHER))
+    return of_metric and all(not v or _number(v) is not None for v in values)
 
 
 def same(one: str, other: str) -> bool:
