@@ -56,12 +56,18 @@ class Places:
         return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file
 
     def code_place(self, location: Location | None) -> tuple[str, int] | None:
-        """(path from the workspace, line) where the location is a line of a code file that was read."""
-        if location is None or location.file is None or location.line is None:
+        """(path from the workspace, line) where the location is a line of a code file that was read; of a notebook the
+        line in its joined code."""
+        if location is None or location.file is None or location.line is None or location.printed:
             return None
-        name = self.name(location.file)
+        name, line = self.name(location.file), location.line
+        if location.cell is not None:
+            joined = self.books.joined(str(self.root / name), location.cell, line)
+            if joined is None:
+                return None
+            line = joined
         known = {_inside(c, self.root) or str(c) for c in self.code}
-        return (name, location.line) if name in known else None
+        return (name, line) if name in known else None
 
     def maker(self, location: Location) -> tuple[str, int] | None:
         """(path from the workspace, line) of the code that writes a data file, else reads it; None of any other."""

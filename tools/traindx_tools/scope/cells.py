@@ -126,10 +126,18 @@ class Notebooks:
         """The run with the frames of its tracebacks in the cells that they belong to."""
         return replace(run, errors=tuple(map(self._error, run.errors))) if self.books and run.errors else run
 
+    def _book(self, path: str) -> Book | None:
+        real = os.path.realpath(path)
+        return next((b for b in self.books if b.starts and os.path.realpath(b.path) == real), None)
+
+    def joined(self, path: str, cell: int, line: int) -> int | None:
+        """The line of the joined code for a line of a cell; None where there is no such cell."""
+        book = self._book(path)
+        return book.starts[cell - 1] + line - 1 if book is not None and 0 < cell <= len(book.starts) else None
+
     def shown(self, path: str, line: int, name: str) -> str:
         """`NAME:cell 3:LINE` of a line of a notebook's joined code; "" where the path is none of these notebooks."""
-        real = os.path.realpath(path)
-        book = next((b for b in self.books if b.starts and os.path.realpath(b.path) == real), None)
+        book = self._book(path)
         return "" if book is None else "{}:cell {}:{}".format(name, *cell_of(line, book.starts))
 
     def text(self, text: str) -> str:

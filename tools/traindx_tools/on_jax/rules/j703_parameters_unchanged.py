@@ -3,8 +3,8 @@
 The sums of all arrays that a step gets back from its last call are compared between calls that lie far apart. An array
 that the step returns as it came in is frozen on purpose and left out, and so is one that no gradient can reach (J301
 says where it is cut). What a mask of the optimizer freezes is a remark, unless its matrices still are to the last digit
-what an initialiser draws: then they were never loaded either ("frozen-fresh"). Where nothing changes at all the learning
-rate is 0 or the update is lost; where only half precision arrays rest, updates are rounded away.
+what an initialiser draws: then they were never loaded either ("frozen-fresh"). Where nothing changes at all the
+learning rate is 0 or the update is lost; where only half precision arrays rest, updates are rounded away.
 """
 
 from __future__ import annotations
