@@ -21,6 +21,7 @@ from traindx_tools.on_code.files import MAX_BYTES
 from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, in_cells, source_of
 from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
+from traindx_tools.scope.copies import executed_copies
 
 MOST_BOOKS = 20
 """Notebooks in which places are looked for."""
@@ -100,7 +101,10 @@ class Notebooks:
         """The notebooks among local files, then those in their folders: a record names the cells of one beside it."""
         local = [f for f in files if f is not None]
         near = (b for folder in dict.fromkeys(f.parent for f in local) for b in sorted(folder.glob("*.ipynb")))
-        return cls.read(itertools.islice((*(f for f in local if f.suffix == ".ipynb"), *near), MOST_BOOKS))
+        named = (f for f in local if f.suffix == ".ipynb")
+        books = list(itertools.islice(dict.fromkeys((*named, *near)), MOST_BOOKS))
+        runs = executed_copies(books)
+        return cls.read(sorted(books, key=lambda b: b in runs))  # a cell is named in the file that a person edits
 
     def of_code(self, finding: Finding) -> Finding:
         """The finding with every line of code of a notebook given as cell and line."""
