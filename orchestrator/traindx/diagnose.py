@@ -26,8 +26,10 @@ from traindx_tools.examine import Examination, examine
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
+from traindx_tools.on_data.named_lines import named_lines
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.scope import NOTHING_ASKED, Asked
+from traindx_tools.scope.cells import Notebooks
 from traindx_tools.set_aside import to_json
 from traindx_tools.sources import as_paths, resolved
 
@@ -241,5 +243,6 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *lines),
                    asked=asked, cluster=cluster)
     anchors, in_code = _read_code(seen.code)
-    places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
+    places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
+                    named_lines(seen.code, here), Notebooks.read(seen.code))
     return Report(seen, places, subject, tuple(missing), names=in_code, asked=asked)

@@ -78,9 +78,9 @@ def _option(fix: Fix) -> Iterator[str]:
         yield f"option {fix.option} has a change without a path"
     for instruction in fix.instructions:
         if empty(instruction.text):
-            yield f"option {fix.option} says nothing to do at {instruction.path}:{instruction.line}"
+            yield f"option {fix.option} says nothing to do at {instruction.where}"
         if instruction.last_line < instruction.line:
-            yield f"option {fix.option}: {instruction.path}:{instruction.line} ends before it begins"
+            yield f"option {fix.option}: {instruction.where} ends before it begins"
     for field, what in (("metric", "which metric should move and how far"), ("verify", "how to verify it"),
                         ("otherwise", "what to try next if it does not work")):
         if empty(getattr(fix, field)):

@@ -21,7 +21,7 @@ WORTH_A_LINE = 0.05
 
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
-_ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+)?:\d+")
+_ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
 _RELATIVE_WORTH = ((" --line ", 0), (" --name ", 0), ("traindx experiment ", 0), ("traindx debug ", 0),
                    (" --run ", 1), ("traindx diagnose ", 2),
                    ("traindx ", 3))  # fmt: skip

@@ -150,6 +150,13 @@ class Instruction(Model):
     line: int = Field(ge=1)
     end_line: int | None = None
     text: str
+    place: str = ""
+    """The place as a person finds it, where that is not `path:line`: `train.ipynb:cell 3:2`."""
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        return self.place or f"{self.path}:{self.line}"
 
     @property
     def last_line(self) -> int:
@@ -196,7 +203,12 @@ class Fix(Model):
 
     def where(self, about: str | None = None) -> str:
         """Its places in words, one first: `train.py:20, also train.py:33`; `about`: the place that it is for."""
-        return one_and_also(((path, first) for path, first, _ in self.places), about or "")
+        return one_and_also(self.told, about or "")
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The same as a person finds them."""
+        return (*(f"{e.path}:{e.line}" for e in self.edits), *(i.where for i in self.instructions))
 
     @property
     def bound(self) -> tuple[ShownText, ...]:

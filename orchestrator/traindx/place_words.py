@@ -8,12 +8,12 @@ MOST = 4
 """Places that are named behind the first."""
 
 
-def one_and_also(places: Iterable[tuple[str, int]], about: str = "") -> str:
-    """`train.py:20, also train.py:46 and model.py:7` of (path, line) pairs, each once; "" of none.
+def one_and_also(places: Iterable[str], about: str = "") -> str:
+    """`train.py:20, also train.py:46 and model.py:7` of places, each once; "" of none.
 
     `about`: the place that the change is for ("train.py:46"), said behind it where it is another one.
     """
-    named = list(dict.fromkeys(f"{path}:{line}" for path, line in places))
+    named = list(dict.fromkeys(places))
     if not named:
         return ""
     first, *more = named

@@ -13,6 +13,8 @@ from pathlib import Path, PurePath
 from traindx_tools.finding import Finding, Location
 from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
+from traindx_tools.on_data.named_lines import NamedLine, maker_of
+from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
 _TRAINS = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|optax|equinox|tensorflow|keras|lightning|transformers|"
@@ -33,6 +35,10 @@ class Places:
     anchors: tuple[Anchor, ...] = ()
     recorded: str | None = None
     """The command of the last run under `traindx run` here (see `recorded.py`)."""
+    files: tuple[NamedLine, ...] = ()
+    """The lines of the code that write and read files."""
+    books: Notebooks = NO_NOTEBOOKS
+    """The notebooks among the code."""
 
     def name(self, file: str) -> str:
         """A file as seen from the workspace, whether it is given so, absolute or as seen from the current directory.
@@ -50,12 +56,29 @@ class Places:
         return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file
 
     def code_place(self, location: Location | None) -> tuple[str, int] | None:
-        """(path from the workspace, line) where the location is a line of a code file that was read."""
-        if location is None or location.file is None or location.line is None:
+        """(path from the workspace, line) where the location is a line of a code file that was read; of a notebook the
+        line in its joined code."""
+        if location is None or location.file is None or location.line is None or location.printed:
             return None
-        name = self.name(location.file)
+        name, line = self.name(location.file), location.line
+        if location.cell is not None:
+            joined = self.books.joined(str(self.root / name), location.cell, line)
+            if joined is None:
+                return None
+            line = joined
         known = {_inside(c, self.root) or str(c) for c in self.code}
-        return (name, location.line) if name in known else None
+        return (name, line) if name in known else None
+
+    def maker(self, location: Location) -> tuple[str, int] | None:
+        """(path from the workspace, line) of the code that writes a data file, else reads it; None of any other."""
+        if location.file is None or not self.files:
+            return None
+        made = maker_of(self.root / self.name(location.file), self.files)
+        return None if made is None else (self.name(made.code), made.line)
+
+    def told(self, name: str, line: int) -> str:
+        """A line of code as a person finds it: `train.py:3`, of a notebook `train.ipynb:cell 2:3`."""
+        return self.books.shown(str(self.root / name), line, name) or f"{name}:{line}"
 
     @property
     def training_command(self) -> str | None:
@@ -101,9 +124,7 @@ class Places:
     def describe(self, finding: Finding) -> str:
         """The place of a finding in words: `train.py:32`, or `log.txt:812, step 400`."""
         where = finding.where
-        cell = f":cell {where.cell}" if where.cell is not None else ""
-        line = f"{cell}:{where.line}" if where.line else ""
-        parts = [f"{self.name(where.file)}{line}"] if where.file else []
+        parts = [f"{self.name(where.file)}{where.numbers}"] if where.file else []
         rest = str(Location(step=where.step, end_step=where.end_step, unit=where.unit, module=where.module,
                             rank=where.rank)) if _more(where) else ""
         return ", ".join(p for p in (*parts, rest) if p)

@@ -91,6 +91,9 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
     direct = next((p for p in seen if p is not None), None)
     if direct is not None:
         return direct
+    held = next((w.finding.where for w in found.speaks_for if w.finding.rule[0] == "D"), None)
+    if held is not None and (made := places.maker(held)) is not None:
+        return made
     anchor = places.anchor(found.mode.anchors)
     if anchor is not None:
         return places.name(anchor.file), anchor.line
@@ -108,9 +111,9 @@ def location_text(found: triage.Hypothesis, places: Places) -> str | None:
     where no code file is."""
     place, frame = code_place(found, places), found.location
     if frame and frame.file and frame.cell is not None:
-        return f"{places.name(frame.file)}:cell {frame.cell}:{frame.line}"
+        return f"{places.name(frame.file)}{frame.numbers}"
     if place is not None:
-        return f"{place[0]}:{place[1]}"
+        return places.told(*place)
     if not frame or not frame.file or not _is_code(frame.file):
         return None
     return places.name(frame.file) + (f":{frame.line}" if frame.line else "")
@@ -185,7 +188,7 @@ def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, 
     measured = measured_of(found)
     place = code_place(found, places)
     change = here.told(fill(plan.change, measured))
-    told = (Instruction(path=place[0], line=place[1], end_line=places.last_line(*place),
+    told = (Instruction(path=place[0], line=place[1], end_line=places.last_line(*place), place=places.told(*place),
                         text=at_the_line(change, place, places)),) if place and not edits else ()  # fmt: skip
     return Fix(
         option="A" if name == "A" else "B",
@@ -235,7 +238,7 @@ def fix_text(option: Fix) -> str:
     """A fix in words: the summary, then each change with its path and line."""
     lines = [option.summary.rstrip(".") + "."]
     lines += [f"{e.path}:{e.line}: {_change(e)}" for e in option.edits]
-    lines += [f"{i.path}:{i.line}: {i.text}" for i in option.instructions]
+    lines += [f"{i.where}: {i.text}" for i in option.instructions]
     lines += [option.change] if option.change else []
     return "\n".join(lines)
 

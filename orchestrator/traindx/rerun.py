@@ -178,7 +178,9 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
         last = rerun.last_line
         return f"{head} before it trained, so that nothing can be compared{f': {last}' if last else ''}."
     if not before and not after:
-        return f"{head}: the log of neither run shows anything serious."
+        shown = old.seen.run.series or old.seen.run.errors
+        return f"{head}: " + ("the log of neither run shows anything serious." if shown else
+                              "its log shows nothing serious, and there was none before to compare it with.")
     if before and before <= after:
         return f"{head}: reproduced, {', '.join(sorted(before))} again."
     untold = _untold(old, new, before - after)

@@ -257,7 +257,7 @@ def _fix(s: Session) -> Standing:
     fix = s.diagnosis.option(s.decision.option) if s.diagnosis and s.decision and s.decision.option else None
     if fix is None or not fix.instructions:
         return "running", "the approved fix is not applied yet", f"resume session {s.id}"
-    told = [f"{i.path}:{i.line}: {i.text}" for i in fix.instructions]
+    told = [f"{i.where}: {i.text}" for i in fix.instructions]
     return ("awaiting_edit", "the approved option is a change that a person makes",
             "\n".join([*told, f"then resume session {s.id}"]))
 

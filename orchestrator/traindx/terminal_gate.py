@@ -93,7 +93,7 @@ def _option(fix: Fix, cause: str | None, page: Page) -> Iterator[str]:
     yield from page.wrap(f"{fix.summary.rstrip('.')}{where}", "       ", f"    {fix.option}: {kind}: ")
     yield from (_diff_line(text, page) for text in diff_of(fix).splitlines())
     for step in fix.instructions:
-        yield from page.wrap(f"{step.path}:{step.line}: {step.text}", "         ", "       - ")
+        yield from page.wrap(f"{step.where}: {step.text}", "         ", "       - ")
     if fix.change:
         yield from page.wrap(fix.change, "         ", "       - ")
     for word, said in (("should move", fix.metric), ("verify", fix.verify), ("if not", fix.otherwise)):

@@ -164,8 +164,8 @@ def test_the_same_browser_opens_its_address_again_and_another_is_told_what_to_ty
 
 def test_places_are_named_one_first() -> None:
     assert one_and_also([]) == ""
-    assert one_and_also([("a.py", 3), ("a.py", 3)]) == "a.py:3"
-    assert one_and_also([("a.py", 3), ("b.py", 1), ("c.py", 2)]) == "a.py:3, also b.py:1 and c.py:2"
-    assert one_and_also([("a.py", n) for n in range(9)]).endswith("a.py:4 and 4 more")
-    assert one_and_also([("a.py", 3)], "a.py:9") == "a.py:3 (for the fault at a.py:9)"
-    assert one_and_also([("a.py", 3)], "a.py:3") == "a.py:3"
+    assert one_and_also(["a.py:3", "a.py:3"]) == "a.py:3"
+    assert one_and_also(["a.py:3", "b.py:1", "c.py:2"]) == "a.py:3, also b.py:1 and c.py:2"
+    assert one_and_also([f"a.py:{n}" for n in range(9)]).endswith("a.py:4 and 4 more")
+    assert one_and_also(["a.py:3"], "a.py:9") == "a.py:3 (for the fault at a.py:9)"
+    assert one_and_also(["a.py:3"], "a.py:3") == "a.py:3"

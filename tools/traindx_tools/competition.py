@@ -12,7 +12,7 @@ a tenth. So an observation that a cause predicts never lowers that cause, and an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,15 +84,23 @@ class Candidate:
 def compete(one: Candidate, other: Candidate) -> bool:
     """Whether two modes are rivals.
 
-    An effect and its cause are none, and neither are two causes each of which was seen in the run by something of its
-    own: a program can have two faults. One that also explains some of what the first rests on is a rival, whatever it
-    looks like: one fact has one cause.
+    An effect and its cause are none, neither are two names of one fact, and neither are two causes each of which was
+    seen in the run by something of its own: a program can have two faults. One that also explains some of what the
+    first rests on is a rival, whatever it looks like: one fact has one cause.
     """
     if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
+        return False
+    if same_fact(one.mode, (w.finding for w in one.pro), other.mode, (w.finding for w in other.pro)):
         return False
     if one.seen_apart_from(other) and other.seen_apart_from(one):
         return False
     return _alike(one, other) or any(id(w.finding) in other.gains for w in one.pro)
+
+
+def same_fact(one: FailureMode, mine: Iterable[Finding], other: FailureMode, theirs: Iterable[Finding]) -> bool:
+    """Whether two modes name one fact: one is a form of the other, and a finding speaks for both."""
+    related = other.id in one.form_of or one.id in other.form_of
+    return related and bool({id(f) for f in mine} & {id(f) for f in theirs})
 
 
 def _alike(one: Candidate, other: Candidate) -> bool:

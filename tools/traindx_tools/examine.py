@@ -36,6 +36,7 @@ from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.on_weights import OfRun, of_run
 from traindx_tools.preconditions import shown_by
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
+from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
@@ -84,6 +85,8 @@ class Examination:
     """What the logs of the ranks of one job say together, where they are of several."""
     grounds: frozenset[str] | None = None
     """The preconditions of failure modes that something of the run shows; None where nobody looked."""
+    data: tuple[str, ...] = ()
+    """The data files that were read, as they were found."""
 
     def __repr__(self) -> str:
         first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
@@ -283,13 +286,15 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
-    told = live.seen_from(base)
+    books = Notebooks.beside(s.local for s in reading.sources)
+    told = tuple(map(books.of_code, live.seen_from(base)))
     given = code_files(paths, artifacts) if asked.code is None else asked.code
     near = _each_once([*given, *(() if given else _started_with(live, base))])
     scope = scope_of(reading, near, paths, asked, live, base)
     files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
+    books = Notebooks.read([*files, *(b.path for b in books.books)])  # of two with one cell, the judged one is named
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
@@ -298,7 +303,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
         require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
-    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
+    every = _EveryRun(files, tuple(map(books.of_code, seen)), symptom, _prefixes(base), unread, scope.blind,
+                      asked.aside, ranks=ranks, books=books)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
@@ -309,7 +315,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
-                       chosen.aside, ranks, chosen.grounds)
+                       chosen.aside, ranks, chosen.grounds, tuple(a.path for a in data.artifacts if not a.note))
 
 
 def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, str] | None,
@@ -351,6 +357,7 @@ class _EveryRun:
     aside: tuple[SetAside, ...] = ()
     failures: list[str] = field(default_factory=list)
     ranks: ManyRanks | None = None
+    books: Notebooks = NO_NOTEBOOKS
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""
@@ -367,12 +374,13 @@ class _EveryRun:
 
     def judged(self, one: OneRun) -> JudgedRun:
         """One run: its log by the log rules, then all that was seen in one triage."""
-        run = _each_error_once(joined(one.reading, self.code))
+        run = self.books.of_run(_each_error_once(joined(one.reading, self.code)))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
         on_logs = (f for f in judge_run(run, self.failures)
                    if (f.source not in live or not _of_the_course(f.rule)) and not self._of_all_ranks(f))
         events = judge_events(run, one.reading.sources, self.failures)
-        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *events, *self.seen))
+        told = map(self.books.of_log, (*on_logs, *events))
+        findings = tuple(_short(f, self.prefixes) for f in (*told, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)

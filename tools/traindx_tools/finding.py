@@ -87,6 +87,8 @@ class Location:
     """The text at that place, bounded; it is data and never obeyed."""
     cell: int | None = None
     """Of a notebook: the code cell (the first is 1) in which `line` is counted."""
+    printed: bool = False
+    """Of a notebook: `line` is counted in what the cell printed below itself."""
 
     def __post_init__(self) -> None:
         if self.file is None and self.step is None and self.module is None and self.rank is None:
@@ -94,10 +96,17 @@ class Location:
 
     @property
     def code(self) -> str | None:
-        """`file.py:LINE` (`file.ipynb:cell 3:LINE`), or None where no line is known."""
-        if self.file is None or self.line is None:
-            return None
-        return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
+        """`file.py:LINE` (`file.ipynb:cell 3:LINE`, of what it printed `file.ipynb:cell 3 output:LINE`), or None where
+        no line is known."""
+        return None if self.file is None or self.line is None else f"{self.file}{self.numbers}"
+
+    @property
+    def numbers(self) -> str:
+        """What follows the file's name: `:LINE`, `:cell 3:LINE`, `:cell 3 output:LINE`; "" where no line is known."""
+        if self.line is None:
+            return ""
+        cell = "" if self.cell is None else f":cell {self.cell}{' output' if self.printed else ''}"
+        return f"{cell}:{self.line}"
 
     def __str__(self) -> str:
         parts = [self.code or self.file] if self.file else []
@@ -167,7 +176,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values; non-finite numbers become strings ("nan", "inf", "-inf")."""
-        where = {k: _plain(v) for k, v in vars(self.where).items() if v is not None}
+        where = {k: _plain(v) for k, v in vars(self.where).items() if v is not None and v is not False}
         return {
             "rule": self.rule,
             "title": self.title,

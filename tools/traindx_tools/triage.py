@@ -19,7 +19,7 @@ from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.fitting import Circumstances, fitted
 from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
-from traindx_tools.competition import Candidate, rivals_of, share
+from traindx_tools.competition import Candidate, rivals_of, same_fact, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
 from traindx_tools.preconditions import grounded_first
 from traindx_tools.symptom.kinds import cap_for
@@ -251,6 +251,16 @@ def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     return [*out, *waiting]
 
 
+def _each_fact_once(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Without those that are another name of a fact that a surer one has told."""
+    kept: list[Hypothesis] = []
+    for h in ordered:
+        own = [w.finding for w in h.speaks_for]
+        if not any(same_fact(h.mode, own, k.mode, (w.finding for w in k.speaks_for)) for k in kept):
+            kept.append(h)
+    return kept
+
+
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
          domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset(),
          grounds: frozenset[str] | None = None) -> tuple[Hypothesis, ...]:
@@ -267,7 +277,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
-    ordered = grounded_first(ordered, grounds)
+    ordered = _each_fact_once(grounded_first(ordered, grounds))
     shown = ordered[:MOST_SHOWN]
     here = {k: m for k, m in modes.items() if k in found or _has_a_place(m, (), domains)}
     spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, here, found, shown[-1].confidence))

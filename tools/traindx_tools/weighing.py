@@ -174,5 +174,6 @@ def place_of(pro: Sequence[Weighed]) -> Location | None:
 def _frame(finding: Finding) -> Location | None:
     file, line = finding.measured.get("file"), finding.measured.get("line")
     if finding.rule.startswith("L5") and isinstance(file, str) and isinstance(line, int):
-        return Location(file=file, line=line)
+        cell = finding.measured.get("cell")
+        return Location(file=file, line=line, cell=cell if isinstance(cell, int) else None)
     return None

@@ -171,7 +171,7 @@ def _with_wishes(made: Diagnosis, wishes: Sequence[str]) -> Diagnosis:
     chosen = by_hand[-1]
     told = tuple(chosen.instructions[0].model_copy(update={"text": f'As you asked: "{line(w, 200)}"'}) for w in wishes)
     more = chosen.model_copy(update={"instructions": (*chosen.instructions, *told)})
-    asked = "\n".join(f"{i.path}:{i.line}: {i.text}" for i in told)
+    asked = "\n".join(f"{i.where}: {i.text}" for i in told)
     return made.model_copy(update={"options": tuple(more if f is chosen else f for f in made.options),
                                    "proposed_fix": f"{made.proposed_fix}\n{asked}"})
 

@@ -54,7 +54,7 @@ def _rejected(d: Diagnosis) -> str:
 
 
 def _changes(fix: Fix, folder: SessionFolder, resumed: str) -> Iterator[str]:
-    where = one_and_also((path, first) for path, first, _ in fix.places)
+    where = one_and_also(fix.told)
     if fix.instructions or not fix.edits:
         yield (f"Changes nothing by itself: the session waits until you made the change at {where or 'the code'}. Then "
                f"type {resumed}")

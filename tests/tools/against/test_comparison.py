@@ -269,7 +269,7 @@ def test_equal_runs_leave_nothing_to_explain(runs: Path) -> None:
     found = compared(runs)
     assert not found.ranked
     assert "no metric of the two runs differs beyond noise" in found.remarks[0]
-    assert found.remarks[1].startswith("no setting, version or line of code")
+    assert found.remarks[1].startswith("no setting, version, data file or line of code")
 
 
 def test_a_worse_run_without_a_fault_of_its_own_is_told(tmp_path: Path) -> None:

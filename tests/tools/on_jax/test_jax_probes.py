@@ -276,6 +276,31 @@ def test_a_step_that_changes_nothing_is_named(tmp_path: Path) -> None:
     assert [(f.rule, f.measured["everything"]) for f in found] == [("J703", True)]
 
 
+def frozen_body(loaded: bool) -> None:
+    """A mask of the optimizer freezes the first matrix, which is a draw of LeCun's initialiser or was trained."""
+    first = jax.nn.initializers.lecun_normal()(jax.random.PRNGKey(0), (4, 128))
+    p = {"body": first + 0.3 * jnp.outer(jnp.arange(4.0), jnp.ones(128)) if loaded else first,
+         "head": jnp.zeros((128, 3))}
+    tx = optax.multi_transform({"train": optax.adam(1e-2), "freeze": optax.set_to_zero()},
+                               {"body": "freeze", "head": "train"})
+
+    @jax.jit
+    def step(p: Any, s: Any, x: Any) -> Any:
+        value, g = jax.value_and_grad(lambda p: ((jnp.tanh(x @ p["body"]) @ p["head"] - 1.0) ** 2).mean())(p)
+        updates, s = tx.update(g, s, p)
+        return optax.apply_updates(p, updates), s, value
+
+    training(step, (p, tx.init(p)), 60, X)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_body_that_a_mask_freezes_as_it_was_drawn_is_no_remark(loaded: bool, tmp_path: Path) -> None:
+    (found,) = [f for f in seen(functools.partial(frozen_body, loaded), tmp_path) if f.rule == "J703"]
+    assert found.severity.value == ("info" if loaded else "low")
+    assert found.measured["kind"] == ("part" if loaded else "frozen-fresh")
+    assert ("neither trained nor loaded" in found.statement) is not loaded
+
+
 @pytest.mark.parametrize("program", [plain_training, functools.partial(plain_training, True),
                                      frozen_and_target_parameters, gradients_apart_from_the_update,
                                      biases_of_zero_that_never_get_a_gradient],

@@ -18,8 +18,10 @@ nn = torch.nn
 def _checkpoint(steps: int = 20, frozen: bool = False, kind: Any = None) -> dict[str, Any]:
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(5)), nn.Linear(16, 3))
-    if frozen:
+    if frozen:  # as a part is that was loaded: its values are no draw of an initialiser
         model[:3].requires_grad_(False)
+        for p in model[:3].parameters():
+            p.mul_(1.3).add_(0.05)
     optimizer = (kind or torch.optim.AdamW)(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
     for _ in range(steps):
@@ -149,3 +151,17 @@ def test_rows_that_no_gradient_reached(unseen: Callable[[Any], Any], told: bool,
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "c.pt")
     found = [f for f in examine(tmp_path / "c.pt").findings if f.rule == "W120" and f.severity is not Severity.INFO]
     assert [f.measured["at"] for f in found] == [100] * told
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_frozen_part_that_was_never_loaded_is_told_from_one_that_was(tmp_path: Path, loaded: bool) -> None:
+    made = _checkpoint(30, frozen=True)
+    if not loaded:
+        for name, value in made["model"].items():
+            if name.startswith(("0.", "1.", "2.")):
+                made["model"][name] = (value - 0.05) / 1.3
+    torch.save(made, tmp_path / "last.pt")
+    (found,) = [f for f in examine(tmp_path / "last.pt").findings if f.rule == "W111"]
+    kind, severity = ("partly", Severity.INFO) if loaded else ("frozen-fresh", Severity.LOW)
+    assert (found.measured["kind"], found.severity) == (kind, severity)
+    assert ("neither trained nor loaded" in found.statement) is not loaded

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from traindx_tools.rows.groupings import groupings
+from traindx_tools.rows.host_values import profile_of
 from traindx_tools.rows.jumps import StepSeen, jumps
 from traindx_tools.rows.positions import column_of, target_shift
 from traindx_tools.rows.profile import Profile, together
@@ -96,7 +97,7 @@ def profiles(make, batches=6):
         x = make(random.normal(size=(200, 6)))
         features = np.stack([x.mean(0), x.std(0)])
         out.append(Profile("x", (6,), "float32", float(x.min()), float(x.max()), 0.0, 0.0, float(x.mean()),
-                           float(x.std()), features, np.zeros(0)))
+                           float(x.std()), features, np.zeros(0), len(x)))
     return together(out)
 
 
@@ -110,6 +111,43 @@ def test_relations_of_numbers():
     assert relation(trained, profiles(lambda x: x + level + 2)).kind == "differs"
     filled = profiles(lambda x: np.where(np.arange(6) == 1, 0.0, x + level))
     assert relation(trained, filled).kind == "constant-features"
+
+
+@pytest.mark.parametrize(("rows", "evaluated", "told"), [
+    (7, 400, False), (1, 400, False), (700, 400, True), (700, 1, False), (40, 400, False),
+])
+def test_a_feature_that_is_rare_is_absent_from_a_small_part_by_chance(rows, evaluated, told):
+    """Of 1,400 trained rows so many hold another value than 0 in one of 64 features; the others are alike."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(1400 + evaluated, 64))
+    x[:, 5] = 0.0
+    x[:rows, 5] = 1 / 16
+    x[:1400] = random.permutation(x[:1400])
+    found = relation(of_rows(x[:1400], 64), of_rows(x[1400:], 128))
+    assert (found is not None and found.kind == "constant-features") is told
+    again = relation(of_rows(x[:1400], 64), of_rows(np.tile(x[1400:], (12, 1)), evaluated))  # evaluated in each epoch
+    assert (again is not None and again.kind == "constant-features") is told
+
+
+def test_noise_that_evaluation_alone_adds_is_told_from_another_domain():
+    random = np.random.default_rng(0)
+    scale = random.uniform(0.0, 0.4, 64) * (np.arange(64) > 4)
+    x = random.normal(size=(1800, 64)) * scale + 1
+    trained, plain = of_rows(x[:1400], 64), x[1400:]
+    noised = relation(trained, of_rows(plain + random.normal(size=plain.shape) * 0.4, 128))
+    assert noised.kind == "noise-added"
+    assert noised.measured["noise"] == pytest.approx(0.4, rel=0.05)
+    assert "noise of standard deviation" in noised.text
+    assert relation(trained, of_rows(plain, 128)) is None
+    augmented = of_rows(x[:1400] + random.normal(size=(1400, 64)) * 0.4, 64)  # training alone: augmentation
+    assert getattr(relation(augmented, of_rows(plain, 128)), "kind", "differs") == "differs"
+    other = random.normal(size=(400, 64)) * scale[::-1] * 3 + 1
+    assert getattr(relation(trained, of_rows(other, 128)), "kind", "") != "noise-added"
+
+
+def of_rows(x, size):
+    """Batches of so many of these rows."""
+    return together([profile_of("x", x[k : k + size]) for k in range(0, len(x), size)])
 
 
 def test_too_little_and_what_is_not_finite_say_nothing():

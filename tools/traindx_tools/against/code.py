@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from traindx_tools.on_code.files import Text, read_texts
+from traindx_tools.on_code.notebook import cell_of
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 CONTEXT = 2
+ALIKE, MOST_PAIRS = 0.6, 400
+"""Share of lines from which two files of other names are versions of one, and pairs that are compared."""
 MOST_LINES = 400
 """Lines of one file's difference that are kept."""
 
@@ -31,6 +34,22 @@ class CodeDifference:
     functions: tuple[str, ...]
     lines: tuple[int, ...]
     diff: str
+    starts: tuple[int, ...] = ()
+    """Of a notebook: the line at which each code cell begins; lines are those of the joined cells."""
+
+    def at(self, line: int) -> str:
+        """`train.py:3`, of a notebook `train.ipynb:cell 2:3`."""
+        return "{}:cell {}:{}".format(self.name, *cell_of(line, self.starts)) if self.starts else f"{self.name}:{line}"
+
+    def joined(self, cell: int | None, line: int) -> int:
+        """A line as a finding counts it, as it is counted here."""
+        return self.starts[cell - 1] + line - 1 if cell is not None and 0 < cell <= len(self.starts) else line
+
+    @property
+    def cells(self) -> str:
+        """The cells of a notebook that differ, "" of a script."""
+        found = list(dict.fromkeys(cell_of(line, self.starts)[0] for line in self.lines)) if self.starts else []
+        return f" ({'cell' if len(found) == 1 else 'cells'} {', '.join(map(str, found[:8]))})" if found else ""
 
     def statement(self) -> str:
         """One line."""
@@ -40,18 +59,38 @@ class CodeDifference:
             return f"{self.name}: only the working run has this file"
         if not self.functions:
             return f"{self.name}: differs in form only (comments, line breaks)"
-        return f"{self.name}: differs in {', '.join(self.functions[:6])}" + (" ..." if len(self.functions) > 6 else "")
+        more = " ..." if len(self.functions) > 6 else ""
+        return f"{self.name}: differs in {', '.join(self.functions[:6])}{more}{self.cells}"
 
 
 def code_differences(here: Sequence[Path], there: Sequence[Path]) -> list[CodeDifference]:
     """The files that differ, those in both runs first."""
     mine, other = _by_name(here), _by_name(there)
+    for name, same in _renamed(mine, other).items():
+        other[name] = other.pop(same)
     found = []
     for name in dict.fromkeys([*mine, *other]):
         one, two = mine.get(name), other.get(name)
         if one is None or two is None or one.text != two.text:
             found.append(_difference(name, one, two))
     return sorted(found, key=lambda d: (d.here is None or d.there is None, not d.functions, d.name))
+
+
+def _renamed(mine: Mapping[str, Text], other: Mapping[str, Text]) -> dict[str, str]:
+    """Files of one run that the other holds under another name: what is left over on both sides and most alike."""
+    left = [(n, o) for n in mine if n not in other for o in other if o not in mine and Path(n).suffix == Path(o).suffix]
+    alike = sorted(((_alike(mine[n].text, other[o].text), n, o) for n, o in left[:MOST_PAIRS]), reverse=True)
+    found: dict[str, str] = {}
+    for share, name, same in alike:
+        if share >= ALIKE and name not in found and same not in found.values():
+            found[name] = same
+    return found
+
+
+def _alike(one: str, other: str) -> float:
+    """The share of lines, blank ones aside, that both texts have."""
+    a, b = ({line.strip() for line in t.splitlines() if line.strip()} for t in (one, other))
+    return 2 * len(a & b) / max(1, len(a) + len(b))
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Text]:
@@ -74,7 +113,8 @@ def _difference(name: str, here: Text | None, there: Text | None) -> CodeDiffere
     for tag, _, _, first, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             changed.update(range(first + 1, end + 1) if end > first else (first, first + 1))  # both sides of a gap
-    return CodeDifference(name, here.path, there.path, _functions(here, there), tuple(sorted(changed)), "\n".join(diff))
+    return CodeDifference(name, here.path, there.path, _functions(here, there), tuple(sorted(changed)), "\n".join(diff),
+                          here.cells)
 
 
 def _functions(here: Text, there: Text) -> tuple[str, ...]:

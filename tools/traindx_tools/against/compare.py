@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.against.code import CodeDifference, code_differences
+from traindx_tools.against.data import DataDifference, data_differences
 from traindx_tools.against.events import EventDifference, event_differences
 from traindx_tools.against.metrics import MetricDifference, metric_differences
 from traindx_tools.against.settings import SettingDifference, setting_differences
@@ -41,6 +42,8 @@ class Comparison:
     """Both runs as they were read, the broken one first."""
     events: tuple[EventDifference, ...] = ()
     """What the log of the broken run says and that of the other never, the earliest first."""
+    data: tuple[DataDifference, ...] = ()
+    """What data files of one name hold in the two runs, the largest factor first."""
 
     @property
     def parting(self) -> MetricDifference | None:
@@ -58,6 +61,7 @@ class Comparison:
             "settings": [{**vars(d), "family": d.family.name, "statement": d.statement()} for d in self.settings],
             "versions": [{**vars(d), "statement": d.statement()} for d in self.versions],
             "code": [{"statement": d.statement(), **_plain(vars(d))} for d in self.code],
+            "data": [{"statement": d.statement(), **vars(d)} for d in self.data],
             "events": [{"statement": e.statement(), **vars(e)} for e in self.events],
             "ranked": [{**vars(e), "weight": round(e.weight, 2), "why": list(e.why)} for e in self.ranked],
             "remarks": list(self.remarks),
@@ -72,13 +76,22 @@ def compare(here: Examination, there: Examination) -> Comparison:
     settings = _once(settings)
     versions = setting_differences(versions_in(_files(here)), versions_in(_files(there)), "version")
     code = code_differences(here.code, there.code)
-    ranked = explanations(settings, versions, code, here.verdict, here.findings)
+    data = data_differences(_data(here), _data(there))
+    ranked = explanations(settings, versions, code, here.verdict, here.findings, data)
     order = [e.statement for e in ranked]
     code.sort(key=lambda d: order.index(d.statement()))
     remarks = tuple(_remarks(here, there, metrics, bool(ranked)))
     return Comparison(here.paths, there.paths, tuple(metrics), tuple(only_here), tuple(only_there), tuple(settings),
                       tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run),
-                      tuple(event_differences(here.run, there.run)))
+                      tuple(event_differences(here.run, there.run)), tuple(data))
+
+
+def _data(seen: Examination) -> dict[str, Path]:
+    """The data files that were read, by their path below the folder of the run."""
+    files = [Path(f) for f in seen.data]
+    given = [Path(p) if Path(p).is_dir() else Path(p).parent for p in seen.paths if "://" not in p and p != "-"]
+    return {str(next((f.resolve().relative_to(g.resolve()) for g in given if f.resolve().is_relative_to(g.resolve())),
+                     Path(f.name))): f for f in files}
 
 
 def _once(settings: Sequence[SettingDifference]) -> list[SettingDifference]:
@@ -127,10 +140,10 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
         said.append("by itself the first run shows no fault; where it is worse, one of these differences made it so")
     moved = next((m for m in metrics if m.step is not None and m.name.startswith(SET)), None)
     if not differ:
-        said.append("no setting, version or line of code that was read differs: what is left is data, seed, hardware "
-                    "and what neither run prints" if moved is None else
-                    f"no setting, version or line of code that was read differs, and yet {moved.name} does in the log: "
-                    "look at what sets it (a schedule, a callback, a resumed state)")
+        said.append("no setting, version, data file or line of code that was read differs: what is left is data that "
+                    "were not read, seed, hardware and what neither run prints" if moved is None else
+                    f"no setting, version, data file or line of code that was read differs, and yet {moved.name} does in "
+                    "the log: look at what sets it (a schedule, a callback, a resumed state)")
     if not here.code or not there.code:
         which = "either run" if not here.code and not there.code else \
             "the broken run" if not here.code else "the run that works"

@@ -12,6 +12,8 @@ from pathlib import Path
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.events.candidates import Candidate, candidates
 from traindx_tools.on_logs.events.collecting import collect
+from traindx_tools.on_logs.notebook_source import of_outputs
+from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.run import Run
 
 MOST_FILES, MOST_VALUES, MOST_TOLD = 8, 64, 12
@@ -58,11 +60,14 @@ def _events(run: Run) -> list[tuple[str, Candidate]]:
 
 
 def _texts(run: Run) -> Iterable[str]:
-    return [p for p in dict.fromkeys(s.source for s in run.series) if os.path.isfile(p)][:MOST_FILES]
+    """The logs of a run. A JSON document has one record and no lines, and our own record tells of its process."""
+    own = {a.path for a in run.artifacts if a.format == LIVE}
+    return [p for p in dict.fromkeys(s.source for s in run.series)
+            if p not in own and not p.endswith(".json") and os.path.isfile(p)][:MOST_FILES]
 
 
 def _of_file(path: str) -> list[Candidate]:
     log = None
     with suppress(OSError):
-        log = collect(Source(path, local=Path(path)))
+        log = collect(of_outputs(Source(path, local=Path(path))))
     return [] if log is None else list(candidates(log, fewest=1))

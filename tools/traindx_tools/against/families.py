@@ -69,7 +69,8 @@ FAMILIES = (
         2.0, ("loss",), r"loss|term|coefficient|weight of",
     ),
     Family(
-        "regularisation", r"\w*(weight_decay|wd|dropout|drop_path|l2|regulari[sz]\w*|stochastic_depth)\w*", 1.4,
+        "regularisation",
+        r"\w*(weight_decay|dropout|drop_path|regulari[sz]\w*|stochastic_depth)\w*|(\w+_)?(wd|l2)(_\w+)?", 1.4,
         ("weight_decay",), r"weight decay|dropout|overfit|regulari",
     ),
     Family(

@@ -11,8 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traindx_tools.against.families import Family, family_of
+from traindx_tools.against.families import OTHER, Family, family_of
+from traindx_tools.on_logs.readers.names import identify
 
+_OF_THE_PROCESS = re.compile(r"cwd|p?pid|argv|started|ended|hostname|uptime|elapsed|connection_file", re.IGNORECASE)
+_NEVER_SET = frozenset({"loss", "grad_norm"})
+"""Metrics whose numbers nobody sets, though their names lie in a family of settings."""
 MOST = 400
 """Differences that are kept."""
 
@@ -62,8 +66,21 @@ def setting_differences(
     """Every key that differs, in the order of the broken run's keys; numbers are compared as numbers."""
     found = [SettingDifference(key, _text(here.get(key)), _text(there.get(key)), kind)
              for key in dict.fromkeys([*here, *there])
-             if not same(_text(here.get(key)), _text(there.get(key)))]
+             if not same(_text(here.get(key)), _text(there.get(key)))
+             and not _measured(key, _text(here.get(key)), _text(there.get(key)))]
     return [d for d in found if d.here or d.there][:MOST]
+
+
+def _measured(key: str, *values: str) -> bool:
+    """Whether a run wrote it of itself: a number under the name of a metric or a time, or what its process is."""
+    last = re.split(r"[./]", key)[-1]
+    if _OF_THE_PROCESS.fullmatch(last):
+        return True
+    name = identify(last)
+    of_metric = (name.known and (name.measured or name.canonical.endswith("_time"))
+                 and last.lower().endswith(name.canonical)  # "memory" is one, "memory_size" is none
+                 and (name.canonical in _NEVER_SET or family_of(last) is OTHER))
+    return of_metric and all(not v or _number(v) is not None for v in values)
 
 
 def same(one: str, other: str) -> bool:

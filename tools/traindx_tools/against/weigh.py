@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindx_tools.against.code import CodeDifference
+from traindx_tools.against.data import DataDifference
 from traindx_tools.against.families import OTHER
 from traindx_tools.against.settings import SettingDifference
 from traindx_tools.against.versions import FRAMEWORKS
@@ -27,7 +28,7 @@ class Explanation:
     """A difference and how well it could explain what is wrong (`weight`, larger is better), with the reasons."""
 
     kind: str
-    """"setting", "constant", "version" or "code"."""
+    """"setting", "constant", "version", "code" or "data"."""
     statement: str
     weight: float
     why: tuple[str, ...]
@@ -36,10 +37,11 @@ class Explanation:
 
 
 def explanations(settings: Sequence[SettingDifference], versions: Sequence[SettingDifference],
-                 code: Sequence[CodeDifference], verdict: Verdict, findings: Sequence[Finding]) -> list[Explanation]:
+                 code: Sequence[CodeDifference], verdict: Verdict, findings: Sequence[Finding],
+                 data: Sequence[DataDifference] = ()) -> list[Explanation]:
     """Every difference, the likeliest to explain it first."""
     found = [*(_setting(d, verdict) for d in settings), *(_version(d) for d in versions),
-             *(_code(d, findings, verdict) for d in code)]
+             *(_code(d, findings, verdict) for d in code), *(_data(d, findings, verdict) for d in data)]
     return sorted(found, key=lambda e: -e.weight)
 
 
@@ -100,14 +102,29 @@ def _code(difference: CodeDifference, findings: Sequence[Finding], verdict: Verd
     cause = {id(w.finding) for h in verdict.hypotheses[:1] for w in h.speaks_for}
     first = max(blamed, key=lambda pair: (id(pair[0]) in cause, pair[0].severity.rank))
     weight = 6.0 + (2.0 if id(first[0]) in cause else 0.0)
-    why = f"{first[0].rule} is on a line that differs ({difference.name}:{first[1]}): {first[0].title}"
+    why = f"{first[0].rule} is on a line that differs ({difference.at(first[1])}): {first[0].title}"
     return Explanation("code", difference.statement(), weight, (why,), undo)
+
+
+def _data(difference: DataDifference, findings: Sequence[Finding], verdict: Verdict) -> Explanation:
+    """A file that holds something else explains more than a setting, most where the diagnosis is about that file."""
+    weight = 3.0 + (min(2.0, abs(math.log10(difference.factor))) if difference.factor else 0.0)
+    cause = {id(w.finding) for h in verdict.hypotheses[:1] for w in h.speaks_for}
+    blamed = [f for f in findings if f.rule[0] == "D" and f.severity.rank >= Severity.MEDIUM.rank
+              and (f.where.file or "").rpartition("/")[2] == difference.file.rpartition("/")[2]]
+    why = tuple(f"{f.rule} is on this file: {f.title}" for f in blamed[:1])
+    weight += 3.0 if blamed else 0.0
+    weight += 2.0 if any(id(f) in cause for f in blamed) else 0.0
+    return Explanation("data", difference.statement(), weight, why, f"take {difference.file} from the working run")
 
 
 def _lines_named(finding: Finding, difference: CodeDifference) -> list[int]:
     """Lines of the file that a finding names and that differ: its own, and those in its statement."""
     changed = set(difference.lines)
     name = difference.name.rpartition("/")[2]
-    own = [finding.where.line] if (finding.where.file or "").endswith(name) and finding.where.line else []
-    told = [int(m[1]) for m in re.finditer(rf"(?<!\w){re.escape(name)}:(\d+)\b", finding.statement)]
-    return [line for line in (*own, *told) if line in changed]
+    where = finding.where
+    own = [(where.cell, where.line)] if (where.file or "").endswith(name) and where.line else []
+    told = [(int(m[1]) if m[1] else None, int(m[2])) for m in re.finditer(
+        rf"(?<!\w){re.escape(name)}:(?:cell (\d+):)?(\d+)\b", finding.statement)]
+    lines = (difference.joined(cell, line) for cell, line in (*own, *told))
+    return [line for line in lines if line in changed]

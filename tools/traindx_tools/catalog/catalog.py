@@ -180,6 +180,8 @@ class FailureMode:
     """Effects that this mode brings about: no rivals of it, and their evidence is evidence for it."""
     restated: tuple[re.Pattern[str], ...] = ()
     """Words of a person that say the mode itself: who says so knows it, and asks for its cause."""
+    form_of: tuple[str, ...] = ()
+    """Modes that say the same fact at another depth: where both rest on one finding they are one entry."""
     variants: tuple[Variant, ...] = ()
     """What is said instead where the findings tell which of several forms it has; the first that fits counts."""
 
@@ -294,6 +296,7 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         anchors=tuple(data.get("anchors", ())),
         domain=_domain(data),
         restated=tuple(re.compile(p, re.IGNORECASE) for p in data.get("restated", ())),
+        form_of=tuple(data.get("form_of", ())),
         variants=_variants(data.get("variant", ())),
     )
 
@@ -329,6 +332,8 @@ def with_effects(modes: Mapping[str, FailureMode], effects: Mapping[str, Sequenc
     """The modes with what each causes. Raises CatalogError on an id that no mode has."""
     if unknown := {i for effect, causes in effects.items() for i in (effect, *causes)} - modes.keys():
         raise CatalogError(f"effects.toml names {', '.join(sorted(unknown))}, which no failure mode is called")
+    if lost := {i for m in modes.values() for i in m.form_of} - modes.keys():
+        raise CatalogError(f"form_of names {', '.join(sorted(lost))}, which no mode is called")
     caused = {i: tuple(e for e, causes in effects.items() if i in causes) for i in modes}
     return {i: replace(m, effect=i in effects, causes=caused[i]) for i, m in modes.items()}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead, read_from
+from traindx_tools.live.in_cells import in_cells, text_in_cells
 from traindx_tools.on_ranks.examine import compared
 from traindx_tools.on_ranks.records import KIND, MOST_RECORDS
 
@@ -68,12 +69,14 @@ class LiveRun:
         found += [(self.cwd, finding) for finding in compared(f.replica for f in self.files)]
         near = [_from(str(root), finding) if root is not None else finding for _, finding in found]
         short = [_from(cwd, finding) for (cwd, _), finding in zip(found, near, strict=True)]
+        short = in_cells(short, [cwd for cwd, _ in found], root)
         return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
 
     @property
     def facts(self) -> str:
         """What the program is made of and does, of the lowest rank that tells it; "" where none does."""
-        return next((f.facts for f in sorted(self.files, key=lambda f: f.rank) if f.facts), "")
+        told = next((f for f in sorted(self.files, key=lambda f: f.rank) if f.facts), None)
+        return text_in_cells(told.facts, told.cwd) if told is not None else ""
 
     def scripts(self, root: Path) -> tuple[Path, ...]:
         """The files that the processes were started with, where they lie below this folder."""

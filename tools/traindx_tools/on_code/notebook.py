@@ -33,7 +33,7 @@ def code_of_notebook(text: str) -> Notebook | str:
         read = json.loads(text)
     except (ValueError, RecursionError):
         return "not parsed: no notebook: its JSON is broken or nested beyond reason. Save it once more in Jupyter"
-    cells = _cells(read)
+    cells = code_cells(read)
     if cells is None:
         return "not parsed: no notebook: JSON with a list of cells was expected. Save it once more in Jupyter"
     language = _language(read)
@@ -41,7 +41,7 @@ def code_of_notebook(text: str) -> Notebook | str:
         return f"not parsed: a notebook of {language[:40]}, not of Python"
     starts, code, left_out = [], [], []
     line = 1
-    for number, source in enumerate(map(_source, cells), 1):
+    for number, source in enumerate(map(source_of, cells), 1):
         cell = python_of(source)
         starts.append(line)
         code.append(cell.code)
@@ -62,7 +62,7 @@ def _some(cells: Sequence[str]) -> str:
     return ", ".join(cells[:MOST_TOLD]) + more
 
 
-def _cells(read: object) -> list[Mapping[str, object]] | None:
+def code_cells(read: object) -> list[Mapping[str, object]] | None:
     """The code cells, of notebooks of before 2015 those of every worksheet; None where this is no notebook."""
     if not isinstance(read, dict):
         return None
@@ -73,7 +73,8 @@ def _cells(read: object) -> list[Mapping[str, object]] | None:
     return [c for cells in lists for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
 
 
-def _source(cell: Mapping[str, object]) -> str:
+def source_of(cell: Mapping[str, object]) -> str:
+    """The source of a cell as it is stored, "" where there is none."""
     source = cell.get("source", cell.get("input"))
     if isinstance(source, list):
         return "".join(line for line in source if isinstance(line, str))
@@ -96,15 +97,17 @@ def cell_of(line: int, cells: Sequence[int]) -> tuple[int, int]:
     return cell, line - cells[cell - 1] + 1
 
 
-def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
+def in_cells(finding: Finding, path: str, cells: Sequence[int], names: Sequence[str] = ()) -> Finding:
     """The finding with lines of this notebook given as cell and line: `a.ipynb:12` becomes `a.ipynb:cell 3:2`.
 
-    A change that touches the notebook is dropped as a whole: it names lines of the joined code, and a notebook is JSON.
+    `names`: by which the finding may call the notebook, by default its path. A place that has a cell stays as it is. A
+    change that touches the notebook is dropped as a whole: it names lines of the joined code, and a notebook is JSON.
     """
     def placed(match: re.Match[str]) -> str:
-        return "{}:cell {}:{}".format(path, *cell_of(int(match[1]), cells))
+        return "{}:cell {}:{}".format(match[1], *cell_of(int(match[2]), cells))
 
-    pattern = re.compile(re.escape(path) + r":(\d+)\b")
+    called = "|".join(re.escape(n) for n in sorted({path, *names}, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w./-])({called}):(\d+)\b")
 
     def told(value: Value) -> Value:
         return pattern.sub(placed, value) if isinstance(value, str) else value
@@ -112,7 +115,7 @@ def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
     where, statement = finding.where, pattern.sub(placed, finding.statement)
     measured = {k: told(v) for k, v in finding.measured.items()}
     patch = () if any(p.file == path for p in finding.patch) else finding.patch
-    if where.file != path or where.line is None:
+    if where.file != path or where.line is None or where.cell is not None:
         return replace(finding, statement=statement, measured=measured, patch=patch)
     cell, line = cell_of(where.line, cells)
 

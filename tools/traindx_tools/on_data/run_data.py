@@ -1,6 +1,6 @@
 """The data of a run: what its folder holds, and what its code, configuration and log name below that folder.
 
-Files that the readers of logs understood, and files that the code writes, are the run's own outputs and no data.
+Files that the readers of logs understood, and files that the code only writes, are the run's own outputs and no data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead
+from traindx_tools.on_code.notebook import code_of_notebook
 from traindx_tools.on_data.header_use import with_use
 from traindx_tools.on_data.hints import flattened_settings
 from traindx_tools.on_data.never_read import never_read
@@ -63,6 +64,7 @@ _NO_DATA = frozenset(
         "toml",
         "traindx batch",
         "traindx_live",
+        "traindx summary",
         "cuda_memory_snapshot",
     }
 )
@@ -97,7 +99,9 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     files. What the code names is read where it lies below `root` or below the folder of the code that names it. `read`:
     what the running program opened, wherever it lies; a finding on such a file says by which line.
     """
-    outputs = _outputs(parts) | {os.path.realpath(p) for p in named_paths(code, root, written=True)}
+    used = {os.path.realpath(p) for p in named_paths(code, root)}  # what the code prepares and then loads is data
+    written = {os.path.realpath(p) for p in named_paths(code, root, written=True)}
+    outputs = _outputs(parts) | (written - used)
     held = [
         a.path
         for a in (a for p in parts for a in p.artifacts)
@@ -164,6 +168,12 @@ def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iter
     Paths, patterns, and f-strings as patterns.
     `written`: those that the code writes, else those that it only names.
     """
+    for found, _, _ in files_named(code, root, written):
+        yield found
+
+
+def files_named(code: Sequence[Path], root: Path, written: bool = False) -> Iterator[tuple[Path, Path, int]]:
+    """The same, each with the file of code and the line (1-based, of a notebook in its joined code) that names it."""
     base = root.resolve()
     count = 0
     for file in code:
@@ -175,15 +185,18 @@ def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iter
                 real = found.resolve()
                 if (
                     any(real.is_relative_to(b) and real != b for b in (base, file.parent.resolve()))
-                    and real.suffix != ".py"
+                    and real.suffix not in (".py", ".ipynb")
                     and count < MOST_NAMED
                 ):
                     count += 1
-                    yield found
+                    yield found, file, node.lineno
 
 
 def _parsed(file: Path) -> ast.Module | None:
     try:
+        if file.suffix == ".ipynb":
+            joined = code_of_notebook(file.read_text(encoding="utf-8-sig", errors="replace"))
+            return None if isinstance(joined, str) else ast.parse(joined.code)
         if file.suffix == ".py" and file.stat().st_size <= MOST_CODE:
             return ast.parse(file.read_text(encoding="utf-8", errors="replace"))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -15,6 +15,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
+from traindx_tools.on_logs.notebook_source import of_outputs, printed_below_cells
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
@@ -53,6 +54,9 @@ MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
 MEMORY_SNAPSHOT = "cuda_memory_snapshot"
 """Format of what `torch.cuda.memory._dump_snapshot` writes; read by `on_torch.cuda_memory`, without unpickling."""
+LIVE_SUMMARY = "traindx summary"
+"""Format of the page that a recorded process leaves beside its record: what it measured of itself is no setting."""
+SUMMARY = b'"traindx": "live-summary"'
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", "wandb_summary",
                              "wandb_debug"})
 
@@ -105,6 +109,7 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
 
     own, forms = checked(names or {}), parse_forms(lines)
     found = expanded(discover(resolved(paths), stdin=stdin) if found is None else found)
+    found = replace(found, sources=[of_outputs(s) for s in found.sources])
     sources = tuple(s if isinstance(s, StoredRun) else replace(renamed_source(s, own), forms=forms, formed=set())
                     for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
@@ -220,11 +225,13 @@ def _read(source: Source) -> Run:
         return source.told
     if is_memory_snapshot(source.stored_head):
         return Run(artifacts=(Artifact(source.name, MEMORY_SNAPSHOT),))
+    if SUMMARY in source.stored_head[:200]:
+        return Run(artifacts=(Artifact(source.name, LIVE_SUMMARY),))
     refused = refusal(source)
     if refused is not None:
         return Run(artifacts=(refused,))
     suffix = Path(source.name).suffix.lower()
-    if suffix in _CODE and not is_binary(source.head):
+    if suffix in _CODE and not is_binary(source.head) and not printed_below_cells(source):
         return Run(artifacts=(Artifact(source.name, _CODE[suffix]),))
     if suffix in _CONFIG and not is_binary(source.head):
         return _read_config(source, _CONFIG[suffix])
@@ -237,6 +244,8 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     run, errors = _with_errors(source, reader, head)
     run = _with_remark(run, source.remark)
+    if suffix in _CODE:  # the outputs of a notebook, which is code all the same
+        run = replace(run, artifacts=tuple(replace(a, format=_CODE[suffix]) for a in run.artifacts))
     if reader.name not in _WITHOUT_ERRORS:
         run = merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))])
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":

@@ -105,6 +105,13 @@ class Frame:
     code: str = ""
     library: bool = False
     """True for a frame of an installed package or the standard library, False for the user's own code."""
+    cell: int | None = None
+    """Of a notebook: the code cell in which `line` is counted."""
+
+    @property
+    def place(self) -> str:
+        """`train.py:3`, `train.ipynb:cell 2:3`."""
+        return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
 
 
 @dataclass(frozen=True)

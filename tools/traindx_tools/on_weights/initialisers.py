@@ -64,17 +64,27 @@ def deviations(shape: tuple[int, ...]) -> dict[str, float]:
 
 def sharply_drawn(stats: Stats) -> Drawn | None:
     """The bounded initialiser that a tensor is still a draw of, or None."""
-    n, digits = stats.size, _RESOLUTION.get(stats.tensor.dtype)
-    if n < FEWEST or digits is None or stats.finite < n or stats.low >= 0 or stats.high <= 0:
+    if stats.finite < stats.size:
         return None
-    largest = stats.largest
-    for name, bound in _uniform_bounds(stats.tensor.shape).items():
+    return bounded_draw(stats.tensor.shape, stats.tensor.dtype, stats.low, stats.high, stats.rms)
+
+
+def bounded_draw(shape: tuple[int, ...], dtype: str, low: float, high: float, rms: float) -> Drawn | None:
+    """The bounded initialiser of which a tensor with these values is still a draw, or None.
+
+    `low`, `high`: its least and its largest value; `rms`: the root of the mean square; all of its values are finite.
+    """
+    n, digits = math.prod(shape), _RESOLUTION.get(dtype)
+    if n < FEWEST or digits is None or low >= 0 or high <= 0:
+        return None
+    largest = max(-low, high)
+    for name, bound in _uniform_bounds(shape).items():
         error = 5 * 0.45 / n**0.5 + digits
-        if _reaches(largest, bound, 12 / n, digits) and abs(stats.rms * 3**0.5 / bound - 1) < error:
+        if _reaches(largest, bound, 12 / n, digits) and abs(rms * 3**0.5 / bound - 1) < error:
             return Drawn(name)
-    for name, bound in _cut_bounds(stats.tensor.shape).items():  # few values lie near two deviations
+    for name, bound in _cut_bounds(shape).items():  # few values lie near two deviations
         deviation = bound * _TRUNCATED / 2
-        if _reaches(largest, bound, 60 / n, digits) and abs(stats.rms / deviation - 1) < 5 * 0.6 / n**0.5 + digits:
+        if _reaches(largest, bound, 60 / n, digits) and abs(rms / deviation - 1) < 5 * 0.6 / n**0.5 + digits:
             return Drawn(name)
     return None
 

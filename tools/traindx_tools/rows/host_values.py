@@ -39,9 +39,10 @@ def profile_of(name: str, values: NDArray[Any]) -> Profile:
     row_shape, dtype = tuple(values.shape[1:]), str(values.dtype)
     if seen.dtype.kind in "iu" and seen.ndim == 2 and seen.shape[1] > 1 and seen.dtype.itemsize > 1:
         ids = np.bincount(np.clip(seen.reshape(-1), 0, MOST_IDS - 1), minlength=MOST_IDS).astype(np.float64)
-        return Profile(name, row_shape, dtype, *head, np.zeros((2, 0)), ids)
+        return Profile(name, row_shape, dtype, *head, np.zeros((2, 0)), ids, len(seen))
     channels_first = x.ndim >= 4 and x.shape[-1] not in (1, 3, 4) and x.shape[1] in (1, 3, 4)
     moved = np.moveaxis(x, 1, -1) if channels_first else x
     flat = moved.reshape(-1, moved.shape[-1] if moved.ndim > 1 else 1)
     flat = flat[:, ::max(1, -(-flat.shape[1] // MOST_FEATURES))]
-    return Profile(name, row_shape, dtype, *head, np.stack([flat.mean(0), flat.std(0)]), np.zeros(0))
+    return Profile(name, row_shape, dtype, *head, np.stack([flat.mean(0), flat.std(0)]), np.zeros(0),
+                   len(seen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +35,17 @@ class Profile:
     std: float
     features: Floats
     ids: Floats
+    rows: int = 1
 
     @classmethod
-    def of(cls, name: str, row_shape: tuple[int, ...], dtype: str, vector: Floats, is_ids: bool) -> Profile:
+    def of(cls, name: str, row_shape: tuple[int, ...], dtype: str, vector: Floats, is_ids: bool,
+           rows: int = 1) -> Profile:
         """From a vector of `HEAD` and what follows it."""
         rest = np.asarray(vector[len(HEAD):], np.float64)
         none = np.zeros((2, 0))
         low, high, whole, nan, mean, std = (float(v) for v in vector[:len(HEAD)])
         return cls(name, row_shape, dtype, low, high, whole, nan, mean, std,
-                   none if is_ids else rest.reshape(2, -1), rest if is_ids else none[0])
+                   none if is_ids else rest.reshape(2, -1), rest if is_ids else none[0], rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,10 @@ class Spread:
     """Standard deviation of the batches' means."""
     ids: Floats
     """Shape (batches, `MOST_IDS`): shares of the ids in each batch."""
+    rows: int = 1
+    """Rows of these batches; a batch that came again, as an evaluation's do in each epoch, is counted once."""
+    varied: Floats = field(default_factory=lambda: np.zeros(0))
+    """Shape (features,): share of the batches in which the feature was not the same throughout."""
 
 
 def generates(profiles: Sequence[Profile]) -> bool:
@@ -84,7 +90,9 @@ def together(profiles: Sequence[Profile]) -> Spread | None:
     means, stds = (np.stack([p.features[k] for p in same]) for k in (0, 1))
     mean = means.mean(0)
     counts = np.stack([p.ids for p in same])
+    once = {(p.features.tobytes(), p.low, p.high): p.rows for p in same}
     return Spread(
         len(same), last.name, last.row_shape, last.dtype, min(p.low for p in same), max(p.high for p in same),
         float(np.mean([p.whole for p in same])), mean, np.sqrt((stds**2 + (means - mean) ** 2).mean(0)), means.std(0),
-        counts / np.maximum(counts.sum(1, keepdims=True), 1.0))
+        counts / np.maximum(counts.sum(1, keepdims=True), 1.0), sum(once.values()),
+        (stds > 1e-6 * np.maximum(np.abs(means), 1e-12)).mean(0))

@@ -25,6 +25,11 @@ FACTOR, EXACT = 4.0, 0.25
 BATCHES = 2
 NOISE = 6.0
 """Times of what batches differ by, that a mean must be away."""
+LUCK = 0.001
+"""Chance, over all features that vary in training, below which one that does not in evaluation is no luck: rare
+features (a border pixel, a rare word) are absent from many a held-out part."""
+ALIKE = 0.25
+"""Share by which the variances that were added to features may differ beyond sampling."""
 FEWEST_FEATURES = 3
 FEWEST_IDS = 5.0
 """Ids in use below which their frequencies say nothing of a vocabulary."""
@@ -37,7 +42,7 @@ MOVES = 8
 @dataclass(frozen=True)
 class Relation:
     """`kind`: "scaled", "standardised", "shifted", "permuted", "ids-moved", "other-ids", "constant-features",
-    "differs". `text`: how, in numbers, as a clause behind "evaluation inputs"."""
+    "noise-added", "differs". `text`: how, in numbers, as a clause behind "evaluation inputs"."""
 
     kind: str
     text: str
@@ -57,8 +62,9 @@ def relation(trained: Spread, evaluated: Spread) -> Relation | None:
 
 def _of_numbers(t: Spread, e: Spread) -> Relation | None:
     varies = t.std > 1e-6 * max(1e-12, float(np.abs(t.mean).max()), float(t.std.max()))
-    dead = varies & (e.std <= 1e-6 * t.std)
-    if dead.any() and varies.sum() > dead.sum():
+    still = varies & (e.std <= 1e-6 * t.std)
+    dead = still & (_by_chance(t, e) * max(1, int(varies.sum())) < LUCK)
+    if dead.any() and varies.sum() > dead.sum() and _noise_between(e, t) is None:  # an augmentation adds noise to all
         return _constant(t, e, dead)
     both = varies & (e.std > 0)
     if not both.any():
@@ -74,9 +80,28 @@ def _of_numbers(t: Spread, e: Spread) -> Relation | None:
         return _scaled(t, e, typical, bool(np.abs(log - typical).max() <= EXACT))
     if _standard(t, both) != _standard(e, both) and shifted.mean() > 0.5 and both.sum() >= FEWEST_FEATURES:
         return _standardised(t, e, both)
+    if not shifted.any() and (found := _noised(t, e)) is not None:
+        return found
     if shifted.any() or abs(typical) >= np.log(RATIO):
         return _differs(away, shifted, np.flatnonzero(both), float(np.exp(typical)))
     return None
+
+
+def _by_chance(t: Spread, e: Spread) -> Floats:
+    """The chance, feature by feature, that the evaluated rows all hold their one value in a random split.
+
+    Of T trained and N evaluated rows in random order the K that hold another value all fall among the trained ones with
+    (T/(T+N))^K at most (hypergeometric). K is not counted; two things bound it from below. Rows with mean m and
+    standard deviation s differ from a value c in a share of (m-c)^2/((m-c)^2+s^2) at least (Cauchy and Schwarz), and
+    where a share v of batches of n rows is not the same throughout, about 1-(1-v)^(1/n) of the rows differ, v shrunk
+    by half a batch since no finite number of batches shows that all do.
+    """
+    away = (t.mean - e.mean) ** 2
+    share = away / np.maximum(away + t.std**2, 1e-300)
+    if t.varied.shape == share.shape:
+        seen = np.minimum(t.varied, 1 - 0.5 / t.batches)
+        share = np.maximum(share, 1 - (1 - seen) ** (t.batches / max(t.rows, t.batches)))
+    return np.asarray((t.rows / (t.rows + e.rows)) ** (share * t.rows), np.float64)
 
 
 def _differs(away: Floats, shifted: Flags, features: NDArray[np.int64], ratio: float) -> Relation:
@@ -95,6 +120,32 @@ def _constant(t: Spread, e: Spread, dead: Flags) -> Relation:
         f"are constant in {len(which)} of {len(t.mean)} features that vary in training (feature {k} is {e.mean[k]:.4g} "
         f"throughout; in training {t.mean[k]:.4g} with a standard deviation of {t.std[k]:.4g})",
         {"features": len(which), "feature": k})
+
+
+def _noised(t: Spread, e: Spread) -> Relation | None:
+    """The same means and, in every feature alike, more variance: noise that was added to what is evaluated alone."""
+    noise = _noise_between(t, e)
+    ratio = float(np.median(e.std) / max(1e-12, float(np.median(t.std))))
+    if noise is None or ratio < RATIO:
+        return None
+    return Relation(
+        "noise-added",
+        f"have the means of training and {ratio:.3g} times its spread (in the median of {len(t.mean)} features): in "
+        f"every feature as if noise of standard deviation {noise:.3g} had been added in evaluation alone",
+        {"ratio": ratio, "noise": noise, "features": len(t.mean)})
+
+
+def _noise_between(t: Spread, e: Spread) -> float | None:
+    """The standard deviation of what `e` has beside `t` in every feature alike; None where there is no such.
+
+    A variance from n rows of a distribution with the fourth moment of a normal one is off by sqrt(2/n) of itself.
+    """
+    added = e.std**2 - t.std**2
+    level = float(np.median(added))
+    error = NOISE * (t.std**2 * np.sqrt(2 / max(1, t.rows)) + e.std**2 * np.sqrt(2 / max(1, e.rows)))
+    if len(added) < FEWEST_FEATURES or level <= float(np.median(error)):
+        return None
+    return None if (np.abs(added - level) > error + ALIKE * level).any() else float(np.sqrt(level))
 
 
 def _scaled(t: Spread, e: Spread, log: float, exact: bool) -> Relation:

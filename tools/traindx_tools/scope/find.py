@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.scope.commands import launches
+from traindx_tools.scope.copies import executed_copies
 from traindx_tools.scope.logged import told_by
 from traindx_tools.scope.model import Asked, LogLines, Scope
 from traindx_tools.scope.tree import Tree, read_text
@@ -58,6 +59,18 @@ class Entry:
 
 def find_scope(asked: Asked, found: Found) -> Scope:
     """The scope of a run. Raises BadUsage for an `--entry` that is no Python file."""
+    copies = {} if asked.everything else executed_copies(found.code, (*found.named, *_asked_for(asked, found.root)))
+    scope = _found(asked, replace(found, code=tuple(p for p in found.code if p not in copies)))
+    return replace(scope, copies=tuple(copies.items()))
+
+
+def _asked_for(asked: Asked, root: Path) -> Iterator[Path]:
+    """Notebooks that are named as the entry point."""
+    for name in asked.entry:
+        yield from (p for p in (Path(name), root / name) if p.is_file())
+
+
+def _found(asked: Asked, found: Found) -> Scope:
     tree = Tree(found.code, (found.root,))
     entry = _entry(asked, found, tree)
     if not found.code and not entry.scripts:

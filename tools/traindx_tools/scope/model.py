@@ -63,6 +63,9 @@ class Scope:
     unread: tuple[tuple[Path, str], ...] = ()
     """Files of the run whose code could not be read, and why: they are not among the judged."""
 
+    copies: tuple[tuple[Path, Path], ...] = ()
+    """Notebooks that are runs of another one, each with that one: their outputs are read, their code is its."""
+
     def without_unread(self, why: Mapping[str, str]) -> Scope:
         """The same where files could not be read; `why`: the reasons, by path."""
         return replace(self, judged=tuple(p for p in self.judged if str(p) not in why),
@@ -78,6 +81,7 @@ class Scope:
         return {"entry": [name(str(p)) for p in self.entry], "how": self.how or self._unknown,
                 "judged": [name(str(p)) for p in self.judged],
                 "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside, *self.logs_beside)],
+                **({"runs_of": {name(str(p)): name(str(of)) for p, of in self.copies}} if self.copies else {}),
                 **({"unread": [f"{name(str(p))} ({why})" for p, why in self.unread]} if self.unread else {})}
 
     @property
@@ -107,6 +111,11 @@ def in_words(scope: dict[str, Any]) -> list[str]:
     said = [f"Judged {count}{listed(judged)} ({entry})."] if judged else ["No code was judged."]
     if unread:
         said.append(f"Not judged, for it could not be read: {listed(unread)}.")
+    runs = dict(scope.get("runs_of", {}))
+    if runs:
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        first, of = next(iter(runs.items()))
+        said.append(f"{first}{more} is a run of {of}: what it printed is read, its code is judged there.")
     if beside:
         files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
         said.append(f"{files} not judged: {listed(beside)}. --entry FILE or --all changes this.")

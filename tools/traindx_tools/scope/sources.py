@@ -22,7 +22,8 @@ from traindx_tools.scope.model import Asked, LogLines, Scope
 HEAD, TAIL, BETWEEN = 3_000, 1_500, 1_000
 """Lines of a log that are looked at: its first, its last, and those between them that name a Python file."""
 _NO_LOG = frozenset({"python", "notebook", "shell", "markdown", "html", "patch", "yaml", "toml", "data_table",
-                     "data_records", "empty", "binary", "cuda_memory_snapshot", "tensorboard", "weights"})
+                     "data_records", "empty", "binary", "cuda_memory_snapshot", "tensorboard", "weights",
+                     "traindx summary"})
 _CONFIG = (".yaml", ".yml", ".toml")
 _SHELL = (".sh", ".slurm", ".sbatch", ".bash")
 

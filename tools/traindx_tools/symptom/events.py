@@ -102,7 +102,7 @@ def _errors(run: Run, pattern: re.Pattern[str] | None = None) -> list[ErrorEvent
 def _of_error(symptom: StatedSymptom, error: ErrorEvent) -> SymptomAnswer:
     root = error.root
     frame = error.user_frame or root.user_frame
-    at = f" at {frame.file}:{frame.line}" if frame is not None else ""
+    at = f" at {frame.place}" if frame is not None else ""
     said = " ".join(root.message.split())[:160]
     return SymptomAnswer(
         symptom,

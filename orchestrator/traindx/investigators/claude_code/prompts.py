@@ -169,7 +169,7 @@ def adversary(case: Case, diagnosis: Diagnosis, tools: Sequence[str], model: str
 def author(agent: Agent, workspace: str, diagnosis: Diagnosis, option: Fix, objections: str, model: str) -> Question:
     """The question to the fix author, within the approved option."""
     places = "; ".join(f"{p} lines {a}-{max(a, b)}" for p, a, b in option.places)
-    told = data("\n".join(f"{i.path}:{i.line}: {i.text}" for i in option.instructions))
+    told = data("\n".join(f"{i.where}: {i.text}" for i in option.instructions))
     scope = (f"Option {option.option} was approved: {line(option.summary, 500)}. Return this option alone, with edits "
              f"that change nothing outside of: {places}. What is to be done:\n{told}")
     again = f"\n\n# A reviewer objects to your last patch\n{data(objections)}" if objections else ""

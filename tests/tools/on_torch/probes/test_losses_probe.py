@@ -128,3 +128,38 @@ def test_scripted_modules_and_compiled_signatures_work_under_watch(watching):
         assert torch.equal(torch.jit.script(nn.CrossEntropyLoss())(logits, labels), alone)
     assert "cross_entropy" in F.cross_entropy.__name__
     assert not hasattr(F.cross_entropy, "__wrapped__"), "the patch is gone"
+
+
+def gathered(axis):
+    return lambda z, y: -z.log_softmax(axis).gather(1, y[:, None]).mean()
+
+
+@pytest.mark.parametrize("loss_of", [
+    gathered(0), gathered(-2), lambda z, y: -torch.log(z.softmax(0)).gather(1, y[:, None]).mean()])
+def test_a_softmax_over_the_batch_is_seen_in_the_graph(watching, loss_of):
+    with watching(LossProbe) as seen:
+        train(loss_of)
+    found = seen.one("T412")
+    assert (found.measured["rows"], found.measured["classes"], found.measured["kind"]) == (32, 4, "fits")
+    assert "ln(32) = 3.466" in found.statement
+
+
+@pytest.mark.parametrize("loss_of", [
+    gathered(1), F.cross_entropy, lambda z, y: F.cross_entropy(z @ z.T, torch.arange(len(z))),
+    lambda z, y: -(z @ z.T).log_softmax(0).diagonal().mean(), lambda z, y: -z[:, :1].log_softmax(0).mean(),
+    lambda z, y: (z.mean(1).softmax(0) * y).sum(), lambda z, y: (z.T.softmax(0)[0] - 0.5).square().mean(),
+    lambda z, y: z.square().mean(),
+])
+def test_a_softmax_over_classes_or_of_similarities_is_no_such(watching, loss_of):
+    with watching(LossProbe) as seen:
+        train(loss_of)
+    assert "T412" not in [f.rule for f in seen.findings]
+
+
+def test_two_passes_are_too_few_and_a_loss_from_elsewhere_is_only_a_sign(watching):
+    with watching(LossProbe) as seen:
+        train(gathered(0), steps=2)
+    assert "T412" not in [f.rule for f in seen.findings]
+    with watching(LossProbe) as seen:
+        train(lambda z, y: 100 * gathered(0)(z, y))
+    assert (seen.one("T412").bearing.value, seen.one("T412").measured["kind"]) == ("sign", "axis")

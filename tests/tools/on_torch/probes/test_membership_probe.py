@@ -270,3 +270,60 @@ def test_what_is_thawed_after_the_training_had_no_reason_to_get_a_gradient(watch
         for p in model.encoder.parameters():
             p.requires_grad_(True)
     assert not any("encoder" in str(f.where.module) for f in seen.findings)
+
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64))
+        self.head = nn.Linear(64, 4)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def test_a_body_that_is_frozen_as_it_was_drawn(watching):
+    model = Wide()
+    model.body.requires_grad_(False)
+    found = run(watching, model, torch.optim.Adam(model.parameters()), 25).one("T312")
+    assert found.severity.value == "low"
+    assert found.measured["values"] == 8 * 64 + 64 * 64
+    assert "neither trained nor loaded" in found.statement
+
+
+@pytest.mark.parametrize("how", ["loaded", "small part", "all trains", "few steps", "unfrozen", "own values"])
+def test_frozen_parts_that_are_none_of_a_fault(watching, how):
+    model, steps = Wide(), 25
+    if how == "loaded":
+        trained = Wide()
+        run_alone(trained, torch.optim.SGD(trained.parameters(), 0.5), 60)
+        model.load_state_dict(trained.state_dict())
+    if how == "own values":
+        with torch.no_grad():
+            for p in model.body.parameters():
+                p.copy_(torch.sign(p))
+    if how == "small part":
+        model.body[0].requires_grad_(False)
+    elif how != "all trains":
+        model.body.requires_grad_(False)
+    with watching(MembershipProbe) as seen:
+        optimizer = torch.optim.Adam(model.parameters())
+        for k in range(4 if how == "few steps" else steps):
+            if how == "unfrozen" and k == 3:
+                model.body.requires_grad_(True)
+            step(model, optimizer)
+    assert "T312" not in [f.rule for f in seen.findings]
+
+
+def run_alone(model, optimizer, steps):
+    for _ in range(steps):
+        step(model, optimizer)
+
+
+def test_values_that_are_not_finite_are_no_draw(watching):
+    model = Wide()
+    model.body.requires_grad_(False)
+    with torch.no_grad():
+        model.body[2].weight[0, 0] = float("inf")
+    seen = run(watching, model, torch.optim.Adam(model.head.parameters()), 25)
+    assert "T312" not in [f.rule for f in seen.findings]

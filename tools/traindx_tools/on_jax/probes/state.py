@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,8 @@ from traindx_tools.on_jax.rules import (
 from traindx_tools.on_jax.state import reference
 from traindx_tools.on_jax.tracing import Traced, lowered, type_of
 from traindx_tools.on_jax.watched import Watched
+from traindx_tools.on_weights.initialisers import FEWEST as SMALLEST
+from traindx_tools.on_weights.initialisers import bounded_draw
 
 LOOKS = (3, 13, 53, 203, 803)
 """Calls of a function in which the sums of its state are taken."""
@@ -120,7 +123,8 @@ class State(JaxProbe):
             known.sums[call.step] = self._summed([leaves[i] for i in known.outputs])
 
     def _summed(self, arrays: list[Any]) -> Any:
-        """For each array its sum and the sum of its squares with growing weights, on the device."""
+        """For each array its sum, one with weights, that of its sizes, the least and the largest value and the root
+        mean square, on the device."""
         if self._sums is None:
             import jax
             import jax.numpy as jnp
@@ -128,7 +132,7 @@ class State(JaxProbe):
             def sums(value: Any) -> Any:
                 t = value.reshape(-1).astype(jnp.float32)
                 return jnp.stack([t.sum(), (t * jnp.cos(jnp.arange(t.size, dtype=jnp.float32))).sum(),
-                                  jnp.abs(t).sum()])
+                                  jnp.abs(t).sum(), t.min(), t.max(), jnp.sqrt(jnp.square(t).mean())])
 
             self._sums = getattr(jax.jit, "__wrapped__", jax.jit)(sums)
         return [self._sums(a) for a in arrays]  # one program a shape: one for all takes minutes to compile
@@ -173,7 +177,21 @@ class State(JaxProbe):
             half = all(known.halves[state[i]] for i in rest)
             yield from j703_parameters_unchanged.check(
                 known.watched.name, names, calls, len(rest) + len([m for m in moving if self._counts(known, m, fed)]),
-                half, known.watched.place)
+                half, known.watched.place, self._drawn(known, {i: last[state[i]] for i in rest}))
+
+    def _drawn(self, known: _Function, values: Mapping[int, Any]) -> tuple[str, ...]:
+        """The arrays with the initialisers of which they still are draws; none where a matrix among them is no draw."""
+        found: list[str] = []
+        for i, sums in values.items():
+            shape = tuple(int(n) for n in known.traced.jaxpr.jaxpr.invars[i].aval.shape)
+            if len(shape) < 2 or math.prod(shape) < SMALLEST:
+                continue
+            dtype = str(known.traced.jaxpr.jaxpr.invars[i].aval.dtype)
+            told = bounded_draw(shape, dtype, *(float(v) for v in sums[3:6]))
+            if told is None:
+                return ()
+            found.append(f"{known.traced.inputs[i]} ({told.name})")
+        return tuple(found)
 
     def _without_gradient(self, known: _Function, state: Mapping[int, int], still: set[int],
                           calls: int) -> Generator[Finding, None, set[int]]:

@@ -57,7 +57,7 @@ def short(text: str, length: int = 160) -> str:
 def _place(frame: Frame | None, surfaced: str) -> str:
     if frame is None:
         return f"; {surfaced}" if surfaced else ""
-    where = f" at {PurePosixPath(frame.file.replace(chr(92), '/')).name}:{frame.line}"
+    where = f" at {PurePosixPath(frame.place.replace(chr(92), '/')).name}"
     if frame.function and frame.function != "<module>":
         where += f" in {frame.function}"
     return where + (f"; that line is only where it surfaced: {surfaced}" if surfaced else "")
@@ -90,8 +90,8 @@ def _where(incident: Incident, frame: Frame | None) -> Location:
     if frame is None:
         return Location(file=event.source, line=event.line, end_line=event.end_line, step=incident.step,
                         unit=incident.unit, rank=rank, quote=incident.text[:200])
-    return Location(file=frame.file, line=frame.line, step=incident.step, unit=incident.unit, rank=rank,
-                    quote=frame.code[:200] or incident.text[:200])
+    return Location(file=frame.file, line=frame.line, cell=frame.cell, step=incident.step, unit=incident.unit,
+                    rank=rank, quote=frame.code[:200] or incident.text[:200])
 
 
 def _measured(incident: Incident, frame: Frame | None, surfaced: str) -> dict[str, Value]:
@@ -105,6 +105,8 @@ def _measured(incident: Incident, frame: Frame | None, surfaced: str) -> dict[st
     }
     if frame is not None:
         known.update(file=frame.file, line=frame.line, function=frame.function, code=frame.code)
+        if frame.cell is not None:
+            known["cell"] = frame.cell
     if incident.ranks:
         known["ranks"] = incident.ranks
     if incident.records_after is not None:

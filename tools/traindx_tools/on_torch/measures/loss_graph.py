@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,34 @@ def targets(loss: torch.Tensor) -> list[Target]:
         if len(found) == 8:
             break
     return found
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A softmax over a matrix of `rows` and `classes`; `log`: it gives logarithms."""
+
+    rows: int
+    classes: int
+    axis: int
+    log: bool
+
+
+def softmax_of(loss: torch.Tensor, made: Sequence[Any]) -> Softmax | None:
+    """The softmax in the graph that takes a matrix made by one of these nodes, or that is one of them."""
+    for node in nodes(loss):
+        name = node.name()
+        if not name.startswith(("LogSoftmaxBackward", "SoftmaxBackward")):
+            continue
+        if not any(node is m for m in made) and not any(f is m for f, _ in node.next_functions for m in made):
+            continue
+        try:
+            shape = tuple(node._input_metadata[0].shape)
+            axis = signed(node._saved_dim)
+        except (RuntimeError, AttributeError, IndexError):  # freed, or another version of torch
+            continue
+        if len(shape) == 2:
+            return Softmax(int(shape[0]), int(shape[1]), axis % 2, name.startswith("Log"))
+    return None
 
 
 def signed(index: int) -> int:

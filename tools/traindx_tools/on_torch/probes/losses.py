@@ -1,4 +1,5 @@
-"""What the losses of torch are given, at the line that calls them (T411, and the line of T709)."""
+"""What the losses of torch are given, at the line that calls them (T411, and the line of T709), and over which axis the
+model's output is normalised (T412)."""
 
 from __future__ import annotations
 
@@ -13,15 +14,20 @@ import torch
 from traindx_tools.finding import Finding
 from traindx_tools.knowledge.contracts import Contract, torch_losses
 from traindx_tools.on_torch.measures.cadence import Cadence
+from traindx_tools.on_torch.measures.calls import outputs_of
 from traindx_tools.on_torch.measures.domain import Measured, Numbers, measurable, measure
 from traindx_tools.on_torch.measures.late import Late
+from traindx_tools.on_torch.measures.loss_graph import softmax_of
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
-from traindx_tools.on_torch.rules import t411_loss_argument
+from traindx_tools.on_torch.rules import t411_loss_argument, t412_softmax_over_batch
 from traindx_tools.on_torch.rules.t411_loss_argument import Call, Site
+from traindx_tools.on_torch.rules.t412_softmax_over_batch import Normalised
 
 MOST_SITES, MOST_CALLS = 32, 40
+LOOKED_AT = 5
+"""Backward passes whose graph is looked at for the softmax over the model's output."""
 JUDGED_AT = 100
 
 
@@ -40,6 +46,33 @@ class LossProbe(TorchProbe):
         self._late: Late[tuple[Site, int, Measured, str, dict[str, Any], int]] = Late()
         self._open: dict[int, tuple[Site, int, dict[str, Numbers], dict[str, Any], int]] = {}
         self._number = 0
+        self._rows = 0
+        self._outputs: list[Any] = []
+        """Nodes of the graph that made the outputs of the last call with gradients; let go at its backward pass."""
+        self._normalised: list[Normalised] = []
+
+    def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """How many samples a model is given."""
+        tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor) and t.ndim]
+        self._rows = len(tensors[0]) if tensors else 0
+
+    def after_forward(self, model: torch.nn.Module, output: Any) -> None:
+        """What made the output, so that a softmax over it is known again in the graph of the loss."""
+        if len(self._normalised) < LOOKED_AT and torch.is_grad_enabled():
+            self._outputs = [t.grad_fn for t in outputs_of(output) if t.grad_fn is not None and t.ndim == 2
+                             and len(t) == self._rows]
+
+    def before_backward(self, loss: torch.Tensor) -> None:
+        """Looks for that softmax."""
+        made, self._outputs = self._outputs, []
+        if not made or len(self._normalised) >= LOOKED_AT or loss.numel() != 1:
+            return
+        found = softmax_of(loss, made)
+        if found is not None:
+            place = here()
+            self._normalised.append(Normalised(
+                found.rows, found.classes, found.axis, float(loss.detach()), found.log, place.file if place else None,
+                place.line if place else None, self.scene.step + 1))
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """Measures the arguments in the steps of its cadence, and in the first calls."""
@@ -79,7 +112,8 @@ class LossProbe(TorchProbe):
         return list(self._once.new(self._findings()))
 
     def _findings(self) -> Iterable[Finding]:
-        return t411_loss_argument.check(list(self._sites.values()))
+        yield from t411_loss_argument.check(list(self._sites.values()))
+        yield from t412_softmax_over_batch.check(self._normalised, self.scene.recorder.rank)
 
     def _site(self, contract: Contract, place: Place | None) -> Site | None:
         key = (contract.name, place.file if place else None, place.line if place else None)

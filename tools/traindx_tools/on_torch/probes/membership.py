@@ -22,10 +22,12 @@ from traindx_tools.on_torch.rules import (
     t308_trained_in_eval_mode,
     t309_evaluated_in_train_mode,
     t310_steps_without_gradients,
+    t312_frozen_at_initialisation,
 )
 from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership
 from traindx_tools.on_torch.rules.modes import ModeCourse
 from traindx_tools.on_torch.rules.t305_tied_apart import Pair
+from traindx_tools.on_weights.initialisers import FEWEST, Drawn, bounded_draw
 
 LISTENED = 3
 """Forward passes with gradients, of each model, in which every module is listened to."""
@@ -184,8 +186,24 @@ class MembershipProbe(TorchProbe):
         for modes in self._modes.values():
             modes.end_run()
         yield from self._once.new(self._findings())
+        yield from t312_frozen_at_initialisation.check(list(self._frozen()))
 
     # ---- what was seen
+
+    def _frozen(self) -> Iterator[t312_frozen_at_initialisation.Frozen]:
+        """The frozen part of each model that has a trained one. At the end only: reads the device."""
+        for model in self.scene.models:
+            own = [(n, p) for n, p in model.named_parameters() if p.numel()]
+            trained = sum(p.numel() for _, p in own if id(p) in self._had_gradient)
+            frozen = [(n, p) for n, p in own if p.ndim >= 2 and p.numel() >= FEWEST and not p.requires_grad
+                      and not self._wants(p) and id(p) not in self._had_gradient]
+            if not trained or not frozen:
+                continue
+            drawn = tuple((n, p.numel(), told.name) for n, p in frozen if (told := _draw(p)) is not None)
+            yield t312_frozen_at_initialisation.Frozen(
+                self.scene.module_paths.get(id(model)) or type(model).__name__, drawn,
+                sum(p.numel() for _, p in frozen), trained, sum(p.numel() for _, p in own), self.scene.step,
+                self.scene.recorder.rank)
 
     def _findings(self) -> Iterator[Finding]:
         seen = self.membership()
@@ -301,6 +319,16 @@ class MembershipProbe(TorchProbe):
 def _mark(p: torch.Tensor) -> float:
     """A number that changes when the parameter does; CPU only, where reading costs no synchronisation."""
     return float(p.detach().reshape(-1)[:: max(1, p.numel() // 64)].double().sum())
+
+
+def _draw(p: torch.Tensor) -> Drawn | None:
+    """The initialiser of which a parameter is still a draw."""
+    values = p.detach()
+    if not values.is_floating_point() or not bool(torch.isfinite(values).all()):
+        return None
+    low, high = (float(v) for v in torch.aminmax(values))
+    return bounded_draw(tuple(values.shape), str(values.dtype).removeprefix("torch."), low, high,
+                        float(values.double().square().mean().sqrt()))
 
 
 def _untouched(norm: Any) -> bool:

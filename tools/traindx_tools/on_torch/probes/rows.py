@@ -210,7 +210,7 @@ class RowProbe(TorchProbe):
             call.waiting -= 1
             if what == "profile":
                 name, row_shape, dtype, ids = more
-                call.profiles[name] = Profile.of(name, row_shape, dtype, values, ids)
+                call.profiles[name] = Profile.of(name, row_shape, dtype, values, ids, call.rows)
             else:
                 setattr(call, what, values)
         for call in self._calls.done():

@@ -3,20 +3,22 @@ otherwise.
 
 An optimizer's moments have the shapes of the parameters that it trains. Adam without moments in a checkpoint that has
 counted steps was saved before or instead of the one that trained. Parameters without moments are frozen, or never got a
-gradient, and only remarked. Moments of squares cannot be negative; those that are zero after ten steps had no gradient.
+gradient, and only remarked; those that still are to the last digit what an initialiser draws were never loaded either
+("frozen-fresh"). Moments of squares cannot be negative; those that are zero after ten steps had no gradient.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import OptimizerState
+from traindx_tools.on_weights.initialisers import FEWEST, sharply_drawn
 from traindx_tools.on_weights.moment_shapes import by_number, by_path
 from traindx_tools.on_weights.parameter_names import names_of, shaped
 from traindx_tools.on_weights.seen import Seen
@@ -141,6 +143,13 @@ def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
     if adaptive and given and not having and counted is not None and counted[1] > 0:
         yield _finding(seen, optimizer.key, f"the optimizer keeps moments and has none, though {counted[0]} is "
                        f"{counted[1]:g}: it never stepped, or another one was saved", "empty")
+    elif adaptive and having and len(having) < len(given) and (fresh := _fresh(seen, optimizer, having)):
+        first = ", ".join(f"{s.name} ({why})" for s, why in fresh[:3])
+        more = f" and {len(fresh) - 3} more" if len(fresh) > 3 else ""
+        yield _finding(seen, optimizer.key, f"{len(given) - len(having)} of the {len(given)} parameters of the "
+                       f"optimizer have no moments, and all weights among them still are what their initialiser "
+                       f"draws: {first}{more}; {sum(s.size for s, _ in fresh):,} values were neither trained nor "
+                       "loaded", "frozen-fresh", Severity.LOW, Bearing.SIGN, count=len(fresh))
     elif adaptive and having and len(having) < len(given):
         yield _finding(seen, optimizer.key, f"{len(given) - len(having)} of the {len(given)} parameters of the "
                                             "optimizer "
@@ -150,6 +159,15 @@ def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
             for name, stats in one.stats.items():
                 if not (one.second is stats and one.first is not None and one.first.largest > 0 == stats.largest):
                     yield from _moment(seen, optimizer, one.key, name, stats)  # the others are told by W124
+
+
+def _fresh(seen: Seen, optimizer: OptimizerState, having: Sequence[Any]) -> list[tuple[Stats, str]]:
+    """The weights without moments with the initialiser that each is a draw of; none where one of them is no draw."""
+    moved = set(having)
+    names = {n for k, n in names_of(optimizer, _trained(seen)).items() if k not in moved}
+    still = [s for s in seen.weights if s.name in names and s.size >= FEWEST]
+    drawn = [(s, told.name) for s in still if (told := sharply_drawn(s)) is not None]
+    return drawn if len(drawn) == len(still) else []
 
 
 def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, stats: Stats) -> Iterator[Finding]:

@@ -1,0 +1,148 @@
+"""Lines of a notebook, whoever counts them: the joined code, the kernel's file, an execution, what a cell printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traindx_tools.examine import examine
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_code.notebook_outputs import outputs_of_notebook
+from traindx_tools.on_logs.reading import read_run
+from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
+from traindx_tools.scope.cells import Notebooks, kernel_number, read_book
+
+SETUP = "import torch\nfrom torch import nn"
+LOOP = "for step in range(40):\n    print('step', step, 'loss', 1.0)"
+LOSS = "loss = nn.functional.cross_entropy(net(x), y)"
+TRACEBACK = [
+    "\x1b[31m---------------------------------------------------------------------------\x1b[39m",
+    "\x1b[31mIndexError\x1b[39m                                Traceback (most recent call last)",
+    "\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[3]\x1b[39m\x1b[32m, line 1\x1b[39m\n"
+    f"\x1b[32m----> \x1b[39m\x1b[32m1\x1b[39m {LOSS}\n",
+    "\x1b[31mIndexError\x1b[39m: Target 3 is out of bounds.",
+]
+
+
+def cell(source: str, *outputs: dict[str, Any], count: int | None = None) -> dict[str, Any]:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs), "execution_count": count, "metadata": {}}
+
+
+def stream(text: str | list[str], name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def write(path: Path, *cells: dict[str, Any], **more: Any) -> Path:
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "# notes"}, *cells], "nbformat": 4,
+                                "metadata": {}, **more}))
+    return path
+
+
+def executed(path: Path) -> Path:
+    """A notebook whose loss becomes NaN and whose last cell fails."""
+    losses = [f"step {s} loss {'nan' if s > 30 else 2.0 - s / 30:}\n" for s in range(40)]
+    return write(path, cell(SETUP, count=1), cell(LOOP, stream("started\n", "stderr"), stream(losses), count=2),
+                 cell(LOSS, {"output_type": "error", "ename": "IndexError", "evalue": "Target 3 is out of bounds.",
+                             "traceback": TRACEBACK}, count=3))
+
+
+def test_the_outputs_of_a_notebook_are_its_log(tmp_path: Path) -> None:
+    run = read_run(executed(tmp_path / "a.ipynb"))
+    loss = run.loss
+    assert loss is not None
+    assert (len(loss), int(loss.step[-1])) == (40, 39)
+    assert run.artifacts[0].format == "notebook"
+    assert [e.type for e in run.errors if e.kind == "exception"] == ["IndexError"]
+    found = {f.rule: f for f in examine([tmp_path / "a.ipynb"], root=tmp_path).findings}
+    assert found["L101"].where.code == "a.ipynb:cell 2 output:33"
+    assert found["L520"].where.code == "a.ipynb:cell 3:1"
+    assert "at a.ipynb:cell 3:1" in found["L520"].statement
+
+
+def test_a_notebook_that_was_not_run_is_code_alone(tmp_path: Path) -> None:
+    run = read_run([write(tmp_path / "a.ipynb", cell(SETUP), cell(LOOP)), executed(tmp_path / "b.ipynb")])
+    assert {(a.path.rpartition("/")[2], a.format) for a in run.artifacts} == {
+        ("a.ipynb", "notebook"), ("b.ipynb", "notebook")}
+    assert {s.source.rpartition("/")[2] for s in run.series} == {"b.ipynb"}
+
+
+def test_outputs_keep_their_lines() -> None:
+    cells = [cell("1", stream("a\nb")), cell("2"), cell("3", stream("c"), stream("d\n"), stream("e", "stderr"))]
+    found = outputs_of_notebook(json.dumps({"cells": cells}))
+    assert found is not None
+    assert found.text == "a\nb\ncd\ne\n"
+    assert [found.place(n) for n in (1, 2, 3, 4)] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", "[" * 10_000, '{"cells": 3}', json.dumps({"cells": []}), json.dumps({"cells": [cell("x = 1")]}),
+    json.dumps({"cells": [cell("x", {"output_type": "display_data", "data": {"image/png": "iVBO"}})]}),
+    json.dumps({"cells": [{"cell_type": "code", "source": "x", "outputs": [3, None, {"output_type": "stream"}]}]}),
+])
+def test_what_holds_no_output_as_text_is_none(text: str) -> None:
+    assert outputs_of_notebook(text) is None
+
+
+def test_an_old_notebook_and_one_without_a_traceback_are_read() -> None:
+    old = {"worksheets": [{"cells": [{"cell_type": "code", "input": "x", "prompt_number": 4, "outputs": [
+        {"output_type": "stream", "stream": "stdout", "text": "loss 1\n"},
+        {"output_type": "pyerr", "ename": "ValueError", "evalue": "no"}]}]}]}
+    found = outputs_of_notebook(json.dumps(old))
+    assert found is not None
+    assert found.text == "loss 1\nValueError: no\n"
+
+
+def test_the_number_of_a_kernels_file_is_that_of_ipykernel() -> None:
+    """Recorded from ipykernel 6.29: `ipykernel.compiler.get_file_name` without its folder and suffix."""
+    assert kernel_number("import traindx_tools.live.attach") == 3330663944
+    assert {len(s): kernel_number(s) == kernel_number(s + " ") for s in ("", "a", "ab", "abc", "abcd", "ä")} == {
+        0: False, 1: False, 2: False, 3: False, 4: False}
+
+
+def seen(where: Location, statement: str = "it is so", rule: str = "T301", **measured: Any) -> Finding:
+    return Finding(rule, "t", Severity.HIGH, Bearing.CAUSE, statement, where, "live", measured)
+
+
+def test_every_count_of_lines_leads_to_a_cell(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.ipynb", cell(SETUP), cell(LOOP), cell(LOSS))
+    books = Notebooks.read([path, path, tmp_path / "none.ipynb", tmp_path / "b.py"])
+    assert [b.path for b in books.books] == [str(path)]
+    kernel = f"/tmp/ipykernel_17125/{kernel_number(LOOP)}.py"
+    found = books.of_code(seen(Location(file=kernel, line=2), f"stepped at {kernel}:2, not at C:\\tmp\\x.py:2",
+                               place=f"{kernel}:1", places=(f"{kernel}:2",)))
+    assert found.where.code == f"{path}:cell 2:2"
+    assert found.statement.startswith(f"stepped at {path}:cell 2:2, not at C:")
+    assert found.measured == {"place": f"{path}:cell 2:1", "places": (f"{path}:cell 2:2",)}
+    joined = books.of_code(seen(Location(file="w.pt"), "loaded at a.ipynb:5, other/a.ipynb:5", rule="W110"))
+    assert joined.statement == "loaded at a.ipynb:cell 3:1, other/a.ipynb:5"
+    assert books.text(f"backward at {kernel}:2") == f"backward at {path}:cell 2:2"
+    unknown = seen(Location(file="/tmp/ipykernel_1/12.py", line=3), "at /tmp/ipykernel_1/12.py:3")
+    assert books.of_code(unknown) == unknown
+    assert Notebooks().of_code(unknown) is unknown
+
+
+def test_frames_of_a_traceback_lead_to_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.ipynb", cell(SETUP, count=7), cell(LOSS, count=9))
+    books = Notebooks.read([path])
+
+    def placed(frame: Frame, source: str) -> str:
+        error = ErrorEvent("exception", "IndexError", "m", source, 1, 2, (frame,))
+        return books.of_run(Run(errors=(error,))).errors[0].frames[0].place
+
+    assert placed(Frame("Cell In[9]", 1, "<module>"), str(path)) == f"{path}:cell 2:1"
+    assert placed(Frame("Cell In[2]", 1, "<module>", LOSS), "run.log") == f"{path}:cell 2:1"
+    assert placed(Frame("Cell In[2]", 1, "<module>", "another = line"), "run.log") == "Cell In[2]:1"
+    assert placed(Frame("<ipython-input-9-3c1f0a2b9d11>", 1, "<module>"), str(path)) == f"{path}:cell 2:1"
+    kernel = f"/tmp/ipykernel_3/{kernel_number(LOSS)}.py"
+    assert placed(Frame(kernel, 1, "<module>"), "run.log") == f"{path}:cell 2:1"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 10_000, "3", '{"cells": 1}'])
+def test_a_broken_notebook_has_no_places(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_text(text)
+    assert read_book(str(path)) is None
+    assert Notebooks.beside([path, None, tmp_path / "none" / "x.log"]) == Notebooks()
