@@ -78,6 +78,7 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
             "before": before,
             "after": after,
             "p": p,
+            "undone": found.undone,
             "how": how,
             "map": tuple((_name(task, k), _name(task, int(best[k]))) for k in moved[:20]),
             "kind": "split" if split else "shard",
