@@ -20,8 +20,8 @@ _TRACES: dict[str, str] = {
     "codebook": r"codebook|quanti[sz]er|quanti[sz]ation|\bvq|commitment|n_codes|used_codes",
     "latent": r"\bkl\b|kld|kl_|\belbo|\bvae|posterior|latent|reparam",
     "diffusion": r"diffusion|denois|noise_sched|add_noise|alphas?_(?:cum|bar)|\bddpm|\bddim|eps_(?:pred|mse)|timestep",
-    "tokens": r"token|vocab|lm_head|causal|\bgpt|llama|\bbert|language.?model|perplexity|\bppl\b|input_ids|\bcharacters?\b|"
-              r"\bchars?\b|\btexts?\b|transformer|next_(?:char|word)|nn\.embedding|seq_?len|block_size|tinystories|wikitext",
+    "tokens": r"token|vocab|lm_head|causal|\bgpt|llama|\bbert|language.?model|perplexity|\bppl\b|input_ids|"
+              r"\bcharacters?\b|\bchars?\b|\btexts?\b|transformer|next_(?:char|word)|nn\.embedding|seq_?len|block_size",
     "jax": r"\bjax\b|\bflax\b|\boptax\b|\bjnp\b|\bxla\b",
 }
 DOMAINS = frozenset(_TRACES)

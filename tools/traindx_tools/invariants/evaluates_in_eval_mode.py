@@ -3,8 +3,8 @@
 In training mode Dropout removes units in the evaluation too, and BatchNorm normalises with the evaluation's batch and
 updates its running statistics with it. A forward pass without gradients that belongs to a training step (a target, a
 teacher) is left alone, and so is one that is drawn several times with the same inputs, whose result nobody takes
-(statistics are refreshed), or before which the very function asks for training mode. A `train()` behind the passes, at the
-end of the function, is for the training that follows.
+(statistics are refreshed), or before which the very function asks for training mode. A `train()` behind the
+passes, at the end of the function, is for the training that follows.
 """
 
 from __future__ import annotations

@@ -47,8 +47,9 @@ def engine() -> str:
     digest = hashlib.sha256(f"{__version__} {sys.version_info[:2]}".encode())
     # In an archive no file of the package can be listed as one: the archive itself is the source.
     archive = getattr(globals().get("__loader__"), "archive", None)
-    rooms = (Path(__file__).parent.parent / room for room in JUDGES)
-    for source in [Path(archive)] if archive else sorted(f for r in rooms for k in ("*.py", "*.toml") for f in r.rglob(k)):
+    home = Path(__file__).parent.parent
+    sources = (f for room in JUDGES for kind in ("*.py", "*.toml") for f in (home / room).rglob(kind))
+    for source in [Path(archive)] if archive else sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 

@@ -137,7 +137,8 @@ def test_each_kind_of_pass_runs_in_its_own_mode(changed: Any, programs: Any) -> 
         before = model[1].running_mean.clone()
         evaluated(model)
     assert modes == [(True, True)] * 8 + [(False, False)]
-    assert model.training and model[1].training
+    assert model.training
+    assert model[1].training
     assert torch.equal(model[1].running_mean, before)
     assert told.applied.times == 1
     with changed("eval-in-eval-mode") as told:
@@ -148,7 +149,7 @@ def test_each_kind_of_pass_runs_in_its_own_mode(changed: Any, programs: Any) -> 
     assert "in training mode in an evaluation pass" in told.applied.problem
 
 
-def test_a_training_in_eval_mode_runs_in_training_mode_and_its_evaluation_as_it_was(changed: Any, programs: Any) -> None:
+def test_a_training_in_eval_mode_runs_in_training_mode_alone(changed: Any, programs: Any) -> None:
     modes: list[tuple[bool, bool]] = []
 
     class Seeing(nn.Linear):

@@ -128,19 +128,21 @@ _ROWS = (Setting("file", "path of the data file in the workspace, with wildcards
 INTERVENTIONS = (
     Intervention(
         "files-left-out", "data files are not there",
-        changes="The files that match are not in the copy in which the run happens, and no list there names them (YAML, "
-                "JSON, TOML, Python, a file of one name a line).",
+        changes="The files that match are not in the copy in which the run happens, and no list there names them "
+                "(YAML, JSON, TOML, Python, a file of one name a line).",
         keeps="All other files, and the user's own.",
         shows="Where the symptom goes, it comes from one of these files.",
-        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an error.",
+        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an "
+                    "error.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, options=(_FILES,), preparation=_files_left_out),
     Intervention(
         "files-alone", "data files are the only ones of their kind",
-        changes="Other files of the same folder and suffix (or those that match `among`) are not in the copy, and no list "
-                "there names them.",
+        changes="Other files of the same folder and suffix (or those that match `among`) are not in the copy, and no "
+                "list there names them.",
         keeps="All other files, and the user's own.",
         shows="Where the symptom stays, these files are enough for it.",
-        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an error.",
+        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an "
+                    "error.",
         holds=BEFORE, frameworks=(ANY,), horizon=30,
         options=(_FILES, Setting("among", "those of which the others are left out, with wildcards")),
         preparation=_files_alone),

@@ -101,8 +101,8 @@ def _python_lists(text: str) -> Iterator[list[Entry]]:
 
 
 def _of_python(text: str, node: ast.Constant, starts: Sequence[int]) -> Entry:
-    data = text.encode()
-    first, last = starts[node.lineno - 1] + node.col_offset, starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+    data, last_line = text.encode(), node.end_lineno or node.lineno
+    first, last = starts[node.lineno - 1] + node.col_offset, starts[last_line - 1] + (node.end_col_offset or 0)
     return Entry(str(node.value), len(data[:first].decode()), len(data[:last].decode()))
 
 
