@@ -40,6 +40,7 @@ from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
 from traindx_tools.sources import resolved
+from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -297,7 +298,9 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     if all(a.note.startswith("not read") for a in data.artifacts) and not weights.read:
         require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
+    errors = (e for p in own.parts for e in p.errors)
+    refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together, *refused)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
