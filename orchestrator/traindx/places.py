@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from traindx_tools.finding import Finding, Location
 from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
+from traindx_tools.on_settings.written import ENDINGS
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
 _TRAINS = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|optax|equinox|tensorflow|keras|lightning|transformers|"
@@ -50,12 +51,14 @@ class Places:
         return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file
 
     def code_place(self, location: Location | None) -> tuple[str, int] | None:
-        """(path from the workspace, line) where the location is a line of a code file that was read."""
+        """(path from the workspace, line) where the location is a line of a code file that was read, or of a
+        configuration that lies in the workspace."""
         if location is None or location.file is None or location.line is None:
             return None
         name = self.name(location.file)
         known = {_inside(c, self.root) or str(c) for c in self.code}
-        return (name, location.line) if name in known else None
+        configured = name.endswith(ENDINGS) and _inside(self.root / name, self.root) is not None
+        return (name, location.line) if name in known or configured else None
 
     @property
     def training_command(self) -> str | None:
