@@ -300,7 +300,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     together = ranks.findings if ranks is not None else ()
     errors = (e for p in own.parts for e in p.errors)
     refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together, *refused)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together,
+            *refused)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)

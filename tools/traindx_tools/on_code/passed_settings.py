@@ -1,7 +1,7 @@
 """Which settings of a configuration are handed to which call, by the keys under which they are read.
 
-The configuration itself need not be known: `cfg["train"]["lr"]` is an item of an item of what was loaded. Where the file
-lies beside the code and was read with it, its values carry their keys (`configuration.py`).
+The configuration itself need not be known: `cfg["train"]["lr"]` is an item of an item of what was loaded. Where the
+file lies beside the code and was read with it, its values carry their keys (`configuration.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A configured value ended the run: the line that raised was given it, and the error speaks of its type or of itself.
 
-The traceback says where and of which types or value ("between instances of 'float' and 'str'", "not str", "got -1"); the
-code says which settings that very call was given; the configuration says what they are. Where one setting alone fits,
-or one alone is named in the line of the library that raised, it is the cause. A value that was computed from settings
-is not followed. `kind`: "type", "value".
+The traceback says where and of which types or value ("between instances of 'float' and 'str'", "not str", "got -1");
+the code says which settings that very call was given; the configuration says what they are. Where one setting alone
+fits, or one alone is named in the line of the library that raised, it is the cause. A value that was computed from
+settings is not followed. `kind`: "type", "value".
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ RULE = Rule(
     thresholds={"number": Threshold(SHORTEST, "characters", "a shorter number stands in many messages")},
 )
 
-_NAMES = {"str": "str", "int": "int", "float": "float", "bool": "bool", "null": "NoneType", "map": "dict", "list": "list"}
+_NAMES = {"str": "str", "int": "int", "float": "float", "bool": "bool", "null": "NoneType", "map": "dict",
+          "list": "list"}
 _TYPES = re.compile(r"\b(str|int|float|bool|NoneType|dict|list)\b")
-_WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "a boolean", "NoneType": "nothing (null)",
-          "dict": "a map", "list": "a list"}
+_WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "a boolean",
+          "NoneType": "nothing (null)", "dict": "a map", "list": "a list"}
 _NUMBERS = frozenset({"int", "float"})
 
 Found = tuple[SettingsFile, Setting, Handed]
