@@ -45,7 +45,8 @@ BETWEEN = "TypeError: '<=' not supported between instances of 'float' and 'str'"
 
 
 def _log(frames: str, error: str) -> str:
-    return f'Traceback (most recent call last):\n  File "/data/job/train.py", line 18, in <module>\n    main()\n{frames}{error}\n'
+    outer = '  File "/data/job/train.py", line 18, in <module>\n    main()\n'
+    return f"Traceback (most recent call last):\n{outer}{frames}{error}\n"
 
 
 def _own(line: int, code: str, file: str = "train.py", function: str = "main") -> str:
@@ -101,7 +102,8 @@ def test_a_value_that_passes_through_another_module(job: Path) -> None:
 
 
 def test_a_number_where_a_whole_one_is_wanted(job: Path) -> None:
-    log = _log(_own(15, 'for epoch in range(t["epochs"]):'), "TypeError: 'float' object cannot be interpreted as an integer")
+    log = _log(_own(15, 'for epoch in range(t["epochs"]):'),
+               "TypeError: 'float' object cannot be interpreted as an integer")
     assert _told(_seen(job, log, epochs="8.0")) == [("type", "train.epochs", "a whole number", "config.yaml:6")]
 
 
