@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Location
 from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
 from traindx_tools.on_data.named_lines import NamedLine, maker_of
+from traindx_tools.on_settings.written import ENDINGS
 from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
@@ -56,8 +57,8 @@ class Places:
         return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file
 
     def code_place(self, location: Location | None) -> tuple[str, int] | None:
-        """(path from the workspace, line) where the location is a line of a code file that was read; of a notebook the
-        line in its joined code."""
+        """(path from the workspace, line) where the location is a line of a code file that was read, of a notebook the
+        line in its joined code, or of a configuration that lies in the workspace."""
         if location is None or location.file is None or location.line is None or location.printed:
             return None
         name, line = self.name(location.file), location.line
@@ -67,7 +68,8 @@ class Places:
                 return None
             line = joined
         known = {_inside(c, self.root) or str(c) for c in self.code}
-        return (name, line) if name in known else None
+        configured = name.endswith(ENDINGS) and _inside(self.root / name, self.root) is not None
+        return (name, line) if name in known or configured else None
 
     def maker(self, location: Location) -> tuple[str, int] | None:
         """(path from the workspace, line) of the code that writes a data file, else reads it; None of any other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,12 +58,14 @@ def _drawn(folder: Path, artifacts: Sequence[Path]) -> tuple[Run | None, dict[st
     run stay as they were drawn at the gate.
     """
     from traindx_tools.errors import UnreadableInput
+    from traindx_tools.on_data.run_data import told_as_data
     from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
     from traindx_tools.plots import draw_pictures
 
     try:
         run = read_last_run([str(p) for p in artifacts])
+        run = replace(run, artifacts=told_as_data(run.artifacts))
         return run, dict(draw_pictures(run, judge_run(run), folder / "plots"))
     except UnreadableInput:
         return None, {}

@@ -1,4 +1,4 @@
-"""Which special parts a run has: adversaries, a policy, a codebook, a latent code, diffusion, JAX.
+"""Which special parts a run has: adversaries, a policy, a codebook, a latent code, diffusion, tokens, JAX.
 
 A failure mode of such a part is no rival where there is no such part: a collapsed codebook explains nothing in a
 classifier. Told generously, by the names of the metrics, the words of the person and the code that was read; what
@@ -20,6 +20,8 @@ _TRACES: dict[str, str] = {
     "codebook": r"codebook|quanti[sz]er|quanti[sz]ation|\bvq|commitment|n_codes|used_codes",
     "latent": r"\bkl\b|kld|kl_|\belbo|\bvae|posterior|latent|reparam",
     "diffusion": r"diffusion|denois|noise_sched|add_noise|alphas?_(?:cum|bar)|\bddpm|\bddim|eps_(?:pred|mse)|timestep",
+    "tokens": r"token|vocab|lm_head|causal|\bgpt|llama|\bbert|language.?model|perplexity|\bppl\b|input_ids|"
+              r"\bcharacters?\b|\bchars?\b|\btexts?\b|transformer|next_(?:char|word)|nn\.embedding|seq_?len|block_size",
     "jax": r"\bjax\b|\bflax\b|\boptax\b|\bjnp\b|\bxla\b",
 }
 DOMAINS = frozenset(_TRACES)
@@ -33,6 +35,8 @@ def domains_of(run: Run, code: Iterable[Path] = (), symptom: str = "") -> frozen
     """The special parts that something of the run speaks of. Files that cannot be read speak of nothing."""
     told, texts = texts_of(run, code, symptom)
     found = {name for name, pattern in _PATTERNS.items() if any(pattern.search(t) for t in (*told, *texts))}
+    if not texts:
+        found.add("tokens")  # a log of losses alone does not say what they are of
     if not texts and not any(_FRAMEWORK.search(t) for t in told):
         found.add("jax")  # a log alone seldom says what wrote it
     return frozenset(found)

@@ -34,13 +34,14 @@ from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.on_weights import OfRun, of_run
-from traindx_tools.preconditions import shown_by
+from traindx_tools.preconditions import DATA_JUDGED, shown_by
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
 from traindx_tools.sources import resolved
+from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -302,9 +303,13 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     if all(a.note.startswith("not read") for a in data.artifacts) and not weights.read:
         require_something([*artifacts, *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
+    errors = (e for p in own.parts for e in p.errors)
+    refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together,
+            *refused)
     every = _EveryRun(files, tuple(map(books.of_code, seen)), symptom, _prefixes(base), unread, scope.blind,
-                      asked.aside, ranks=ranks, books=books)
+                      asked.aside, ranks=ranks, books=books,
+                      looked=frozenset({DATA_JUDGED} if data.judged_whole else ()))
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
@@ -358,6 +363,8 @@ class _EveryRun:
     failures: list[str] = field(default_factory=list)
     ranks: ManyRanks | None = None
     books: Notebooks = NO_NOTEBOOKS
+    looked: frozenset[str] = frozenset()
+    """What was looked at whole (`preconditions.DATA_JUDGED`)."""
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""
@@ -384,7 +391,7 @@ class _EveryRun:
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)
-        grounds = shown_by(run, self.code, self.symptom, one.reading.sources)
+        grounds = shown_by(run, self.code, self.symptom, one.reading.sources) | self.looked
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
                            self.aside, grounds)
         return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone, grounds)

@@ -136,6 +136,9 @@ class Patch:
     summary: str
 
 
+SURE = 1e-6
+"""Chance of a test by luck, all comparisons counted or not, below which luck is no explanation any more."""
+
 _RULE = re.compile(r"[LCDWTJRSVX]\d{3}")
 
 
@@ -173,6 +176,17 @@ class Finding:
         if self.rule[0] != "C":
             return Strength.RAN
         return Strength.GUESSED if self.by_name or self.bearing is not Bearing.CAUSE else Strength.DERIVED
+
+    @property
+    def undone(self) -> float | None:
+        """Of a test that undoes what it claims: the lower bound of the share of rows that agree only then.
+
+        None where the finding is no such test, or its p-value leaves room for chance.
+        """
+        share, p = self.measured.get("undone"), self.measured.get("p")
+        if self.bearing is not Bearing.CAUSE or not isinstance(share, float) or not isinstance(p, (int, float)):
+            return None
+        return share if p <= SURE and 0.0 < share <= 1.0 else None
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values; non-finite numbers become strings ("nan", "inf", "-inf")."""

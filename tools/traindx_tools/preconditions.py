@@ -27,6 +27,11 @@ LIKELY = 0.40
 """Confidence from which evidence of its own stands for the precondition: `triage.SUSPECTED`."""
 
 
+DATA_JUDGED = "data judged"
+"""Stands among what is shown where all data files of the run were read and judged: what that would have found and did
+not is no suspect on a hint."""
+
+
 @dataclass(frozen=True)
 class Precondition:
     """`words`: what must be so. `shown_by`: what would show it. `traces`: what speaks of it in a text.
@@ -89,12 +94,21 @@ def grounded_first(ordered: Sequence[Hypothesis], shown: frozenset[str] | None) 
     """
     if shown is None:
         return list(ordered)
+    if DATA_JUDGED in shown:
+        ordered = [h for h in ordered if not _looked_for_in_data(h)]
     missing = {h.mode.id: _unshown(h, shown) for h in ordered}
     first = [h for h in ordered if not missing[h.mode.id]]
     most = min((h.confidence for h in first), default=1.0)
     behind = [replace(h, confidence=min(h.confidence, most), unshown=missing[h.mode.id]) for h in ordered
               if missing[h.mode.id]]
     return [*first, *behind]
+
+
+def _looked_for_in_data(found: Hypothesis) -> bool:
+    """Whether the cause itself is something that data files show, and nothing but hints of a log speak for it."""
+    in_files = any(e.role == "cause" and e.rule[0] == "D" for e in found.mode.speaks_for)
+    return in_files and bool(found.speaks_for) and all(
+        w.role == "hint" and w.finding.rule[0] == "L" for w in found.speaks_for)
 
 
 def _unshown(found: Hypothesis, shown: frozenset[str]) -> str:

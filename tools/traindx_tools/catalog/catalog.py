@@ -77,8 +77,9 @@ class Speaks:
 
     def weight_of(self, finding: Finding) -> float:
         """What the finding adds to the log-odds of the mode, by measured precision; negative where it speaks
-        against."""
-        return load_precision().weight(self.rule, self.role, self.bearing_of(finding))
+        against. A test of this very cause whose undoing was tried carries its own measure as well."""
+        own = finding.undone if self.role == "cause" else None
+        return load_precision().weight(self.rule, self.role, self.bearing_of(finding), own)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 In training mode Dropout removes units in the evaluation too, and BatchNorm normalises with the evaluation's batch and
 updates its running statistics with it. A forward pass without gradients that belongs to a training step (a target, a
 teacher) is left alone, and so is one that is drawn several times with the same inputs, whose result nobody takes
-(statistics are refreshed), or before which the very function asks for training mode.
+(statistics are refreshed), or before which the very function asks for training mode. A `train()` behind the
+passes, at the end of the function, is for the training that follows.
 """
 
 from __future__ import annotations
@@ -51,15 +52,19 @@ def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) ->
     """Whether each time, in every scenario, the module is in training mode and not because this function asked for it.
     """
     found = [c for scenario in passes_of(program, run, act) for c in scenario]
-    asked = any(c.by is not None and c.by.at.function == act.at.function and act.at.function is not None
-                and Moment.BACKWARD not in _function(run, c.by) for c in found)
+    asked = any(c.by is not None and _asks_for(run, c.by, act) for c in found)
     late = not trains or any(c.after_training for c in found)  # what comes before training asks for a shape
     return bool(found) and late and all(c.modes == {True} for c in found) and not asked
 
 
-def _function(run: Section, act: Act) -> frozenset[Moment]:
-    """The moments of the function in which an act stands."""
-    return next((s.has for s in reversed(run.path_to(act)) if s.kind in ("call", "root")), frozenset())
+def _asks_for(run: Section, by: Act, act: Act) -> bool:
+    """Whether a change of mode is made for a pass: before it, in the same call of the function in which the pass stands
+    (or in what that calls). A change behind the pass, which a later call then finds, is made for the training."""
+    home = next((s for s in reversed(run.path_to(act)) if s.kind in ("call", "root")), None)
+    if home is None or Moment.BACKWARD in home.has:
+        return False
+    order = [id(a) for a, _ in home.acts(Moment.MODE, Moment.FORWARD)]
+    return id(by) in order and id(act) in order and order.index(id(by)) < order.index(id(act))
 
 
 def _breach(act: Act, model: Model, in_loop: bool) -> Breach:

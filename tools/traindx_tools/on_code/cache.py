@@ -27,6 +27,8 @@ MOST_ENTRIES = 200
 """Entries that are kept, the latest written ones."""
 MOST_BYTES = 20_000_000
 """Largest entry that is read."""
+JUDGES = ("on_code", "program", "knowledge", "invariants")
+"""The rooms that decide what is said of a program: who changes one of them makes another auditor."""
 
 
 def default_folder() -> Path | None:
@@ -41,11 +43,13 @@ def default_folder() -> Path | None:
 
 @cache
 def engine() -> str:
-    """A digest of the auditor: its version, its source and the Python that parses."""
+    """A digest of the auditor: its version, its source with the tables it asks, and the Python that parses."""
     digest = hashlib.sha256(f"{__version__} {sys.version_info[:2]}".encode())
     # In an archive no file of the package can be listed as one: the archive itself is the source.
     archive = getattr(globals().get("__loader__"), "archive", None)
-    for source in [Path(archive)] if archive else sorted(Path(__file__).parent.rglob("*.py")):
+    home = Path(__file__).parent.parent
+    sources = (f for room in JUDGES for kind in ("*.py", "*.toml") for f in (home / room).rglob(kind))
+    for source in [Path(archive)] if archive else sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 

@@ -80,14 +80,13 @@ def _parsed(text: str, suffix: str) -> Any:
     return None
 
 
-def _value(data: Any, site: Site, left: list[int], depth: int = 0) -> Value:
+def _value(data: Any, site: Site, left: list[int], depth: int = 0, keys: tuple[str, ...] = ()) -> Value:
     left[0] -= 1
     if left[0] < 0 or depth > 12:
         return Table({}, open=True)
     if isinstance(data, dict):
-        return Table(
-            {k: _value(v, site, left, depth + 1) for k, v in data.items() if isinstance(k, (str, int))}, site=site
-        )
+        known = {k: v for k, v in data.items() if isinstance(k, (str, int))}
+        return Table({k: _value(v, site, left, depth + 1, (*keys, str(k))) for k, v in known.items()}, site=site)
     if isinstance(data, list):
         return Bag("list", [_value(v, site, left, depth + 1) for v in data], site=site)
-    return Const(data if isinstance(data, (str, int, float, bool)) or data is None else str(data), fixed=False)
+    return Const(data if isinstance(data, (str, int, float, bool)) or data is None else str(data), False, keys)

@@ -5,7 +5,7 @@ None of them holds another value; those that do are in `definitions`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -26,6 +26,8 @@ class Const:
 
     value: Any
     fixed: bool = True
+    keys: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Of a value of a configuration file: the keys under which it stands, from the root."""
 
 
 @dataclass(frozen=True)

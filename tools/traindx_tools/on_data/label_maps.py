@@ -9,7 +9,7 @@ import numpy as np
 
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.significance import LEVEL, paired_tail
+from traindx_tools.on_data.significance import LEVEL, paired_tail, share_bound
 from traindx_tools.on_data.tasks import USEFUL, Task
 
 GAIN = 0.2
@@ -23,13 +23,17 @@ EACH = 5
 
 @dataclass(frozen=True, eq=False)
 class LabelMap:
-    """`best[k]`: what label k of the shard is elsewhere; `moved`: the labels that are others; shares that agree; p."""
+    """`best[k]`: what label k of the shard is elsewhere; `moved`: the labels that are others; shares that agree; p.
+
+    `undone`: of the rows of the moved labels, the lower bound of the share that agrees only after the permutation.
+    """
 
     best: Array
     moved: tuple[int, ...]
     before: float
     after: float
     p: float
+    undone: float = 0.0
 
 
 def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
@@ -61,7 +65,8 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     closed = is_closed(moved, best, gained - lost, len(part.y))
     if skill < needed or (typical < USEFUL and len(others) > 1) or not closed:
         return None
-    return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)
+    undone = share_bound(gained - lost, of_moved)
+    return LabelMap(best, moved, float(before.mean()), float(after.mean()), p, undone)
 
 
 def maps(kinds: int, moved: int) -> float:

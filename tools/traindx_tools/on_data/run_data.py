@@ -10,6 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,8 @@ class OfRun:
     findings: tuple[Finding, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     notes: tuple[str, ...] = ()
+    judged_whole: bool = False
+    """Whether several files of one set were read, with all their rows, and none was left out."""
 
     def among(self, artifacts: Sequence[Artifact]) -> tuple[Artifact, ...]:
         """The artifacts with the files that were read as data, instead of why no log was seen in them."""
@@ -123,7 +126,31 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     told = tuple(a for a in report.artifacts if not a.note.startswith("not read: ") or _WORTH_TELLING.search(a.note))
     by = {os.path.realpath(r.path): str(_shown(r, root)) for r in read if r.file}
     findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in with_use(report.findings, code)]
-    return OfRun((*findings, *never_read(report.sets, read)), told, report.notes)
+    whole = not told_short(report.artifacts) and any(len(s.shards) > 1 for s in report.sets) and all(
+        shard.numbers is None for s in report.sets for shard in s.shards)
+    return OfRun((*findings, *never_read(report.sets, read)), told, report.notes, whole)
+
+
+def told_short(artifacts: Iterable[Artifact]) -> bool:
+    """Whether a file of data was not read, or not to its end."""
+    return any(_WORTH_TELLING.search(a.note) for a in artifacts)
+
+
+def told_as_data(artifacts: Iterable[Artifact]) -> tuple[Artifact, ...]:
+    """The files of a run with those that a reader of data knows told as data, where the readers of logs refused them.
+
+    Only their beginnings are looked at.
+    """
+    from traindx_tools.on_data.readers import format_of
+
+    told = []
+    for a in artifacts:
+        form = None
+        if a.note.startswith("refused") and "://" not in a.path:
+            with suppress(OSError):
+                form = format_of(Path(a.path))
+        told.append(a if form is None else Artifact(a.path, form, note="data: `traindx data` tells what it holds"))
+    return tuple(told)
 
 
 def _shown(read: FileRead, root: Path) -> FileRead:

@@ -16,6 +16,19 @@ LEVEL = 1e-3
 """Chance of one false alarm in a whole data set, per observation. Ten observations: one of a hundred healthy sets."""
 
 
+BOUND = 1.2816
+"""Standard deviations of a one-sided bound at 0.10, the tail of `benchmarks/measure_precision.py` as well."""
+
+
+def share_bound(hits: int, rows: int) -> float:
+    """The lower bound of a share that was seen in so many rows (Wilson's interval, one side, 0.10); 0 without rows."""
+    if rows < 1 or hits <= 0:
+        return 0.0
+    share, z = hits / rows, BOUND * BOUND / rows
+    spread = BOUND * math.sqrt((share * (1.0 - share) + z / 4.0) / rows)
+    return max(0.0, (share + z / 2.0 - spread) / (1.0 + z))
+
+
 def normal_tail(z: float) -> float:
     """P(Z > z) of the standard normal distribution."""
     return 0.5 * math.erfc(z / math.sqrt(2.0))

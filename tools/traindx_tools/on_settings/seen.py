@@ -19,12 +19,37 @@ SHORTEST = 4
 _CLASS = re.compile(r"_*[A-Z]+[a-z]")
 
 
+@dataclass(frozen=True)
+class Handed:
+    """A setting that a call in the code is given. `argument`: its name there, "" by position."""
+
+    file: str
+    line: int
+    end_line: int
+    callee: str
+    argument: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """An exception that ended the run. `own`: file and line of the frames of its own code, the innermost first;
+    `innermost`: the source line of the innermost frame of all, "" where the log does not show it."""
+
+    type: str
+    message: str
+    own: tuple[tuple[str, int], ...]
+    innermost: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class SettingsSeen:
     """Of one process."""
 
     files: Sequence[SettingsFile]
     named: Named = field(default_factory=Named)
+    handed: Sequence[Handed] = ()
+    stopped: Sequence[Stopped] = ()
 
     @cached_property
     def spelt(self) -> Mapping[str, tuple[str, ...]]:

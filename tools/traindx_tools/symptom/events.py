@@ -19,6 +19,9 @@ _OOM = re.compile(r"out of memory|oom|alloc|cannot allocate|killed", re.IGNORECA
 _HANG = re.compile(r"time(?:d)? ?out|watchdog|deadlock|barrier|stuck|gloo|nccl", re.IGNORECASE)
 _STOPPED = re.compile(r"early.?stop|patience|stopp(?:ed|ing) (?:early|training)", re.IGNORECASE)
 
+MOST_AFTER = 20
+"""Lines that a program still prints after the error that ended it; more, and it went on."""
+
 RULES: Mapping[str, tuple[str, ...]] = {
     "nonfinite": ("L101", "L523", "L520"), "explodes": ("L102", "L106", "L218"),
     "rises": ("L106", "L203", "L218", "L605"),
@@ -140,6 +143,12 @@ def _crash(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> Sym
     return seen or _without_error(symptom, run)
 
 
+def _failed(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> SymptomAnswer | None:
+    """A run that "failed" is one that stopped with an error, where it did; else it did badly, which curves show."""
+    found = [e for e in _errors(run) if e.lines_after < MOST_AFTER] if "crash" in symptom.kinds else []
+    return _of_error(symptom, found[-1]) if found else None
+
+
 def _without_error(symptom: StatedSymptom, run: Run) -> SymptomAnswer:
     base = not_recorded(symptom, run)
     end = _last(run)
@@ -247,5 +256,5 @@ def _overflow(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> 
 
 _LOOKS: Mapping[str, Callable[[StatedSymptom, Run, Sequence[Finding]], SymptomAnswer | None]] = {
     "crash": _crash, "hang": _hang, "oom": _oom, "slow": _slow, "ends-early": _early, "disagrees": _ranks,
-    "overflow": _overflow,
+    "overflow": _overflow, "poor": _failed,
 }  # fmt: skip

@@ -7,6 +7,7 @@ loss that is NaN ends learning, slowness does not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from traindx_tools.symptom.stated import StatedSymptom
@@ -117,6 +118,7 @@ _AT_VALUE: Mapping[str, str] = {
     "number": "not-learning",
     "weights": "not-learning",
 }
+_FAILED = re.compile(r"\bfail(?:s|ed|ing|ure)?\b", re.IGNORECASE)
 _HELD_OUT = frozenset({"validation", "test"})
 _JUDGED = frozenset({"loss", "score", "own", "run", "output"})
 
@@ -130,6 +132,8 @@ def kinds_of(symptom: StatedSymptom) -> frozenset[str]:
     if told is None:
         told = _BY_BOTH.get((symptom.direction, family))
     kinds = set((told or "").split())
+    if symptom.direction == "poor" and family == "run" and _FAILED.search(symptom.said):
+        kinds |= {"crash"}  # "the run failed": badly, or with an error
     held_out = symptom.subject is not None and symptom.subject.group in _HELD_OUT
     if kinds and held_out and family in _JUDGED and symptom.direction not in ("crash", "hang", "oom", "slow"):
         kinds |= {"generalization"}

@@ -118,6 +118,59 @@ def test_training_passes_run_in_eval_mode_and_the_mode_is_back_after_each(change
     assert told.applied.times == 1
 
 
+def test_each_kind_of_pass_runs_in_its_own_mode(changed: Any, programs: Any) -> None:
+    """Broken: an evaluation in training mode. Healthy: one in eval mode, where nothing can be changed."""
+    modes: list[tuple[bool, bool]] = []
+
+    class Seeing(nn.BatchNorm1d):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            modes.append((self.training, torch.is_grad_enabled()))
+            return super().forward(input)
+
+    def evaluated(model: nn.Module) -> None:
+        with torch.no_grad():
+            model(torch.ones(3, 4))
+
+    model = nn.Sequential(nn.Linear(4, 2), Seeing(2))
+    with changed("eval-in-eval-mode") as told:
+        programs.train(model)
+        before = model[1].running_mean.clone()
+        evaluated(model)
+    assert modes == [(True, True)] * 8 + [(False, False)]
+    assert model.training
+    assert model[1].training
+    assert torch.equal(model[1].running_mean, before)
+    assert told.applied.times == 1
+    with changed("eval-in-eval-mode") as told:
+        programs.train(model)
+        model.eval()
+        evaluated(model)
+    assert told.applied.times == 0
+    assert "in training mode in an evaluation pass" in told.applied.problem
+
+
+def test_a_training_in_eval_mode_runs_in_training_mode_alone(changed: Any, programs: Any) -> None:
+    modes: list[tuple[bool, bool]] = []
+
+    class Seeing(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            modes.append((self.training, torch.is_grad_enabled()))
+            return super().forward(x)
+
+    model = nn.Sequential(Seeing(4, 2), nn.Dropout(0.5)).eval()
+    with changed("train-in-train-mode") as told:
+        programs.train(model)
+        with torch.no_grad():
+            model(torch.ones(1, 4))
+    assert modes[1:] == [(True, True)] * 7 + [(False, False)]  # the first pass is known as training by its backward
+    assert told.applied.times == 7
+    assert not any(m.training for m in model.modules())
+    model.train()
+    with changed("train-in-train-mode") as told:
+        programs.train(model)
+    assert told.applied.times == 0
+
+
 def test_the_mode_is_back_where_a_pass_raised(changed: Any, programs: Any) -> None:
     model = programs.net()
     with changed("eval-mode"), pytest.raises(RuntimeError):

@@ -76,6 +76,32 @@ def test_the_last_epoch_of_a_planned_number() -> None:
     assert only(run(rate, planned_steps=9.0, planned_unit="epoch"), WARM).measured["ended"] is False
 
 
+def _stairs(levels: int, held: int, last: int | None = None) -> np.ndarray:
+    """A rate that holds each level for so many records."""
+    rate = np.repeat(5e-6 * np.arange(1, levels + 1), held)
+    return rate if last is None else np.r_[rate[:-held], np.full(last, rate[-1])]
+
+
+def test_a_rate_that_rises_once_an_epoch_is_stepped_in_another_unit() -> None:
+    config = {"train.lr": 1e-3, "train.warmup_steps": 200, "train.epochs": 8}
+    rate = series("learning_rate", _stairs(8, 4), every=50, epoch=np.repeat(np.arange(8.0), 4))
+    f = only(run(series("loss", losses(32), every=50), rate, config=config), WARM)
+    assert (f.measured["kind"], f.measured["ended"], f.severity) == ("unit", True, Severity.HIGH)
+    assert "the schedule is stepped in another unit" in f.statement
+    assert "the last of the 8 planned epochs" in f.statement
+
+
+def test_levels_without_a_shorter_warm_up_say_nothing_of_the_unit() -> None:
+    rate = series("learning_rate", _stairs(8, 4), every=50, epoch=np.repeat(np.arange(8.0), 4))
+    f = only(run(rate, config={"train.lr": 1e-3, "train.warmup_steps": 20_000, "train.epochs": 8}), WARM)
+    assert (f.measured["kind"], f.measured["ended"]) == ("length", True)
+
+
+def test_levels_that_have_arrived_are_a_warm_up_that_ended() -> None:
+    rate = series("learning_rate", _stairs(8, 4, last=20), every=50)
+    assert not findings(run(rate, config={"train.lr": 1e-3, "train.warmup_steps": 200}, planned_steps=2400.0), WARM)
+
+
 HEALTHY_RISES = {
     "warm-up that ends": ramped(32, 40),
     "warm-up and cosine": np.where(steps(32) < 50, 1e-3 * steps(32) / 50, wave(32, 320)),

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import lr_scheduler as schedules
 
+from traindx_tools.on_torch.measures.horizon import length_like, peak_of
 from traindx_tools.on_torch.probes.course import CourseProbe
 from traindx_tools.on_torch.probes.gradients import GradientProbe
 from traindx_tools.on_torch.probes.program import ProgramProbe
@@ -47,6 +48,15 @@ def cosine(length):
     return lambda o: schedules.CosineAnnealingLR(o, length)
 
 
+def warm_then_cosine(warm, total):
+    def factor(step):
+        if step < warm:
+            return (step + 1) / warm
+        return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, total - warm)))
+
+    return lambda o: schedules.LambdaLR(o, factor)
+
+
 def rounded_down(o):
     return schedules.LambdaLR(o, lambda s: float(min(1, s // 20)))
 
@@ -57,6 +67,7 @@ FAULTY = {
     "a cosine shorter than the run": (lambda: run(cosine(40)), "T211", "turned"),
     "stepped once an epoch": (lambda: run(cosine(STEPS), seldom=20), "T211", "epochs"),
     "stepped twice a step": (lambda: run(huggingface(5, STEPS), often=2), "T211", "often"),
+    "in steps, stepped once an epoch": (lambda: run(warm_then_cosine(20, STEPS), seldom=10), "T211", "epochs"),
     "rounded down": (lambda: run(rounded_down), "T212", None),
     "not divided": (lambda: run(None, passes=4, steps=8), "T213", "not-divided"),
     "divided twice": (lambda: run(None, passes=4, steps=8, divide=16.0), "T213", "twice"),
@@ -227,6 +238,7 @@ HEALTHY = {
     "warm-up and decay": lambda: run(huggingface(5, STEPS)),
     "a cosine as long": lambda: run(cosine(STEPS)),
     "one cycle": lambda: run(lambda o: schedules.OneCycleLR(o, 0.1, total_steps=STEPS + 1)),
+    "in steps, stepped in steps": lambda: run(warm_then_cosine(20, STEPS)),
     "restarts": lambda: run(lambda o: schedules.CosineAnnealingWarmRestarts(o, 20)),
     "once an epoch, for epochs": lambda: run(cosine(3), seldom=20),
     "a short trial": lambda: run(huggingface(200, 1000), steps=6),
@@ -259,6 +271,28 @@ def test_counts_that_agree_are_left_alone(name, watching):
     with watching(ProgramProbe, CourseProbe) as seen:
         HEALTHY[name]()
     assert seen.loud == []
+
+
+def _scheduler(make):
+    return make(torch.optim.SGD([nn.Parameter(torch.zeros(1))], 0.1))
+
+
+@pytest.mark.parametrize(("make", "steps", "taken", "peak"), [
+    (warm_then_cosine(200, 1496), 8, 1496, 199),  # found to the step, though beyond twenty times the schedule's own
+    (warm_then_cosine(20, 60), 6, 60, 19),
+    (ramp(37), 5, 60, 36),
+    (warm_then_cosine(4, 60), 30, 60, None),  # it has fallen already
+    (cosine(60), 6, 60, None),
+])
+def test_the_peak_is_told_to_the_step(make, steps, taken, peak):
+    assert peak_of(_scheduler(make), steps, taken) == peak
+
+
+def test_the_length_that_a_function_holds():
+    assert length_like(_scheduler(warm_then_cosine(200, 1496)), 1480) == 1496
+    assert length_like(_scheduler(warm_then_cosine(200, 1496)), 900) is None
+    assert length_like(_scheduler(cosine(60)), 60) is None
+    assert length_like(object(), 60) is None
 
 
 def test_a_run_that_fails_says_nothing_of_lengths(watching):

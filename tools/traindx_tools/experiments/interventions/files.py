@@ -10,6 +10,7 @@ from pathlib import Path
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.interventions.intervention import ANY, BEFORE, INTEGER, Intervention, Setting
+from traindx_tools.experiments.interventions.writing.listed import with_lists_without
 from traindx_tools.experiments.interventions.writing.rows import with_rows
 from traindx_tools.experiments.place import Prepared
 
@@ -41,7 +42,8 @@ def _matching(folder: Path, pattern: str) -> list[str]:
 
 
 def _files_left_out(change: Change, command: str, workspace: Path) -> Prepared:
-    return Prepared(command, files=dict.fromkeys(_matching(workspace, str(change.options["files"]))))
+    gone = _matching(workspace, str(change.options["files"]))
+    return Prepared(command, files=with_lists_without(workspace, list(_below(workspace)), gone))
 
 
 def _files_alone(change: Change, command: str, workspace: Path) -> Prepared:
@@ -56,7 +58,7 @@ def _files_alone(change: Change, command: str, workspace: Path) -> Prepared:
     if not gone:
         raise BadUsage(f"{', '.join(kept[:4])} is alone already: no other file of its folder has its kind; among=GLOB "
                        "says which are left out.")
-    return Prepared(command, files=dict.fromkeys(gone))
+    return Prepared(command, files=with_lists_without(workspace, list(_below(workspace)), gone))
 
 
 def _rows(change: Change, command: str, workspace: Path) -> Prepared:
@@ -126,17 +128,21 @@ _ROWS = (Setting("file", "path of the data file in the workspace, with wildcards
 INTERVENTIONS = (
     Intervention(
         "files-left-out", "data files are not there",
-        changes="The files that match are not in the copy in which the run happens.",
+        changes="The files that match are not in the copy in which the run happens, and no list there names them "
+                "(YAML, JSON, TOML, Python, a file of one name a line).",
         keeps="All other files, and the user's own.",
         shows="Where the symptom goes, it comes from one of these files.",
-        cannot_tell="What is wrong in them. A program that names its files one by one ends with an error.",
+        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an "
+                    "error.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, options=(_FILES,), preparation=_files_left_out),
     Intervention(
         "files-alone", "data files are the only ones of their kind",
-        changes="Other files of the same folder and suffix (or those that match `among`) are not in the copy.",
+        changes="Other files of the same folder and suffix (or those that match `among`) are not in the copy, and no "
+                "list there names them.",
         keeps="All other files, and the user's own.",
         shows="Where the symptom stays, these files are enough for it.",
-        cannot_tell="What is wrong in them. A program that names its files one by one ends with an error.",
+        cannot_tell="What is wrong in them. A program that opens a file by a name outside of a list ends with an "
+                    "error.",
         holds=BEFORE, frameworks=(ANY,), horizon=30,
         options=(_FILES, Setting("among", "those of which the others are left out, with wildcards")),
         preparation=_files_alone),

@@ -52,4 +52,21 @@ INTERVENTIONS = (
               "the curves is dropout's.",
         cannot_tell="What running statistics do: `batch-statistics` tells that.",
         horizon=50, live={"torch": f"{_LIVE}:TrainMode"}),
+    Intervention(
+        "eval-in-eval-mode", "evaluation passes run in eval mode",
+        changes="For the length of each evaluation pass every module is in eval mode: no dropout, running statistics "
+                "that are read and not written.",
+        keeps="Training passes; the mode that the program set is back after each pass.",
+        shows="Where the metrics of the evaluation become what was expected, `model.eval()` is missing before it.",
+        cannot_tell="Whether the noise of training mode was wanted (Monte Carlo dropout, statistics measured again).",
+        horizon=50, live={"torch": f"{_LIVE}:EvaluationInEvalMode"}),
+    Intervention(
+        "train-in-train-mode", "training passes run in training mode",
+        changes="For the length of each training pass every module is in training mode: dropout, statistics of the "
+                "batch, running statistics that are updated.",
+        keeps="Evaluation passes; the mode that the program set is back after each pass.",
+        shows="Where the training then generalises, or its evaluation fits, `model.train()` is missing after an "
+              "evaluation or before the training.",
+        cannot_tell="Parts that are in eval mode on purpose (a frozen backbone's statistics) are in training mode too.",
+        horizon=50, live={"torch": f"{_LIVE}:TrainingInTrainMode"}),
 )

@@ -81,6 +81,7 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
             "before": before,
             "after": after,
             "p": p,
+            "undone": found.undone,
             "how": how,
             "shift": by,
             "map": tuple((_name(task, k), _name(task, int(best[k]))) for k in moved[:20]),

@@ -24,7 +24,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import is_target
-from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
+from traindx_tools.on_data.significance import LEVEL, paired_tail, share_bound, share_tail
 from traindx_tools.on_data.tasks import Task, folded, folded_all, tasks_of
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
@@ -70,6 +70,8 @@ class Shift:
     lag: int
     skill: float
     p: float
+    undone: float = 0.0
+    """Lower bound of the share of rows that fit only after it."""
 
 
 def check(view: View) -> Iterator[Finding]:
@@ -99,9 +101,10 @@ def _shift(task: Task, i: int, scores_of: dict[int, Array], comparisons: int) ->
         moved = np.roll(y, lag)
         fits = scores_of[lag].argmax(axis=1) == moved
         skill = (float(fits.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-        p = paired_tail(int((fits & ~hits).sum()), int((hits & ~fits).sum())) * len(LAGS) * comparisons
+        gained, lost = int((fits & ~hits).sum()), int((hits & ~fits).sum())
+        p = paired_tail(gained, lost) * len(LAGS) * comparisons
         if p < LEVEL and skill >= SKILL and (best is None or skill > best.skill):
-            best = Shift(lag, skill, p)
+            best = Shift(lag, skill, p, share_bound(gained - lost, len(y)))
     return best
 
 
@@ -250,7 +253,8 @@ def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str,
         measured={
             "field": task.field,
             "lag": shift.lag if shift else None,
-            "p": p,
+            "p": shift.p if shift else p,
+            "undone": shift.undone if shift else None,
             "accuracy": task.accuracy[i],
             "chance": task.chance[i],
             "pace": pace[0] if pace else None,

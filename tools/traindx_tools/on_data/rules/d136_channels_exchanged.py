@@ -19,7 +19,7 @@ from traindx_tools.on_data.channels import FEWEST, Channels, channels_of, standa
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.rules import d126_columns_exchanged
-from traindx_tools.on_data.significance import LEVEL, paired_tail
+from traindx_tools.on_data.significance import LEVEL, paired_tail, share_bound
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -126,5 +126,6 @@ def _finding(mine: Channels, siblings: int, best: Array, share: float, p: float)
         mine.shard.name,
         bearing=Bearing.CAUSE,
         measured={"field": field, "order": tuple(int(k) for k in best), "share": share, "p": p,
+                  "undone": share_bound(round(share * len(mine.features)), len(mine.features)),
                   "kind": "exchanged", "shard": short(mine.shard)},
     )

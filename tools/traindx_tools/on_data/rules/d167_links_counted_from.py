@@ -19,7 +19,6 @@ from traindx_tools.on_data.cuts import by_field, by_file, in_two
 from traindx_tools.on_data.links import FEWEST, MOST_LINKS, Links, alike, classes_beside, links_of, told
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.roles import is_id_name, keys
-from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
 from traindx_tools.on_data.stretches import heaviest
 from traindx_tools.on_data.view import View

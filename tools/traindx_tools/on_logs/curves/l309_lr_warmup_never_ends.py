@@ -4,6 +4,8 @@ A warm-up is meant for the first per cent of a run. Where its length is counted 
 for batches, micro-batches for updates, tokens for steps), where the schedule is stepped too seldom, or where the run
 was shortened and the warm-up was not, it fills the whole run: the rate never reaches the peak that was configured, and
 the decay that was to follow never comes. The run learns, only slowly, so nothing but the rate itself shows it.
+Where it moves in levels, once in many records, and the configured length would be over by the logged steps, the
+schedule is stepped in another unit than its length is counted in. `kind`: "unit" there, else "length".
 
 A rising rate at the end of a log says nothing where the run goes on: with an announced end that was not reached this
 is a remark, and without any sign that the run was over it is no more than one of low severity. Rates that grow by a
@@ -20,12 +22,14 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves import l304_lr_per_epoch_step_confusion
-from traindx_tools.on_logs.curves.schedules import Plan, config_number, learning_rates, plan
+from traindx_tools.on_logs.curves.schedules import Plan, config_number, learning_rates, plan, planned_epochs
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
 ENOUGH, STRAIGHT, FROM, OVER, STILL = 5, 0.998, 0.5, 0.97, 0.75
+HELD, ARRIVED = 2, 2.0
+"""Records from which a level is one that holds; times the usual length of one from which the rate has arrived."""
 
 RULE = Rule(
     id="L309",
@@ -63,6 +67,8 @@ class Ramp:
 
     slope: float
     straight: bool
+    held: float = 0.0
+    """Records for which it holds one level, typically; 0 where it moves from each record to the next."""
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -78,6 +84,10 @@ def check(run: Run) -> Iterator[Finding]:
 
 def ramp(t: Track) -> Ramp | None:
     """The rise that fills the whole track; None where it stops, bends over, begins high or is a geometric ladder."""
+    levels, held = _levels(t)
+    if levels is None:
+        return None
+    t = levels
     y = t.y
     if len(t) < ENOUGH or float(y[0]) > FROM * float(y[-1]) or (np.diff(y) < 0).any() or len(np.unique(y)) < ENOUGH:
         return None
@@ -88,7 +98,20 @@ def ramp(t: Track) -> Ramp | None:
     end_slope = line_fit(t.x[-last:], y[-last:])[0]
     if end_slope < STILL * ratio(float(y[-1] - y[0]), float(t.x[-1] - t.x[0])) or y[-1] == y[-2]:
         return None
-    return Ramp(slope, fit >= STRAIGHT)
+    return Ramp(slope, fit >= STRAIGHT, held)
+
+
+def _levels(t: Track) -> tuple[Track | None, float]:
+    """A track that holds one level over several records (a schedule that is stepped once an epoch) by the first record
+    of each level, and for how many records one holds. None where the last one holds much longer: it has arrived.
+    """
+    first = np.flatnonzero(np.r_[True, np.diff(t.y) != 0.0])
+    widths = np.diff(np.r_[first, len(t.y)])
+    held = float(np.median(widths))
+    if held < HELD or len(first) < ENOUGH:
+        return t, 0.0
+    kept = Track(t.series, t.index[first], t.x[first], t.y[first], t.unit, t.wrapped)
+    return (None if widths[-1] > ARRIVED * held else kept), held
 
 
 def _geometric(t: Track, fit: float) -> bool:
@@ -105,14 +128,19 @@ def _report(run: Run, t: Track, rise: Ramp, where: Plan) -> Finding:
     reached = f" and is {100 * share:.3g} % of the configured {number(peak)}" if share is not None and peak else ""
     rises = (f"the learning rate rises {'linearly ' if rise.straight else ''}from {number(first)} at {t.place(0)} to "
              f"{number(last)} at {t.place(-1)}")
-    text = (f"{rises}, {why},{reached or ' without ever falling'}: the warm-up never ends and no decay follows" if ended
+    in_steps = rise.held > 0 and length is not None and t.unit == "step" and length <= float(t.x[-1])
+    unit = (f"; it moves once in about {rise.held:g} records, and the configured warm-up of {number(length or 0)} "
+            "steps would be over by then: the schedule is stepped in another unit") if in_steps else ""
+    never = f"the warm-up never ends and no decay follows{unit}"
+    text = (f"{rises}, {why},{reached or ' without ever falling'}: {never}" if ended
             else f"{rises}, the last record of the log,{reached} ({why})".replace(", (", " ("))
     return RULE.finding(
         text, t.at(0, -1), t.series.source, bearing=_bearing(t, rise, ended, where, share),
         severity=Severity.HIGH if ended else Severity.INFO if where.known else Severity.LOW,
-        measured={"ended": ended, "planned": where.end if where.known else None, "done": where.done, "first": first,
-                  "last": last, "peak": peak, "share": share, "slope": rise.slope, "linear": rise.straight,
-                  "warmup_steps": length, "records": len(t), "position": float(t.series.position[t.index[0]])})
+        measured={"kind": "unit" if in_steps else "length", "ended": ended, "done": where.done, "first": first,
+                  "last": last, "planned": where.end if where.known else None, "peak": peak, "share": share,
+                  "slope": rise.slope, "linear": rise.straight, "warmup_steps": length, "records": len(t),
+                  "position": float(t.series.position[t.index[0]])})
 
 
 def _bearing(t: Track, rise: Ramp, ended: bool, where: Plan, share: float | None) -> Bearing:
@@ -127,10 +155,11 @@ def _ended(run: Run, where: Plan, warm_up: float | None) -> tuple[bool, str]:
     if where.known:
         over = where.last >= min(OVER * where.end, where.end - 1)
         return over, f"{'the end of' if over else f'{100 * where.done:.3g} % of'} the {where.end:.10g} planned"
-    if run.planned_steps is not None and run.planned_unit == "epoch" and run.planned_steps >= 2:
+    epochs = planned_epochs(run)
+    if epochs is not None and epochs >= 2:
         seen = [float(s.epoch[np.isfinite(s.epoch)].max()) for s in run.series if np.isfinite(s.epoch).any()]
-        if seen and max(seen) >= run.planned_steps - 1 + 0.5 * (max(seen) % 1 > 0):
-            return True, f"the last of the {run.planned_steps:g} planned epochs"
+        if seen and max(seen) >= epochs - 1 + 0.5 * (max(seen) % 1 > 0):
+            return True, f"the last of the {epochs:g} planned epochs"
     told = next((n for n in run.notes if _OVER.search(n.text)), None)
     if told is not None:
         return True, f'where the log says "{told.text.strip()[:60]}"'

@@ -91,12 +91,17 @@ def _announced(run: Run, t: Track) -> float | None:
     return config_number(run.config, _PLANNED_KEYS.get(t.unit, ()))
 
 
-def epochs(run: Run) -> float | None:
-    """How many epochs the run has: announced, configured or seen."""
+def planned_epochs(run: Run) -> float | None:
+    """How many epochs were announced or configured."""
     if run.planned_steps is not None and run.planned_unit == "epoch":
         return float(run.planned_steps)
-    if (configured := config_number(run.config, _PLANNED_KEYS["epoch"])) is not None:
-        return configured
+    return config_number(run.config, _PLANNED_KEYS["epoch"])
+
+
+def epochs(run: Run) -> float | None:
+    """How many epochs the run has: announced, configured or seen."""
+    if (told := planned_epochs(run)) is not None:
+        return told
     seen = [s.epoch[np.isfinite(s.epoch)] for s in run.series]
     ends = [(float(e[-1]), float(e[0])) for e in seen if len(e)]
     if not ends:

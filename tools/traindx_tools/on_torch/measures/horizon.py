@@ -11,6 +11,10 @@ BEYOND = 20
 """Times the steps of the run, at most, over which a function of the step is asked."""
 ASKED = 400
 """Steps at which it is asked."""
+MOST_NEAR = 5_000
+"""Steps around the highest of these at which it is asked one by one."""
+ALIKE = 0.1
+"""Relative distance of two lengths that are taken as one: the last batch, a remainder."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,37 @@ def horizon_of(scheduler: Any) -> Horizon:
     return Horizon(_whole(total), _whole(warmup), defined, kind == "CosineAnnealingLR")
 
 
-def peak_of(scheduler: Any, steps: int) -> int | None:
+def length_like(scheduler: Any, taken: int) -> int | None:
+    """A whole number that the function of a `LambdaLR` holds and that is the optimizer's number of steps, or near it:
+    the length for which it was written. None where it holds none such."""
+    for function in getattr(scheduler, "lr_lambdas", None) or ():
+        for cell in getattr(function, "__closure__", None) or ():
+            try:
+                held = cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+            if isinstance(held, int) and not isinstance(held, bool) and abs(held - taken) <= ALIKE * taken:
+                return held
+    return None
+
+
+def peak_of(scheduler: Any, steps: int, taken: int = 0) -> int | None:
     """The first step at which the function of a `LambdaLR` that still rises is highest, up to `BEYOND` times the run.
 
-    None for other schedulers, and where the function fails, is no plain number or depends on more than the step.
+    `steps`: those of the schedule; `taken`: those of the optimizer, up to which it is asked at least. None for other
+    schedulers, and where the function fails, is no plain number or depends on more than the step.
     """
     functions = [f for f in getattr(scheduler, "lr_lambdas", None) or () if f is not None]
     if len(functions) != 1 or steps < 1 or type(scheduler).__name__ != "LambdaLR":
         return None
-    last = steps * BEYOND
+    last = max(steps * BEYOND, taken)
     asked = sorted({*range(0, steps + 1, max(1, steps // 100)), steps,
                     *range(steps, last + 1, max(1, (last - steps) // ASKED))})
     try:
         values = [float(functions[0](step)) for step in asked]
+        at = values.index(max(values))
+        between = range(asked[max(0, at - 1)], asked[min(at + 1, len(asked) - 1)] + 1)
+        near = [float(functions[0](step)) for step in between] if len(between) <= MOST_NEAR else []
         again = float(functions[0](asked[0]))
     except Exception:  # noqa: BLE001 - a function of the program may do anything; without it nothing is said
         return None
@@ -68,8 +90,7 @@ def peak_of(scheduler: Any, steps: int) -> int | None:
     within = [v for step, v in zip(asked, values, strict=True) if step <= steps]
     if within[-1] < max(within):
         return None  # it has fallen already: what a formula does beyond its end is nobody's plan
-    highest: int = asked[values.index(max(values))]
-    return highest
+    return between[near.index(max(near))] if near and all(map(math.isfinite, near)) else asked[at]
 
 
 def _whole(value: Any) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_torch.measures.horizon import horizon_of, peak_of
+from traindx_tools.on_torch.measures.horizon import horizon_of, length_like, peak_of
 from traindx_tools.on_torch.measures.origin import Origin, tensors_in
 from traindx_tools.on_torch.measures.parameters import local
 from traindx_tools.on_torch.nonfinite.places import Place, here
@@ -159,8 +159,11 @@ class ProgramProbe(TorchProbe):
             last = getattr(scheduler, "last_epoch", None)
             schedule.reached = last if isinstance(last, int) else None
             if schedule.steps and schedule.warmup is None:
-                peak = peak_of(scheduler, schedule.steps)
+                taken = max((o.steps for o in self.program.optimizers), default=0)
+                peak = peak_of(scheduler, schedule.steps, taken)
                 schedule.peak = peak if peak is not None and peak > schedule.steps else None
+                if schedule.horizon is None and taken:
+                    schedule.horizon = length_like(scheduler, taken)
 
     def file_read(self, path: Any, value: Any) -> None:
         """A file of tensors."""

@@ -62,8 +62,9 @@ def _said(schedule: Schedule, taken: int) -> Said | None:
     often = 0.0 if resumed else done / taken
     alike = horizon is not None and not resumed and abs(horizon - taken) <= NEAR * taken
     if alike and done <= MUCH * taken:
+        peak = f"; it is highest at its step {schedule.peak}" if schedule.peak is not None else ""
         return "epochs", (f"was made for {horizon} steps, as many as the optimizer took ({taken}), and was stepped "
-                          f"{done} times"), Bearing.CAUSE, Severity.HIGH
+                          f"{done} times{peak}"), Bearing.CAUSE, Severity.HIGH
     done = schedule.reached if resumed and schedule.reached is not None else done
     warmup = schedule.warmup if schedule.warmup is not None else schedule.peak
     if warmup is not None and done < warmup and done > 1:

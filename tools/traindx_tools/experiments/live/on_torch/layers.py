@@ -141,14 +141,16 @@ class _Mode(OnTorch):
         self._before: list[Any] = []
         self.listen("before_forward", self._enter)
         self.listen("ended_forward", self._leave)
+        if self.to and self.training:  # a training in eval mode is told from an evaluation by the loader it reads
+            self.listen("batch", lambda loader, batch: None)
         self.ledger.nowhere.append(f"no module was in {'eval' if self.to else 'training'} mode in "
                                    f"{'a training' if self.training else 'an evaluation'} pass")
 
     def _enter(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-        if self.stage.training() is not self.training:
+        if self.stage.training(self.stage.loader if self.training else None) is not self.training:
             return
         others = [m for _, m in modules_of(module)
-                  if m.training is not self.to and not (self.to and _keeps_statistics(m))]
+                  if m.training is not self.to and not (self.to and not self.training and _keeps_statistics(m))]
         for one in others:
             one.training = self.to
             self._before.append(one)
@@ -173,6 +175,18 @@ class TrainMode(_Mode):
     """Evaluation passes run in training mode, but for layers that would write running statistics."""
 
     to, training = True, False
+
+
+class EvaluationInEvalMode(_Mode):
+    """Evaluation passes run in eval mode."""
+
+    training = False
+
+
+class TrainingInTrainMode(_Mode):
+    """Training passes run in training mode, with the running statistics of its batches."""
+
+    to = True
 
 
 def _keeps_statistics(module: Any) -> bool:
