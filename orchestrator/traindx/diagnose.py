@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from traindx import arguments, next_steps, offers, proposal
+from traindx import arguments, next_steps, offers, proposal, still_watched
 from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
@@ -39,12 +39,10 @@ class Report(Examined):
     """A finished diagnosis: what was examined and everything that is said of it."""
 
     def _repr_html_(self) -> str:
-        from traindx.in_notebook import WIDTH, of_report
-        from traindx.terminal_brief import ALL_OF_IT
+        from traindx.in_notebook import WIDTH, name_of, of_report
 
-        said = "print(report.terminal({}, verbose=True)) is all of it"
-        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, said)
-        return of_report(self.seen, page)
+        more = f"print({name_of(self)}.terminal(verbose=True))"
+        return of_report(self.seen, self.terminal(width=WIDTH, more=more))
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
@@ -115,13 +113,16 @@ class Report(Examined):
         """Remarks on the analysis itself: what could not be read, what was refused, what a new run showed."""
         return tuple(map(self._shown, (*self.remarks, *self.seen.notes)))
 
-    def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100, verbose: bool = False) -> str:
-        """What `traindx diagnose` prints, with `verbose` what it prints with -v."""
+    def terminal(self, files: dict[str, str] | None = None, *, colour: bool = False, width: int = 100,
+                 verbose: bool = False, more: str = "terminal(verbose=True)") -> str:
+        """What `traindx diagnose` prints, with `verbose` all of it. `files`: what `write` returned; `more`: how all of
+        it is asked for where it is read."""
         from traindx.terminal import render_terminal
 
+        files = files or {}
         return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
                                reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
-                               colour=colour, width=width, verbose=verbose)
+                               colour=colour, width=width, verbose=verbose, more=more)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""
@@ -249,8 +250,11 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
+    still_watched.written_so_far()
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
                    asked=asked, cluster=cluster)
+    said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
+    seen = replace(seen, notes=(said, *seen.notes)) if said else seen
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
