@@ -1,4 +1,4 @@
-"""Metrics that a run writes to a file at its end are its outcome: by the file's own names, and without being cut off."""
+"""Metrics that a run writes to a file at its end are its outcome: by the file's own names, without being cut off."""
 
 from __future__ import annotations
 
