@@ -59,6 +59,7 @@ def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
 
     from traindx import run_debug_session_sync
     from traindx.diagnose import diagnose
+    from traindx.page import OPTION
     from traindx.review import Server, review_page
     from traindx.session import decide, read_result
 
@@ -73,7 +74,8 @@ def draw(folder: Path, say: Callable[[str], None] = print) -> list[Path]:
             for columns in (80, 120):
                 shown = scratch / f"{columns}.html"
                 command = f"$ traindx diagnose {EXAMPLE}\n"
-                shown.write_text(terminal(command + report.terminal(FILES, colour=True, width=columns), columns))
+                text = report.terminal(FILES, colour=True, width=columns, more=OPTION)
+                shown.write_text(terminal(command + text, columns))
                 page.open(shown.as_uri())
                 made.append(picture(page, folder / f"terminal-{columns}.png", "pre"))
             page.open(Path(written["report"]).as_uri())

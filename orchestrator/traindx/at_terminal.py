@@ -53,8 +53,8 @@ COMMANDS = {
     "running": ("resume {s}",),
     "stopped": ("show {s}",),
 }
-"""What a person types next, by status, with the session, its folder and the preferred option; after "healthy" nothing
-is left to do."""
+"""What a person types next, by status, with the session, its folder and the preferred option (of one that is approved
+and waits for an edit: another one); after "healthy" nothing is left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -203,8 +203,11 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     """What can be typed next, as it works from the current directory."""
     where = workspace_option(result.workspace)
     here = shlex.quote(from_here(result.workspace))
-    first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
-    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
+    options = [f.option for f in result.diagnosis.options] if result.diagnosis is not None else []
+    taken = result.decision.option if result.status == "awaiting_edit" and result.decision is not None else None
+    first = next((o for o in options if o != taken), "" if options else "A")
+    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())
+           if first or "{o}" not in c]
     if result.status == "interrupted" and result.phase in ("verify", "strike") and not result.attempts[-1].reverted:
         own.append(f"traindx resume {result.session} --failed{where}")
     if result.status == "awaiting_verification":

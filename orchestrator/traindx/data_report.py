@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from traindx_tools.finding import Finding
     from traindx_tools.on_data import DataReport
-    from traindx_tools.on_data.table import DataSet
+    from traindx_tools.on_data.table import DataSet, Shard
 
 MOST_FIELDS = 8
 MOST_ALIKE = 3
@@ -44,12 +45,20 @@ def _unread(report: DataReport) -> Iterator[str]:
 def _set_line(data: DataSet) -> str:
     first = next(s for s in data.shards if s.columns)
     splits = ", ".join(
-        f"{sum(s.total for s in g):,} rows in {len(g)} file{'s' * (len(g) != 1)}{f' ({split})' if split else ''}"
+        f"{sum(s.total for s in g):,} rows in {_files_of(g, data.name)}{f' ({split})' if split else ''}"
         for split, g in data.splits.items()
     )
     fields = [f"{name} {_form(first.columns[name])}" for name in list(first.columns)[:MOST_FIELDS]]
     more = f" and {len(first.columns) - MOST_FIELDS} more" if len(first.columns) > MOST_FIELDS else ""
     return f"read: {data.name}: {splits}; fields: {', '.join(fields)}{more}"
+
+
+def _files_of(shards: Sequence[Shard], told: str) -> str:
+    """The files of a split: a single one by its name, unless it is what the line begins with."""
+    if len(shards) != 1:
+        return f"{len(shards)} files"
+    name = PurePath(shards[0].name).name
+    return "1 file" if name == told else name
 
 
 def _form(column: Any) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from traindx import next_steps, offers, proposal
+from traindx import arguments, next_steps, offers, proposal, still_watched
 from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
@@ -27,6 +27,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_data.named_lines import named_lines
+from traindx_tools.on_logs.artifacts import STDIN
+from traindx_tools.on_logs.in_memory import History, taken_out
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.scope import NOTHING_ASKED, Asked
 from traindx_tools.scope.cells import Notebooks
@@ -39,12 +41,10 @@ class Report(Examined):
     """A finished diagnosis: what was examined and everything that is said of it."""
 
     def _repr_html_(self) -> str:
-        from traindx.in_notebook import WIDTH, of_report
-        from traindx.terminal_brief import ALL_OF_IT
+        from traindx.in_notebook import WIDTH, name_of, of_report
 
-        said = "print(report.terminal({}, verbose=True)) is all of it"
-        page = self.terminal({}, width=WIDTH).replace(ALL_OF_IT, said)
-        return of_report(self.seen, page)
+        more = f"print({name_of(self)}.terminal(verbose=True))"
+        return of_report(self.seen, self.terminal(width=WIDTH, more=more))
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
@@ -115,13 +115,16 @@ class Report(Examined):
         """Remarks on the analysis itself: what could not be read, what was refused, what a new run showed."""
         return tuple(map(self._shown, (*self.remarks, *self.seen.notes)))
 
-    def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100, verbose: bool = False) -> str:
-        """What `traindx diagnose` prints, with `verbose` what it prints with -v."""
+    def terminal(self, files: dict[str, str] | None = None, *, colour: bool = False, width: int = 100,
+                 verbose: bool = False, more: str = "terminal(verbose=True)") -> str:
+        """What `traindx diagnose` prints, with `verbose` all of it. `files`: what `write` returned; `more`: how all of
+        it is asked for where it is read."""
         from traindx.terminal import render_terminal
 
+        files = files or {}
         return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
                                reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
-                               colour=colour, width=width, verbose=verbose)
+                               colour=colour, width=width, verbose=verbose, more=more)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""
@@ -219,30 +222,42 @@ def _read_code(code: Sequence[Path]) -> tuple[tuple[Anchor, ...], CodeNames]:
             read_names(s.tree for s in sources))
 
 
-def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
-             missing: Sequence[str] = (), root: Path | None = None,
+def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, symptom: str = "",
+             stdin: bytes | None = None, missing: Sequence[str] = (), root: Path | None = None,
              names: Mapping[str, str] | None = None, lines: Sequence[str | LineForm] = (), asked: Asked = NOTHING_ASKED,
              cluster: str | None = None) -> Report:
     """Reads artifacts and names the cause.
 
     `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-"
-    (then `stdin` holds the bytes). `symptom`: what a person saw, in their words; it is a hint and never a cause.
-    `root`: the workspace that places are named from; by default the deepest folder that holds every path. `names`:
-    what the log's own names stand for, as in {"Verlust": "loss"}. `lines`: what its lines mean, as in
-    "{step} | {loss} | {lr}". `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
+    (then `stdin` holds the bytes); or a history in memory, alone or beside paths: a list of dicts, a dict of lists, a
+    data frame; its places are `history:12`, the twelfth record. `symptom`: what a person saw, in their words; it is a
+    hint and never a cause. `root`: the workspace that places are named from; by default the deepest folder that holds
+    every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}. `lines`: what its lines mean, as
+    in "{step} | {loss} | {lr}". `asked`: which files are the run's own, where the person says so
+    (`traindx_tools.scope`).
     `cluster`: the address of a Ray cluster that reads the logs of many ranks.
     The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
-    Raises UnreadableInput for what cannot be read, BadUsage for what is no path, and for an entry point
-    that is no Python file.
+    Raises UnreadableInput for what cannot be read, BadUsage for an argument of another kind, an empty history, and an
+    entry point that is no Python file.
     """
-    paths = as_paths(paths)
-    subject, paths = typed(paths), resolved(paths)
+    symptom = arguments.text("symptom", symptom, '"the loss is NaN"')
+    names, forms = arguments.names(names), arguments.lines(lines, LineForm)
+    arguments.of_type("asked", asked, Asked, 'Asked(entry=("train.py",))')
+    arguments.optional_text("cluster", cluster, '"auto"')
+    root = None if root is None else arguments.path("root", root, "the path of a folder")
+    missing = arguments.paths("missing", missing)
+    taken, history = taken_out(paths, arguments.input_bytes(stdin))
+    paths, stdin = as_paths(taken), history or stdin
+    subject, paths = typed([p for p in paths if history is None or p != STDIN]), resolved(paths)
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *lines),
+    still_watched.written_so_far()
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
                    asked=asked, cluster=cluster)
+    said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
+    seen = replace(seen, notes=(said, *seen.notes)) if said else seen
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code))
-    return Report(seen, places, subject, tuple(missing), names=in_code, asked=asked)
+    return Report(seen, places, subject, missing, names=in_code, asked=asked)

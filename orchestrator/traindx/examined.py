@@ -38,7 +38,8 @@ class Examined:
     seen: Examination
     places: Places
     subject: str
-    """The paths as a person would type them again in a shell: quoted where a name could mean something to it."""
+    """The paths as a person would type them again in a shell: quoted where a name could mean something to it.
+    "" for a history that a program held in memory."""
     missing: tuple[str, ...] = ()
     """Artifacts that the asker announced and that could not be read, or roles for which nothing was given."""
     extra_checks: tuple[str, ...] = ()
@@ -63,7 +64,8 @@ class Examined:
     def __repr__(self) -> str:
         first = self.seen.verdict.hypotheses[:1]
         said = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in first)
-        return f"<{type(self).__name__} of {self.subject}: {self.status}{said}, {len(self.seen.findings)} findings>"
+        of = self.subject or "a history"
+        return f"<{type(self).__name__} of {of}: {self.status}{said}, {len(self.seen.findings)} findings>"
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:

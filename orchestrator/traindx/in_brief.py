@@ -23,8 +23,9 @@ _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
 _RELATIVE_WORTH = ((" --line ", 0), (" --name ", 0), ("traindx experiment ", 0), ("traindx debug ", 0),
-                   (" --run ", 1), ("traindx diagnose ", 2),
+                   (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
                    ("traindx ", 3))  # fmt: skip
+"""The picture comes last: the report that was written holds it already."""
 _WHAT_IT_DOES = (
     (" --line ", "reads these lines too; the names in braces are a guess: put the right ones"),
     (" --name ", "says what a name stands for; loss is a guess: put the right one"),

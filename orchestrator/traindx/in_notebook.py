@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,13 @@ def of_report(seen: Examination, text: str) -> str:
         pictures = draw_pictures(seen.run, seen.findings, folder)
         return page(text) + "".join(
             picture(path, name.replace("_", " ")) for name, path in pictures.items())
+
+
+def name_of(value: object) -> str:
+    """The name under which the notebook's user has a value; `_`, its last output, where they gave it none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    names = getattr(shell, "user_ns", {})
+    return next((n for n, v in list(names.items()) if v is value and not n.startswith("_")), "_")
 
 
 def of_session(status: str, reason: str, next_step: str, diagnosis: Diagnosis | None) -> str:

@@ -63,6 +63,8 @@ def model_named(spec: str, workspace: Path, arguments: str = "", python: str = s
     the model cannot be built, with its own last line.
     """
     module, colon, name = spec.partition(":")
+    if colon and module.endswith((".ipynb", ".py")):
+        raise BadUsage(_of_a_file(module, name))
     if not colon or not all(p.isidentifier() for p in (*module.split("."), *name.split("."))):
         raise BadUsage(f"--model is module:Class, as in model:Transformer, got {spec!r}")
     try:
@@ -81,6 +83,16 @@ def model_named(spec: str, workspace: Path, arguments: str = "", python: str = s
     except subprocess.TimeoutExpired:
         raise UnreadableInput(f"{spec} was not built within {SECONDS:.0f} s") from None
     return model_as_checkpoint(spec, _read(spec, mark, done))
+
+
+def _of_a_file(file: str, name: str) -> str:
+    """What to do where a file is named in place of a module."""
+    stem = Path(file).stem
+    if file.endswith(".py"):
+        return f"--model is module:Class, as it is imported: --model {stem}:{name}, got the file {file}"
+    return (f"--model is module:Class, and {file} is a notebook, which cannot be imported without running its "
+            f"training: copy the cell with {name} and its imports into {stem}_model.py and give "
+            f"--model {stem}_model:{name}")
 
 
 def _read(spec: str, mark: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, tuple[str, list[int]]]:

@@ -6,17 +6,20 @@ instruments, a look at the run. Where the code was not given and lies further up
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.offered import Ground, can_be_typed, seen_from_here, typed
 from traindx.proposal import code_place, measured_of
+from traindx_tools.on_logs.artifacts import in_database
 from traindx_tools.on_logs.roles import is_known
+from traindx_tools.sources import named
 
 if TYPE_CHECKING:
     from traindx.examined import Examined
@@ -43,6 +46,12 @@ FOLDERS_UP = 3
 SCRIPTS = 50
 """Python files of a folder that are looked at for it."""
 
+_OF_SERIES = frozenset({"plot", "log"})
+"""Commands that show series of metrics, and refuse a run without any."""
+
+_OF_PATHS = frozenset({*_OF_SERIES, "diagnose", "debug", "experiment", "data", "weights", "hang", "replay"})
+"""Commands whose arguments before the first option are paths."""
+
 _FRAMEWORK = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|tensorflow|keras|lightning|transformers|numpy)\b",
                         re.MULTILINE)
 
@@ -62,7 +71,21 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
-    return tuple(dict.fromkeys(found))[:MOST]
+    return tuple(c for c in dict.fromkeys(found) if _works(report, c))[:MOST]
+
+
+def _works(report: Examined, command: str) -> bool:
+    """Whether what a command of ours is given is there: its paths, a series to draw or to print."""
+    words = shlex.split(command)
+    if words[:1] != ["traindx"]:
+        return True
+    name, given = words[1], list(takewhile(lambda word: not word.startswith("--"), words[2:]))
+    if name in _OF_SERIES and not report.seen.records:
+        return False
+    if "-" in given:
+        return name == "diagnose"  # the same input once more, with what its lines mean: the others would wait for it
+    return name not in _OF_PATHS or all("://" in word or os.path.exists(word) or glob.glob(word)
+                                        or named(word) or in_database(word) for word in given)
 
 
 def _unread(report: Examined) -> Iterator[str]:
@@ -100,13 +123,23 @@ def _session(report: Examined) -> Iterator[str]:
 
 
 def _one_path(report: Examined) -> str | None:
-    """The one path that a session is about: what was given, else the folder of it all."""
+    """The one path that a session is about: what was given, else the folder of it all.
+
+    Of a run in a copy, which is gone when the command ends, the folder that was copied.
+    """
     root = report.places.root
+    if _is_gone(report, root):
+        return typed([seen_from_here(report.trial_run.workspace)]) if report.trial_run is not None else None
     given = [p for p in report.seen.paths if p != "-" and os.path.exists(p)]
     inside = [p for p in given if Path(p).resolve().is_relative_to(root)]
     if not inside:
         return typed([seen_from_here(root)]) if report.places.code else None
     return typed(inside if len(inside) == 1 == len(given) else [seen_from_here(root)])
+
+
+def _is_gone(report: Examined, path: Path) -> bool:
+    """Whether a path lies in the folder of a new run's output."""
+    return report.made is not None and path.resolve().is_relative_to(report.made.resolve())
 
 
 def _checks(report: Examined, without: Collection[str]) -> Iterator[str]:
@@ -166,7 +199,7 @@ def _kept(report: Examined) -> Iterator[str]:
     if report.status == "healthy":
         return
     kept, training = kept_in(report.places.root, report.seen.paths), _training(report)
-    if kept is None:
+    if kept is None or _is_gone(report, kept):
         return
     command = f"traindx replay {typed([seen_from_here(kept)])}"
     if not kept.name.endswith(ENDING):
@@ -212,12 +245,18 @@ def code_named(report: Examined) -> Path | None:
 
 
 def code_above(paths: Iterable[str]) -> Path | None:
-    """The nearest folder above the artifacts that holds training code itself, at most up to that of its repository."""
+    """The nearest folder above the artifacts that holds training code itself.
+
+    At most up to that of its repository, and never above the current directory or, outside of it, the folder that was
+    given: what lies further up is another project, or everything that a person has.
+    """
     for path in paths:
         if path == "-" or "://" in path or not os.path.exists(path):
             continue
-        start = Path(path).resolve()
+        start, here = Path(path).resolve(), Path.cwd().resolve()
         for folder in list(start.parents)[:FOLDERS_UP]:
+            if not folder.is_relative_to(here) and not (folder == start.parent and start.is_file()):
+                break
             if folder in (Path.home(), Path(folder.anchor), Path("/tmp")):
                 break
             if any(_trains(file) for file in islice(folder.glob("*.py"), SCRIPTS)):

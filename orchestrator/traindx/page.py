@@ -16,6 +16,9 @@ IN_A_PIPE = 100
 GUTTER = 10
 """Columns of the words at the left of a brief page."""
 
+OPTION = "-v"
+"""How a command prints all of it; from Python that is an argument (`terminal(verbose=True)`)."""
+
 _COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medium": "35", "low": "2", "info": "2",
             "good": "32;1", "added": "32", "removed": "31"}
 _GOES_ON = "\u00a0…"
@@ -35,10 +38,10 @@ def columns(stream: Any) -> int:
 
 
 class Page:
-    """Width and colour of the terminal."""
+    """Width and colour of the terminal, and how whoever reads it gets all of it."""
 
-    def __init__(self, width: int, colour: bool = False) -> None:
-        self.width, self.colour = max(width, NARROWEST), colour
+    def __init__(self, width: int, colour: bool = False, more: str = OPTION) -> None:
+        self.width, self.colour, self.more = max(width, NARROWEST), colour, more
 
     def paint(self, text: str, look: str) -> str:
         return f"\x1b[{_COLOURS[look]}m{text}\x1b[0m" if self.colour and look in _COLOURS else text

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from traindx import documents, events, gate
+from traindx import arguments, documents, events, gate
 from traindx.beside import beside
 from traindx.characterize import read_symptom
 from traindx.driver import drive
@@ -115,18 +115,18 @@ async def run_debug_session(
     CancelledError pass through after they were recorded, with words: what stands changed, the commands that go on or
     take it back; without a `hear` they are logged as well. The session can be resumed in each of these cases.
     """
-    root = Path(workspace).absolute()
-    if not root.is_dir():
-        raise BadUsage(f"the workspace {root} is no folder: give the folder of the training code")
-    check = verify_from(verify)
+    root = arguments.folder("workspace", workspace)
+    told = arguments.filled("symptom", read_symptom, symptom, '"loss is NaN after step 400"')
+    check, approve = verify_from(verify), arguments.callable_or_none("approve", approve, "ask_me")
     from traindx.investigators import choose
 
     hear = hear or listening()
     taken = await choose.named(investigator, root, hear)
     folder = new_folder(root, {
-        "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
-        "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
-        "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything,
+        "symptom": told, "artifacts": artifacts_from(artifacts), "verify": check, "allow_run": allow_run,
+        "budget": arguments.of_type("budget", budget or Budget(), Budget, "Budget(seconds=600)"),
+        "good_commit": arguments.optional_text("good_commit", good_commit, '"1a2b3c4"'),
+        "unwatched": arguments.paths("unwatched", unwatched), "entry": entry_of(entry, root), "everything": everything,
         "degraded": taken.degraded})
     hear(Notice("opened", text=str(folder.path)))
     with leaving(folder, hear), folder.locked() as lock:
@@ -186,8 +186,7 @@ def _look_beside(turn: Turn) -> None:
 
 def entry_of(entry: Sequence[str | Path] | str | Path, root: Path) -> tuple[str, ...]:
     """The entry points as absolute paths. Raises BadUsage for one that is no Python file."""
-    given = (entry,) if isinstance(entry, (str, Path)) else tuple(entry)
-    return tuple(str(entry_file(str(e), root)) for e in given)
+    return tuple(str(entry_file(e, root)) for e in arguments.paths("entry", entry))
 
 
 def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool) -> None:
@@ -378,10 +377,10 @@ def reopen_approach(workspace: str | Path, approach: Approach, *, by: str, reaso
 
 
 def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None) -> Artifacts:
-    """`Artifacts` from a list of paths or from roles."""
+    """`Artifacts` from a list of paths or from roles. Raises BadUsage for anything else."""
     if given is None or isinstance(given, Artifacts):
         return given or Artifacts()
     if isinstance(given, Mapping):
-        return Artifacts.model_validate(given)
-    return Artifacts(paths=(str(given),) if isinstance(given, (str, Path)) else tuple(map(str, given)))
+        return arguments.filled("artifacts", Artifacts.model_validate, given, '["runs/pump/log.txt"]')
+    return Artifacts(paths=arguments.paths("artifacts", given))
 

@@ -18,6 +18,7 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 from pydantic import ValidationError
 
+from traindx import arguments
 from traindx.durable import StateNotWritable, write_state
 from traindx.events import EVENTS, Event
 from traindx.journal import Journal, JournalDamaged, Record, read_journal
@@ -217,7 +218,7 @@ def find_session(session: str | Path, workspace: Path | None = None) -> SessionF
 
     Without a workspace the current folder is looked in first, then every folder that this user began sessions in.
     """
-    path = Path(session)
+    path = arguments.path("session", session, "the folder or the id of a session (`traindx sessions` lists them)")
     if (path / JOURNAL).is_file():
         return SessionFolder(path.absolute())
     scratch = (workspace or Path.cwd()).absolute() / SCRATCH

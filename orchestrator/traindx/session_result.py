@@ -258,8 +258,11 @@ def _fix(s: Session) -> Standing:
     if fix is None or not fix.instructions:
         return "running", "the approved fix is not applied yet", f"resume session {s.id}"
     told = [f"{i.where}: {i.text}" for i in fix.instructions]
-    return ("awaiting_edit", "the approved option is a change that a person makes",
-            "\n".join([*told, f"then resume session {s.id}"]))
+    book = next((i.path for i in fix.instructions if i.path.endswith(".ipynb")), None)
+    save = (f"edit that cell of {book}, save the notebook, then traindx resume {s.id}: it goes on from your change"
+            if book else f"edit it, save, then traindx resume {s.id}: it goes on from your change")
+    return ("awaiting_edit", f"option {fix.option} is approved and waits for you: it is a change that a person makes",
+            "\n".join([*told, save]))
 
 
 def _last_result(s: Session) -> VerificationResult | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.model import Diagnosis
-from traindx.page import IN_A_PIPE, Page
+from traindx.page import IN_A_PIPE, OPTION, Page
 from traindx.terminal_brief import render_brief
 from traindx.terminal_full import render_full
 from traindx.terminal_gate import gate_lines
@@ -26,13 +26,15 @@ def render_terminal(
     colour: bool = False,
     width: int = IN_A_PIPE,
     verbose: bool = False,
+    more: str = OPTION,
 ) -> str:
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break.
 
     About twenty lines; with `verbose` all that is known: what was read, the timeline, every hypothesis, the diagnosis.
+    `more`: how whoever reads it gets all of it.
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
-    return (render_full if verbose else render_brief)(view, Page(width, colour))
+    return (render_full if verbose else render_brief)(view, Page(width, colour, more))
 
 
 def render_gate(diagnosis: Diagnosis, *, colour: bool = False, width: int = IN_A_PIPE) -> str:

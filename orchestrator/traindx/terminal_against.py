@@ -36,7 +36,7 @@ def brief_comparison(comparison: Mapping[str, Any] | None, page: Page) -> Iterat
         yield from page.labelled("", f"{number}. {found['kind']}: {found['statement']}", most=2)
     more = len(comparison["ranked"]) - _MOST_IN_BRIEF
     if more > 0:
-        yield from page.labelled("", f"and {more} more differences with -v")
+        yield from page.labelled("", f"and {more} more differences with {page.more}")
 
 
 def _metrics(comparison: Mapping[str, Any], page: Page) -> Iterator[str]:

@@ -33,8 +33,6 @@ from traindx.view import View, percent
 from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
-ALL_OF_IT = "-v prints all of it"
-"""The last line where no report was written."""
 FEWEST_OF_A_DIFF = 4
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
@@ -112,7 +110,7 @@ def _without_order(view: View, page: Page) -> Iterator[str]:
         yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
                                  place=proven_place(view, found))
     if len(view.tied) > _MOST_SUSPECTS:
-        yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with -v", "quiet")
+        yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with {page.more}", "quiet")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
@@ -149,7 +147,7 @@ def _scope(view: View, page: Page) -> Iterator[str]:
     for sentence in told[own:own + _MOST_RUNS]:
         yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  "))
     if others > _MOST_RUNS:
-        yield page.paint(f"  and {others - _MOST_RUNS} more runs with -v", "quiet")
+        yield page.paint(f"  and {others - _MOST_RUNS} more runs with {page.more}", "quiet")
 
 
 def _list(label: str, told: Sequence[Said], page: Page, lines: int = 3) -> Iterator[str]:
@@ -211,7 +209,7 @@ def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
     shown = rows if len(rows) <= left else rows[:left - 1]
     yield from ("  " + page.paint(row, {"+": "added", "-": "removed"}.get(row[:1], "quiet")) for row in shown)
     if len(rows) > len(shown):
-        yield page.paint(f"  ... {len(rows) - len(shown)} more lines, all of them with -v", "quiet")
+        yield page.paint(f"  ... {len(rows) - len(shown)} more lines, all of them with {page.more}", "quiet")
     if fix.change:
         yield from page.labelled("", fix.change, most=2)
 
@@ -242,7 +240,7 @@ def _notes(view: View, page: Page) -> Iterator[str]:
     for number, note in enumerate(notes[:_MOST_NOTES]):
         yield from page.labelled("" if number else "Note", view.named(note), most=2 if number else 4)
     if len(notes) > _MOST_NOTES:
-        yield " " * GUTTER + page.paint(f"and {len(notes) - _MOST_NOTES} more notes with -v", "quiet")
+        yield " " * GUTTER + page.paint(f"and {len(notes) - _MOST_NOTES} more notes with {page.more}", "quiet")
 
 
 def _next(view: View, page: Page) -> Iterator[str]:
@@ -262,6 +260,6 @@ def _next(view: View, page: Page) -> Iterator[str]:
 def _report(view: View, page: Page) -> Iterator[str]:
     report = view.files.get("report")
     if report:
-        yield from page.wrap(f"{line(report)} (or -v)", " " * GUTTER, f"{'Report':<{GUTTER}}")
+        yield from page.wrap(f"{line(report)} (or {page.more})", " " * GUTTER, f"{'Report':<{GUTTER}}")
     else:
-        yield page.paint(ALL_OF_IT, "quiet")
+        yield page.paint(f"{page.more} prints all of it", "quiet")

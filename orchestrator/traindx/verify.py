@@ -31,6 +31,7 @@ from traindx.sandbox import Sandbox
 from traindx.two_runs import Curve, curves_of
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.short import in_short
 
 STEPS_BEYOND = 100
 """Steps without the fault beyond the step where it appeared (research-debug skill: 100+ steps ...)."""
@@ -142,6 +143,9 @@ def verify_from(given: Verify | Mapping[str, Any] | str | Sequence[str] | None) 
     """
     if given is None or isinstance(given, Verify):
         return given
+    if not isinstance(given, (str, Mapping, Sequence)):
+        raise BadUsage(f"verify is {in_short(given)} ({type(given).__name__}), expected a command: "
+                       'verify="python train.py"')
     fields = given if isinstance(given, Mapping) else {"command": given if isinstance(given, str) else tuple(given)}
     try:
         made = Verify.model_validate(fields)

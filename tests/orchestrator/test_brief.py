@@ -359,4 +359,21 @@ def test_a_line_of_a_notebook_is_named_with_its_cell(tmp_path: Path) -> None:
     assert "train.ipynb:cell 2:7" in report.terminal({}).splitlines()[0]
     page = report._repr_html_()
     assert "-v prints" not in page
-    assert "report.terminal({}, verbose=True)" in page
+    assert "print(_.terminal(verbose=True)) prints all of it" in page
+    assert report.terminal().endswith("terminal(verbose=True) prints all of it\n")
+    assert " -v" not in report.terminal()
+
+
+def test_a_cell_names_the_report_as_its_user_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import SimpleNamespace
+
+    path = tmp_path / "train.log"
+    path.write_text(READ, encoding="utf-8")
+    report = diagnose([path])
+    shell = SimpleNamespace(user_ns={"_": report, "_7": report, "r": report})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    line, = re.findall(r"print\((.*)\) prints all of it", report._repr_html_())
+    assert eval(line, shell.user_ns) == report.terminal(verbose=True)
+    del shell.user_ns["r"]
+    assert "print(_.terminal(verbose=True)) prints all of it" in report._repr_html_()

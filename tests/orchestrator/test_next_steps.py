@@ -57,13 +57,15 @@ def known(command: str) -> bool:
 def test_a_log_alone_that_does_not_tell_gets_commands_and_words(here: Path, log: str, symptom: str) -> None:
     report = of(here, log, symptom=symptom)
     assert report.status == "needs_more_data"
-    assert report.next_checks
+    assert bool(report.next_checks) == bool(report.seen.records), "no command of ours shows a text without a metric"
     assert all(known(c) for c in report.next_checks)
     assert any("training script" in w for w in report.wanted)
     assert report.to_json()["analysis_artifacts"]["wanted"]
     text = report.terminal({}, verbose=True)
-    assert text.index("What would settle it") < text.index("Next commands")
-    assert text.splitlines()[-1].strip() == report.next_checks[-1]
+    assert "What would settle it" in text
+    if report.next_checks:
+        assert text.index("What would settle it") < text.index("Next commands")
+        assert text.splitlines()[-1].strip() == report.next_checks[-1]
 
 
 def test_with_the_code_the_run_under_instruments_and_a_line_to_log_are_offered(here: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +92,9 @@ def test_an_approval_by_mistake_is_taken_back_while_nothing_is_edited(work: Path
     by_hand = resume_session_sync(waiting.folder, report=False)
     assert by_hand.status == "awaiting_edit"
     assert any(c.endswith("--option A") for c in next_commands(by_hand))
+    assert not any(c.endswith("--option B") for c in next_commands(by_hand)), "that one is approved already"
+    assert "option B is approved and waits for you" in by_hand.reason
+    assert "save, then traindx resume" in by_hand.next_step
     decide(waiting.folder, Decision.approve(waiting.diagnosis, "A"))
     again = resume_session_sync(waiting.folder, report=False)
     assert again.status == "awaiting_approval"
@@ -155,3 +159,17 @@ def test_entries_that_are_empty_are_no_artifacts() -> None:
     assert given.missing == ("training_logs", "loss_curves", "model_code", "error_messages")
 
 
+
+
+def test_a_change_in_a_notebook_says_what_to_edit_and_what_to_type_then(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    from traindx.model import Instruction
+    from traindx.session_result import _fix
+
+    option = SimpleNamespace(option="A", instructions=(Instruction(path="a.ipynb", line=3, text="lower the rate"),))
+    session = SimpleNamespace(id="20260101-000000-abcdef", decision=SimpleNamespace(option="A"),
+                              diagnosis=SimpleNamespace(option=lambda _: option))
+    status, _, steps = _fix(session)  # type: ignore[arg-type]
+    assert status == "awaiting_edit"
+    assert "lower the rate" in steps
+    assert steps.splitlines()[-1].startswith("edit that cell of a.ipynb, save the notebook, then traindx resume 2026")

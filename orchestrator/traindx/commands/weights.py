@@ -49,9 +49,15 @@ def _compared(told: Mapping[str, Any]) -> str:
               if told["groups"] else f"{told['measured']:,} tensors measured, none with siblings to compare with")
     if "moved" not in told:
         return groups
+    if not told["moved"]:
+        return f"{groups}; no value differs between the two"
+    zero = f" ({told['from_zero']:,} of them from zero)" if told["from_zero"] else ""
+    said = f"{groups}; {told['moved']:,} moved{zero} and {told['still']:,} did not"
+    if "most" not in told:
+        return said
     (most, far), (least, near) = told["most"], told["least"]
-    return (f"{groups}; {told['moved']:,} moved and {told['still']:,} did not: {most} most (by {far:.3g} of its norm), "
-            f"{least} least ({near:.3g})")
+    return (f"{said}: {most} most (by {far:.3g} of its norm)"
+            + (f", {least} least ({near:.3g})" if least != most else ""))
 
 
 def _of_code(told: Mapping[str, Any]) -> str:

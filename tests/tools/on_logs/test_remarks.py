@@ -64,3 +64,12 @@ def test_where_the_ranks_behind_are_silent_too_none_is_singled_out(tmp_path: Pat
     (found,) = judged(tmp_path, ranked((0, 1, 3), 8), "L702")
     assert found.severity.value == "low"
     assert found.statement.endswith("nor do ranks 4 to 7")
+
+
+def test_one_line_of_a_tool_is_no_lost_metric(tmp_path: Path) -> None:
+    path = tmp_path / "nbc.log"
+    path.write_text("[NbConvertApp] Converting notebook a.ipynb to notebook\nWarning: frozen modules are on\n"
+                    "[NbConvertApp] Writing 270672 bytes to a.done.ipynb\n")
+    assert all(a.lost is None for a in read_run(path).artifacts)
+    path.write_text("".join(f">> {i}: {0.3 + i / 300:.3f} / {0.9 - i / 300:.3f}\n" for i in range(60)))
+    assert any(a.lost is not None for a in read_run(path).artifacts)

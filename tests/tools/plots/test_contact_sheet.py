@@ -13,7 +13,7 @@ from traindx.cli import run
 from traindx.diagnose import diagnose
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data import examine
-from traindx_tools.plots.contact_sheet import ACROSS, contact_sheet, samples, samples_of
+from traindx_tools.plots.contact_sheet import ACROSS, _extent, contact_sheet, samples, samples_of
 
 
 def pictures(folder: Path, odd: int | None) -> None:
@@ -109,3 +109,12 @@ def test_the_command_and_the_report_draw_it(tmp_path: Path, capsys: pytest.Captu
     (data.parent / "train.log").write_text("".join(f"step {i} loss {2 - i * 0.01:.3f}\n" for i in range(60)))
     files = diagnose([data.parent]).write(tmp_path / "out")
     assert files["samples"].endswith("samples.png")
+
+
+def test_signals_share_one_vertical_axis() -> None:
+    small, large = np.linspace(0, 1, 50), np.linspace(0, 16, 50)
+    low, high = _extent([small, large])
+    assert low < 0
+    assert 15 < high < 18, "a file of another scale is seen as one"
+    assert _extent([small, np.array([np.nan, 1e6])])[1] < 1e6, "a single value does not flatten all others"
+    assert _extent([]) == (0.0, 1.0)

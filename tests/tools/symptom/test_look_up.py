@@ -331,3 +331,23 @@ def test_a_value_that_another_series_ends_at_is_seen_there_and_a_foreign_one_ref
     assert any(a.answer == "seen" and a.metric == "test holdout_auc" for a in answers)
     assert not any(a.refuted for a in answers_to(words, Run(series=(valid,))))
     assert any(a.refuted for a in answers_to("validation auc falls to 0.80", Run(series=(valid,))))
+
+
+def test_one_split_above_the_other_is_looked_up_as_that() -> None:
+    train, held = np.linspace(4.07, 2.25, 12), np.linspace(2.1, 0.62, 12)
+    words = "the training loss starts at 4 and stays above the validation loss"
+    run = Run(series=(series("loss", train, original="train_loss"),
+                      series("loss", held, group="validation", original="val_loss")))
+    assert answer(words, run).answer == "seen"
+    twin = Run(series=(run.series[1], series("loss", held + 0.3, group="validation", original="val_loss"),
+                       series("loss", held, original="train_loss")))
+    assert answer(words, twin).refuted
+
+
+def test_words_of_degree_have_one_answer_on_one_curve() -> None:
+    fallen = Run(series=(series("loss", np.linspace(4.07, 2.25, 12), original="train_loss"),))
+    level = Run(series=(series("loss", np.linspace(4.07, 4.0, 12), original="train_loss"),))
+    for words in ("the training loss hardly falls", "the loss falls far too slowly", "loss barely decreases"):
+        found = answer(words, fallen)
+        assert (found.answer, found.refuted) == ("not_seen", False), words
+        assert answer(words, level).answer == "seen", words

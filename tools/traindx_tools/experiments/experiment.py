@@ -13,10 +13,11 @@ from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.design import enough_for, following
+from traindx_tools.experiments.horizon import end_of
 from traindx_tools.experiments.journal import Journal
 from traindx_tools.experiments.kept import Kept
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.place import Place, Prepared
+from traindx_tools.experiments.place import Enough, Place, Prepared
 from traindx_tools.experiments.trace import Applied, Trace
 from traindx_tools.experiments.verdict import Verdict
 
@@ -121,17 +122,25 @@ class Engine:
               purse: Budget) -> Made:
         prepared = self.prepare(design.change if wanted.changed else Change(), wanted.seed)
         enough = enough_for(design, runs, wanted)
+        share = seconds
+        if not runs and not design.outcome.is_event:
+            seconds = max(seconds, purse.left)
+        late = shown_by(design.outcome, share) if seconds > share else None
         key = "" if self.kept is None else self.kept.key(self.place.fingerprint, prepared)
-        old = self._old(key, wanted, design, runs, seconds)
+        old = self._old(key, wanted, design, runs, share)
+        if late is not None and old is not None and not late(old) and old.stopped and old.seconds < 0.9 * seconds:
+            old = None  # it was cut off before it showed anything, and there is more time now
         trace = old
         if trace is None:
             self.say(f"{name} run {len(runs) + 1}: {wanted.name}")
 
             def asked(now: Trace) -> bool:
                 self.progress(_progress(name, len(runs) + 1, wanted, now, purse))
-                return enough(now)
+                return enough(now) or (late is not None and late(now))
 
             trace = self.place.run(prepared, asked, seconds=seconds)
+            if late is not None and trace.stopped == "decided":
+                trace = replace(trace, stopped="time")
             purse.spent += trace.seconds
             if self.kept is not None:
                 trace = self.kept.put(key, trace)
@@ -169,6 +178,14 @@ class Engine:
         if self.journal is not None:
             self.journal.add("verdict", id=name, verdict=verdict.to_json(), seconds=round(purse.spent - before, 3))
         return Result(name, design, verdict, tuple(made), purse.spent - before, purse.seconds, applied)
+
+
+def shown_by(outcome: Outcome, seconds: float) -> Enough:
+    """When a first control has had its share of the time: after these seconds, and once it shows a value.
+
+    A program that writes its metrics to a file when it ends shows none before, and is not cut off for that.
+    """
+    return lambda now: now.seconds >= seconds and end_of(outcome, now) is not None
 
 
 def with_applied(trace: Trace, change: Change, prepared: Prepared) -> Trace:

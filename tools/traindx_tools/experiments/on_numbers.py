@@ -12,7 +12,7 @@ from traindx_tools.experiments.compare import LOOKS, Difference, Look, differenc
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
 from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
 from traindx_tools.experiments.outcome import FELL
-from traindx_tools.experiments.reading import Measured, number
+from traindx_tools.experiments.reading import Measured, number, without_value
 from traindx_tools.experiments.verdict import Verdict, Word
 
 GONE = 0.2
@@ -26,8 +26,8 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
         return Next(False, design.first_seed)
     horizon = end_of(design.outcome, old[0].trace)
     if horizon is None:
-        broke = f"; it ended with {old[0].trace.broke}" if old[0].trace.broke else ""
-        return Verdict("inconclusive", f"the control shows no value of {design.outcome.said}{broke}")
+        return Verdict("inconclusive", without_value(design.outcome, old[0].trace),
+                       lacks="budget" if old[0].trace.stopped == "time" else "")
     places = positions(design.outcome, old[0].trace, horizon, design.least)
     healthy = _healthy(design, old[0], horizon)
     if not places or healthy:

@@ -98,8 +98,25 @@ class Outcome:
                 "step-time": "seconds a step", "memory-growth": "bytes more after each step"}[self.kind]
 
 
+def usual_name(metric: str) -> str:
+    """The name under which a log's metric is kept: "train_loss" is the loss, "val_acc" the validation accuracy.
+
+    A name that no table knows stays as it is.
+    """
+    from traindx_tools.on_logs.readers.names import identify
+
+    known = identify(metric)
+    if not metric or not known.known:
+        return metric
+    return known.canonical if known.group in (None, "train") else f"{known.group} {known.canonical}"
+
+
 def better_high(metric: str) -> bool:
     """Whether a metric of this name is better where it is larger, as usual in the field; `hr_10` is read as hr."""
+    return _better_high(metric) or _better_high(usual_name(metric))
+
+
+def _better_high(metric: str) -> bool:
     name = metric.rsplit(" ", 1)[-1].rsplit("/", 1)[-1]
     return name in _HIGHER or re.sub(r"(?:_?at)?[_@]?\d+$", "", name) in _HIGHER
 

@@ -6,14 +6,15 @@ Pure: the trace is all that is looked at. A run that goes on is read as far as i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.experiments.level import Level, in_level, level_of
-from traindx_tools.experiments.outcome import Outcome, better_high
+from traindx_tools.experiments.outcome import Outcome, better_high, usual_name
 from traindx_tools.experiments.trace import LIVE, Curve, Trace
 
 NONFINITE_RULES = ("T101", "T102", "J101", "J102")
@@ -86,9 +87,11 @@ def _nonfinite(outcome: Outcome, trace: Trace) -> Seen:
 
 
 def curve_of(trace: Trace, metric: str) -> Curve | None:
-    """The curve of this name; of "" the training loss, as measured at each backward pass where that is known."""
+    """The curve of this name, as it is written or as it is kept ("train_loss" is the loss); of "" the training loss, as
+    measured at each backward pass where that is known."""
     if metric:
-        return trace.curves.get(metric) or trace.curves.get(LIVE + metric)
+        spelled = (metric, LIVE + metric, usual_name(metric))
+        return next((trace.curves[n] for n in spelled if n in trace.curves), None)
     names = (f"{LIVE}loss", *(n for n in _LOSSES if n in trace.curves),
              *(n for n in trace.curves if (n.endswith("loss") or n.startswith("loss/")) and not n.startswith(GROUPS)))
     found = [c for c in (trace.curves.get(n) for n in names) if c is not None and len(c.values)]
@@ -99,7 +102,7 @@ def held_out(trace: Trace, outcome: Outcome) -> Curve | None:
     """Of a gap: the curve that training is compared with."""
     if outcome.other:
         return curve_of(trace, outcome.other)
-    base = outcome.metric or "loss"
+    base = usual_name(outcome.metric) or "loss"
     return next((trace.curves[g + base] for g in GROUPS if g + base in trace.curves), None)
 
 
@@ -122,6 +125,26 @@ def number(outcome: Outcome, trace: Trace, upto: float | None = None) -> Measure
     if outcome.kind == "level":
         return Measured(level.value, noise, abs(level.value), level.mark)
     return _share(outcome, part, level, noise)
+
+
+def without_value(outcome: Outcome, trace: Trace) -> str:
+    """Why a run shows no value of an outcome, and what to do: it broke, had no time, or tells of other curves."""
+    told = f"the control shows no value of {outcome.said}"
+    if trace.broke:
+        return f"{told}; it ended with {trace.broke}"
+    if trace.stopped == "time":
+        return f"{told} in {trace.seconds:.0f} s: give it longer with --budget SECONDS"
+    names = [n for n in trace.curves if not n.startswith(LIVE)] or sorted(trace.curves)
+    if names:
+        return f"{told}; it shows {', '.join(names[:6])}: name one of them, as in --outcome {_typed(names)}"
+    return (f"{told}: it neither printed nor wrote a metric. Have it print one, as in 'epoch 3 loss 0.41', or write "
+            "a history.csv in its folder")
+
+
+def _typed(names: Sequence[str]) -> str:
+    """An outcome of the first of these as it is typed: what is held out says more than training."""
+    first = next((n for n in names if n.startswith(GROUPS)), names[0])
+    return shlex.quote(f"level:{first}")
 
 
 def metric_of(outcome: Outcome) -> str:

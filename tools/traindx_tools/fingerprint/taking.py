@@ -31,6 +31,7 @@ CLASSES = 256
 PACKAGES = ("torch", "jax", "jaxlib", "flax", "optax", "equinox", "numpy", "transformers", "datasets", "accelerate",
             "lightning", "peft", "tokenizers", "safetensors", "deepspeed", "triton")  # fmt: skip
 _SECRET = re.compile(r"secret|token$|_token|password|passwd|api_?key|credential", re.IGNORECASE)
+_WEIGHTS = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".msgpack"})
 _CONFIGS = frozenset({".yaml", ".yml", ".toml", ".json", ".ini", ".cfg"})
 MOST_CONFIG = 2**20
 
@@ -92,8 +93,9 @@ def take(paths: Sequence[str | Path], *, seconds: float = 600.0) -> Fingerprint:
     data = {_below(s.name, root): _shard(s) for d in seen.sets for s in d.shards}
     weights, notes = _weights(files)
     settings = {n: told for n, f in files.items() if (told := _settings(f, n)) and n not in data}
+    unread = (a for a in seen.artifacts if a.note and _below(a.path, root) not in {*weights, *settings})
     return Fingerprint({n: _file(f) for n, f in files.items()}, data, weights, settings, dict(_versions()),
-                       (*seen.notes, *(f"{a.path}: {a.note}" for a in seen.artifacts if a.note), *notes))
+                       (*seen.notes, *(f"{a.path}: {a.note}" for a in unread), *notes))
 
 
 def _root(paths: Sequence[Path]) -> Path:
@@ -146,13 +148,14 @@ def _shard(shard: Shard) -> dict[str, Any]:
 
 
 def _weights(files: Mapping[str, Path]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    from traindx_tools.on_weights import is_weights
     from traindx_tools.on_weights.formats.reading import read_checkpoint
     from traindx_tools.on_weights.statistics import measure_all
 
     out: dict[str, dict[str, Any]] = {}
     notes = []
     for name, path in files.items():
-        if path.suffix not in (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".msgpack"):
+        if not (path.suffix in _WEIGHTS or (path.suffix == ".npz" and is_weights(str(path)))):
             continue
         try:
             checkpoint = read_checkpoint(path)

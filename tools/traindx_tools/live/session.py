@@ -118,6 +118,11 @@ def current_session() -> Session | None:
     return _current[0]
 
 
+def watching() -> Session | None:
+    """The session that is open in this process; None is never a reason to open one."""
+    return _current[0] if _current and not _current[0].ended else None
+
+
 def open_session(settings: Settings) -> Session:
     """Opens the session of this process; where one is open already, that one."""
     if _current:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 
 from traindx_tools.live.import_hook import after_import
 from traindx_tools.live.notice import say
-from traindx_tools.live.session import current_session
+from traindx_tools.live.session import close_session, current_session
 
 FRAMEWORKS = {"torch": "traindx_tools.on_torch.attachment", "jax": "traindx_tools.on_jax.attachment"}
 """The package whose import is waited for, and the module whose `attach()` is called then."""
@@ -27,6 +28,14 @@ def start_here() -> None:
     _change(PYTHON)
     for framework, attachment in FRAMEWORKS.items():
         after_import(framework, lambda f=framework, a=attachment: _attach(f, a))  # type: ignore[misc]
+
+
+def end_here() -> None:
+    """Take the instruments out and write all that they conclude, so that a diagnosis in this process has it too."""
+    close_session()
+    for attachment in FRAMEWORKS.values():
+        if attachment in sys.modules:
+            importlib.import_module(attachment).detach()
 
 
 def _change(framework: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -330,4 +331,10 @@ def require_data(report: DataReport, paths: Sequence[str | Path]) -> None:
     if report.sets:
         return
     told = "; ".join(f"{a.path}: {a.note}" for a in report.artifacts[:5] if a.note) or "no data file is there"
+    from traindx_tools.on_weights import is_weights
+
+    weights = next((str(p) for p in paths if is_weights(str(p))), None)
+    if weights is not None:
+        raise UnreadableInput(f"{weights} holds weights and no data: `traindx weights {shlex.quote(weights)}` looks "
+                              "into it")
     raise UnreadableInput(f"no data could be read in {' '.join(map(str, paths))}: {told}. Read are: {FORMATS}")

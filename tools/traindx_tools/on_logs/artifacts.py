@@ -47,7 +47,7 @@ class Source:
     """One stream of bytes that may hold something of a run."""
 
     name: str
-    """As the user named it: a path, a URL, or "-"."""
+    """As the user named it: a path, a URL, or "-"; "history" for one that a program holds (`in_memory`)."""
     local: Path | None = None
     data: bytes | None = None
     filesystem: Any = None
@@ -244,7 +244,7 @@ def _identity(source: Source) -> str:
 
 def _discover_one(path: str, found: Discovery, stdin: bytes | None, most: int) -> None:
     if path == STDIN:
-        found.sources.append(Source(STDIN, data=_standard_input(stdin)))
+        found.sources.append(Source(getattr(stdin, "name", STDIN), data=_standard_input(stdin)))
     elif path.startswith("file://"):
         _discover_one(path.removeprefix("file://"), found, stdin, most)
     elif "://" in path:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage
+from traindx_tools.on_logs.in_memory import History, taken_out
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.sources import as_paths
 
 FORMATS = ("table", "csv", "json")
 MOST_COLUMNS = 200
@@ -158,9 +160,10 @@ def table_of(run: Run) -> MetricsTable:
     return MetricsTable(run.series)
 
 
-def extract_training_metrics(path_or_paths: str | Path | Sequence[str | Path]) -> MetricsTable:
-    """Every metric of a run in one table: a path, several, a folder, a glob, "-" or an fsspec URL.
+def extract_training_metrics(path_or_paths: str | Path | Sequence[str | Path] | History) -> MetricsTable:
+    """Every metric of a run in one table: a path, several, a folder, a glob, "-", an fsspec URL or a history in memory.
 
-    Raises UnreadableInput where nothing can be read.
+    Raises UnreadableInput where nothing can be read, BadUsage for what is neither a path nor a history.
     """
-    return table_of(read_run(path_or_paths))
+    paths, lines = taken_out(path_or_paths)
+    return table_of(read_run(as_paths(paths), stdin=lines))

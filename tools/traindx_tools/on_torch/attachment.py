@@ -214,6 +214,14 @@ class Attachment:
         if optimizer is not None and id(optimizer) not in self._steps:
             self._found_optimizer(optimizer)
 
+    def revive(self) -> None:
+        """Probes that had switched themselves off begin anew: what they failed on was another part of the program."""
+        for probe in self.moments.revived():
+            for model in self.scene.models:
+                self.moments.tell_one(probe, "model_found", model)
+            for optimizer in self.scene.optimizers:
+                self.moments.tell_one(probe, "optimizer_found", optimizer)
+
     def _found_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps[id(optimizer)] = 0
         self._guarded(add_optimizer, self.scene, optimizer)

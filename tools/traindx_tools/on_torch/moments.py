@@ -11,6 +11,7 @@ from typing import Any
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.registry import made_for
 
 MOMENTS = ("replicated", "reduced", "file_read", "file_written", "state_loaded", "state_given", "scheduled", "cleared",
            "clipped", "loss_computed", "looked_up", "model_found", "optimizer_found", "before_batch", "batch_given",
@@ -37,6 +38,7 @@ class Moments:
         """The one whose moments are told."""
         self.busy = False
         """A probe is at work: what it calls itself is no moment of the training."""
+        self._switched_off: list[type[TorchProbe]] = []
         self._all: Calls = {}
         self._calls: Calls = {}
         """What is told now."""
@@ -82,9 +84,31 @@ class Moments:
         say(f"the probe {probe.name or type(probe).__name__} is off from here on: {type(error).__name__} in {moment}: "
             f"{error} ({_place(error)}); the training goes on")
         self.probes = [p for p in self.probes if p is not probe]
+        self._switched_off.append(type(probe))
         self._sort()
         with contextlib.suppress(Exception):  # a fault of a probe must not become the training's
             probe.let_go()
+
+    def revived(self) -> list[TorchProbe]:
+        """New ones in place of the probes that raised, told every moment from here on."""
+        kinds, self._switched_off = self._switched_off, []
+        made = made_for(self._scene, kinds)
+        self.probes += made
+        if made:
+            self._sort()
+        return made
+
+    def tell_one(self, probe: TorchProbe, moment: str, *args: Any) -> None:
+        """Calls one probe alone: it came later than the others and missed this."""
+        if threading.get_ident() != self.thread:
+            return
+        self.busy = True
+        try:
+            getattr(probe, moment)(*args)
+        except Exception as error:  # noqa: BLE001 - a fault of a probe must not become the training's
+            self._switch_off(probe, moment, error)
+        finally:
+            self.busy = False
 
     def off(self) -> None:
         """Calls no probe any more, not even at the end."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Severity
 from traindx_tools.live.folders import new_run_folder
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, close_session, current_session, open_session
 from traindx_tools.live.settings import ORIGIN, SNAPSHOT, Settings
 from traindx_tools.on_torch.attachment import attach, attached, detach
+from traindx_tools.short import in_short
 
 if TYPE_CHECKING:
     import torch
@@ -28,12 +30,14 @@ class Monitor:
     times or more) until a value is not finite, and name what made it: for a notebook, where nothing can be run again.
     `snapshot`: keep each step (copies of parameters, gradients and optimizer state, the batch); name that operation at
     once, and try on copies what would have changed the step that failed or jumped (X301, `replays/` in the folder).
-    Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
+    Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone, but for probes that had
+    switched themselves off: they begin anew. Raises BadUsage for what is no model or no optimizer.
     """
 
     def __init__(self, model: torch.nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None, *,
                  out: str | Path | None = None, probes: tuple[str, ...] = ("always",),
                  trace_from: int | None = None, snapshot: bool = False) -> None:
+        _require(model, optimizer)
         self._trace_from = trace_from
         self._model, self._optimizer = model, optimizer
         self._probes = (*probes, SNAPSHOT) if snapshot else probes
@@ -50,6 +54,7 @@ class Monitor:
         attach(self._session)
         here = attached()
         if here is not None:
+            here.revive()
             here.introduce(self._model, self._optimizer)
         return self
 
@@ -68,6 +73,9 @@ class Monitor:
             self._session.failed(error)
         close_session()
         detach()
+        if not self._session.recorder.began:
+            say("the Monitor saw no training, so it wrote no files: put the loop that calls backward() and step() "
+                "inside its with statement")
         told = [f for f in self.findings if f.severity is not Severity.INFO]
         if told:
             say(f"{len(told)} finding{'s' * (len(told) != 1)}: traindx diagnose {shlex.quote(str(self.folder))}")
@@ -86,3 +94,22 @@ class Monitor:
     def findings(self) -> tuple[Finding, ...]:
         """What was seen so far; complete after exit."""
         return () if self._session is None else self._session.recorder.findings
+
+
+def _require(model: object, optimizer: object) -> None:
+    """Raises BadUsage for what is no model or no optimizer, before anything is attached to it."""
+    import torch
+
+    is_model = isinstance(model, torch.nn.Module)
+    # wrappers of other libraries need not be an Optimizer; all of them have what the probes read
+    steps = callable(getattr(optimizer, "step", None)) and isinstance(getattr(optimizer, "param_groups", None), list)
+    if (model is None or is_model) and (optimizer is None or steps):
+        return
+    swapped = isinstance(optimizer, torch.nn.Module) and (model is None or hasattr(model, "param_groups"))
+    if swapped:
+        raise BadUsage("model and optimizer are swapped: Monitor(model, optimizer)")
+    if model is not None and not is_model:
+        raise BadUsage(f"the model is {in_short(model)} ({type(model).__name__}), expected a torch.nn.Module: "
+                       "Monitor(model, optimizer), or leave it out and it is found when it is called")
+    raise BadUsage(f"the optimizer is {in_short(optimizer)} ({type(optimizer).__name__}), expected a "
+                   "torch.optim.Optimizer: name one, or leave it out: all of them are found when they step")

@@ -49,9 +49,14 @@ def chosen(names: Sequence[str], mode: str = "watch") -> list[type[TorchProbe]]:
 
 
 def probes_for(scene: Scene, names: Sequence[str], mode: str = "watch") -> list[TorchProbe]:
-    """The probes, made for this scene. One that cannot be made costs itself and one line."""
+    """The probes that these names stand for, made for this scene."""
+    return made_for(scene, chosen(names, mode))
+
+
+def made_for(scene: Scene, kinds: Sequence[type[TorchProbe]]) -> list[TorchProbe]:
+    """One probe of each kind. One that cannot be made costs itself and one line."""
     made = []
-    for kind in chosen(names, mode):
+    for kind in kinds:
         try:
             made.append(kind(scene))
         except Exception as error:  # noqa: BLE001 - see above

@@ -136,11 +136,14 @@ def _compared(seen: Seen) -> Mapping[str, Any]:
     groups = stacks_of(seen.floats, FEWEST_SIBLINGS)
     counted: dict[str, Any] = {"groups": len(groups), "siblings": sum(len(g) for g in groups),
                             "measured": len(seen.stats)}
-    moved = {n: c for n, c in seen.changes.items() if math.isfinite(c)}
-    if moved:
-        most, least = max(moved, key=lambda n: moved[n]), min(moved, key=lambda n: moved[n])
-        counted |= {"moved": sum(c > 0 for c in moved.values()), "still": sum(c == 0 for c in moved.values()),
-                 "most": (most, moved[most]), "least": (least, moved[least])}
+    changes = {n: c for n, c in seen.changes.items() if not math.isnan(c)}
+    if changes:
+        counted |= {"moved": sum(c > 0 for c in changes.values()), "still": sum(c == 0 for c in changes.values()),
+                    "from_zero": sum(math.isinf(c) for c in changes.values())}
+        moved = {n: c for n, c in changes.items() if 0 < c < math.inf}
+        if moved:
+            most, least = max(moved, key=lambda n: moved[n]), min(moved, key=lambda n: moved[n])
+            counted |= {"most": (most, moved[most]), "least": (least, moved[least])}
     return counted
 
 

@@ -7,7 +7,7 @@ tells, spread evenly so that both end together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,11 +86,20 @@ def axis_of(run: Run) -> Axis:
     pairs = [(s.epoch, s.step) if unit == "step" else (s.step, s.epoch) for s in both]
     if pairs:
         return Axis(unit, by_line, _table(pairs))
-    others = [s.position.max() for s in run.series if len(s) and s.unit not in (unit, "line")]
+    others = [s for s in run.series if len(s) and s.unit not in (unit, "line")]
     if not others:
         return Axis(unit, by_line)
-    ends = np.array([0.0, max(others)]), np.array([0.0, max(s.position.max() for s in numbered)])
+    # what is told of epoch 0 of twelve is known at its end, which is no step 0
+    start = -1.0 if unit == "step" and _counts_epochs_from_zero(others) else 0.0
+    ends = (np.array([start, max(s.position.max() for s in others)]),
+            np.array([0.0, max(s.position.max() for s in numbered)]))
     return Axis(unit, by_line, (*ends, ends[1]), spread=True)
+
+
+def _counts_epochs_from_zero(series: Sequence[Series]) -> bool:
+    """Whether whole epochs are numbered 0, 1, 2: fractions of epochs say themselves where they lie."""
+    found = np.concatenate([s.position for s in series])
+    return bool(found.min() == 0 and (found == np.floor(found)).all() and found.max() > 0)
 
 
 def _rising(line: np.ndarray) -> Floats:

@@ -1,7 +1,8 @@
 """A contact sheet: samples beside their labels, those first that a finding names, so that a person sees what is meant.
 
-Arrays of two axes (or three with 1, 3 or 4 channels) are pictures, all on one scale of grey, of one axis signals; texts
-are their beginnings; sequences and rows of a table their first values. Pictures in folders are decoded for the sheet.
+Arrays of two axes (or three with 1, 3 or 4 channels) are pictures, all on one scale of grey, of one axis signals, all
+on one vertical axis, so that a difference of scale is seen; texts are their beginnings; sequences and rows of a table
+their first values. Pictures in folders are decoded for the sheet.
 """
 
 from __future__ import annotations
@@ -70,8 +71,11 @@ def contact_sheet(report: DataReport, out: Path, root: Path | None = None) -> Pa
     axes = figure.subplots(down, ACROSS, squeeze=False)
     pictures = [_picture_of(s, root) for s in chosen]
     scale = _scale([p for p in pictures if p is not None])
-    for cell, sample, picture in zip(axes.flat, chosen, pictures, strict=False):
-        _draw(cell, data, sample, None if picture is None else _scaled(picture, *scale))
+    extent = _extent([v for v in (_signal_of(data, s) for s in chosen) if v is not None])
+    for number, (cell, sample, picture) in enumerate(zip(axes.flat, chosen, pictures, strict=False)):
+        _draw(cell, data, sample, None if picture is None else _scaled(picture, *scale), extent)
+        if picture is None and number % ACROSS == 0 and _signal_of(data, sample) is not None:
+            _name_ends(cell, extent)
     for cell in axes.flat[len(chosen):]:
         cell.set_axis_off()
     title = textwrap.wrap(style.plain(_title(data, report.wrong), 400), 112, max_lines=2, placeholder=" …")
@@ -139,7 +143,7 @@ def _title(data: DataSet, findings: Sequence[Finding]) -> str:
     return f"{worst.rule}  {worst.statement}" if worst is not None else f"{data.name}: samples of each file"
 
 
-def _draw(cell: Axes, data: DataSet, sample: Sample, picture: Array | None) -> None:
+def _draw(cell: Axes, data: DataSet, sample: Sample, picture: Array | None, extent: tuple[float, float]) -> None:
     cell.set_xticks([])
     cell.set_yticks([])
     colour, width = (style.SEVERITY[sample.why.severity], 2.0) if sample.why is not None else (style.GRID, 0.8)
@@ -155,9 +159,48 @@ def _draw(cell: Axes, data: DataSet, sample: Sample, picture: Array | None) -> N
         aspect: Literal["auto", "equal"] = "auto" if min(picture.shape[:2]) < FEWEST_PIXELS else "equal"
         cell.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest", aspect=aspect)
         return
+    signal = _signal_of(data, sample)
+    if signal is not None:
+        cell.plot(np.where(np.isfinite(signal), signal, np.nan), color=style.GROUPS["train"], linewidth=0.8)
+        cell.set_ylim(*extent)
+        return
     field = next(iter(input_fields(sample.shard, data.labels)), None)
     if field is not None:
         _show(cell, sample.shard.columns[field], sample.row)
+
+
+def _signal_of(data: DataSet, sample: Sample) -> Array | None:
+    """The sample as a signal, a bounded number of its values; None where it is none."""
+    field = next(iter(input_fields(sample.shard, data.labels)), None)
+    column = sample.shard.columns[field] if field is not None else None
+    if column is None or column.kind != "number":
+        return None
+    values = _values(column, sample.row)
+    if np.ndim(values) != 1 or len(values) < FEWEST_PIXELS:
+        return None
+    return np.asarray(values[:: max(1, len(values) // MOST_POINTS)], np.float64)
+
+
+def _values(column: Column, row: int) -> Array:
+    ends = column.offsets
+    return np.asarray(column.values[row] if ends is None else column.values[ends[row]:ends[row + 1]])
+
+
+def _extent(signals: Sequence[Array]) -> tuple[float, float]:
+    """From where to where the vertical axis of all signals goes: as for pictures, with a little room."""
+    values = np.concatenate([v[np.isfinite(v)] for v in signals]) if signals else np.array([])
+    if not len(values):
+        return 0.0, 1.0
+    low, high = (float(x) for x in np.percentile(values, (1, 99)))
+    room = 0.05 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def _name_ends(cell: Axes, extent: tuple[float, float]) -> None:
+    """What the ends of the vertical axis are, in the cell at the left."""
+    for at, where, value in ((0.97, "top", extent[1]), (0.03, "bottom", extent[0])):
+        cell.text(0.02, at, f"{value:.3g}", fontsize=5.5, va=where, ha="left", transform=cell.transAxes,
+                  color=style.INK, parse_math=False)
 
 
 def _show(cell: Axes, column: Column, row: int) -> None:
@@ -165,12 +208,7 @@ def _show(cell: Axes, column: Column, row: int) -> None:
         text = column.texts[row] if row < len(column.texts) else f"{int(column.values[row])} characters"
         _write(cell, text)
         return
-    ends = column.offsets
-    values = column.values[row] if ends is None else column.values[ends[row]:ends[row + 1]]
-    if column.kind == "number" and np.ndim(values) == 1 and len(values) >= FEWEST_PIXELS:
-        points = np.asarray(values[:: max(1, len(values) // MOST_POINTS)], np.float64)
-        cell.plot(np.where(np.isfinite(points), points, np.nan), color=style.GROUPS["train"], linewidth=0.8)
-        return
+    values = _values(column, row)
     _write(cell, " ".join(f"{v:.4g}" if isinstance(v, (float, np.floating)) else str(v)
                           for v in np.atleast_1d(values).reshape(-1)[:24].tolist()))
 

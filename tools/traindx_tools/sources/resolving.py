@@ -46,8 +46,9 @@ def as_paths(given: object) -> tuple[str | Path, ...]:
     parts = tuple(given) if several and isinstance(given, Iterable) else (given,)
     odd = [p for p in parts if not isinstance(p, (str, Path))]
     if odd:
-        raise BadUsage(f"expected the path of a log, a folder or a script, or several, got {in_short(odd[0])}: write "
-                       "what you have to a file, such as a CSV with a column for each metric, and give its path")
+        raise BadUsage(f"expected the path of a log, a folder or a script, or several, got {in_short(odd[0])}: give "
+                       'values under their names, as in diagnose({"loss": [2.3, 1.9]}), or the path of a file that '
+                       "holds them")
     return tuple(p for p in parts if isinstance(p, (str, Path)))
 
 

@@ -12,6 +12,7 @@ from traindx_tools.on_logs.curves.shapes import number
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.symptom import measure
 from traindx_tools.symptom.answer import NOT_SEEN, SEEN, SymptomAnswer
+from traindx_tools.symptom.meaning import SLOWLY
 from traindx_tools.symptom.measure import Measured
 from traindx_tools.symptom.resolve import HELD_OUT, series_of
 from traindx_tools.symptom.stated import StatedSymptom, Subject
@@ -280,7 +281,7 @@ _LEVEL = re.compile(r"plateau|\bflat|\bconstant|\blevel|saturat|stagna|same\b|un
 
 def _flat(s: StatedSymptom, w: Window) -> Measured:
     """Whether it stays where it is; one that goes the wrong way does not do what it should either."""
-    found = measure.flat(w)
+    found = measure.flat(w, slow=SLOWLY.search(s.said) is not None)
     first, last = found.values.get("first"), found.values.get("last")
     if found.holds or not isinstance(first, float) or not isinstance(last, float):
         return found

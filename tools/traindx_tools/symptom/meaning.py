@@ -44,7 +44,7 @@ GOOD_WAY: Mapping[str, frozenset[str]] = {
 }
 
 
-_SLOWLY = re.compile(
+SLOWLY = re.compile(
     r"\b(?:slow(?:ly|er)?|sluggish(?:ly)?|barely|hardly|scarcely|little|not (?:fast|quickly) enough)\b", re.IGNORECASE
 )
 """How the right move is not as it should be: "decreases very slowly"."""
@@ -52,6 +52,10 @@ _SLOWLY = re.compile(
 
 _FIRM = frozenset({"always", "first", "start", "end", "each"})
 """Places that make a value more than a setting: "lr is 0.001 all the time"."""
+
+
+_SIDES: Mapping[str, str] = {"above": "more", "below": "less"}
+"""Of two splits: "stays above the validation loss" compares, and says nothing of a level."""
 
 
 def meant(read: Read, against: str, place: str) -> str:
@@ -66,6 +70,8 @@ def meant(read: Read, against: str, place: str) -> str:
         return NOTHING  # "learning_rate is 1e-3": a setting
     if against == "split" and read.direction in ("low", "high"):
         return _compared(replace(read, direction="less" if read.direction == "low" else "more"), family, against)
+    if against == "split" and read.direction in ("is", "stays") and read.value is None and read.relation in _SIDES:
+        return _compared(replace(read, direction=_SIDES[read.relation]), family, against)
     if read.direction in ("less", "more", "better", "worse"):
         return _compared(read, family, against)
     if read.direction in GOOD_WAY and family in GOOD_WAY[read.direction]:
@@ -90,7 +96,7 @@ def _good_move(read: Read, family: str) -> str:
     """A move in the right direction is in order, unless the words around it say that it is slow, or too much."""
     if read.direction not in ("rises", "falls") or family not in ("loss", "score", "reward", "term"):
         return NORMAL
-    if _SLOWLY.search(read.near):
+    if SLOWLY.search(read.near):
         return "slow-learning"
     return UNPLACED if re.search(r"\btoo\b", read.near, re.IGNORECASE) else NORMAL
 

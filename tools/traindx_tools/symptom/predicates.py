@@ -149,6 +149,7 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "same token, same class, same answer, same image for, same word, same label for, same output for, "
      "same for all input, same for every input, ignore the input"),
     (Predicate("identical", NORMAL, ("output", "run")),
+     "all alike, look alike, look all alike, all look alike, all look the same, look all the same, "
      "identical, same, same for all, all the same, same value, constant, same image, same ad, look the same, "
      "always predict, always output, always answer, only predict, predict a single, predict one, predict only, "
      "predict the majority, predict the mean, output the same, name the same, only ever predict, ignore the input, "

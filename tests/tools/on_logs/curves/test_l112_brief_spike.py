@@ -83,3 +83,10 @@ def test_healthy_noise_is_never_more_than_a_remark(noise: str, records: int) -> 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0] * 50, [0.0] * 50, [float("nan")] * 50, [1e300] * 40])
 def test_odd_series_are_survived(values: list[float]) -> None:
     assert spikes(values, values) == []
+
+
+def test_the_scatter_is_that_beside_the_spike_and_not_that_of_a_tail_at_1e_12() -> None:
+    fallen = np.where(np.arange(600) < 250, LEVEL + DRAWN.normal(0, 0.05, 600), 1e-12 * np.exp(DRAWN.normal(0, 1, 600)))
+    (found,) = spikes(fallen + (STEPS == 1000) * 1.4)
+    assert float(found.measured["times_scatter"]) < 60
+    assert spikes(fallen) == []

@@ -10,12 +10,12 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.arms import MOST_REPEATS
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
-from traindx_tools.experiments.experiment import Engine, Result, with_applied
+from traindx_tools.experiments.experiment import Engine, Result, shown_by, with_applied
 from traindx_tools.experiments.horizon import beyond, end_of
 from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.place import Enough
 from traindx_tools.experiments.preparing import least_steps
-from traindx_tools.experiments.reading import event, number
+from traindx_tools.experiments.reading import event, number, without_value
 from traindx_tools.experiments.screening.arms import Arm
 from traindx_tools.experiments.screening.judging import UNREAD, Judged, judged
 from traindx_tools.experiments.trace import Trace
@@ -119,16 +119,19 @@ class _Screen:
     def _control(self, name: str) -> Trace:
         if self.engine.control is not None:
             return self.engine.control
-        return self._run(name, "control", Change(), lambda _: False,
-                         self.purse.for_first_control(event=self.outcome.is_event))
+        share = self.purse.for_first_control(event=self.outcome.is_event)
+        if self.outcome.is_event:
+            return self._run(name, "control", Change(), lambda _: False, share)
+        # what it writes to a file at its end is seen then: until something is, it has all the time there is
+        trace = self._run(name, "control", Change(), shown_by(self.outcome, share), self.purse.left)
+        return replace(trace, stopped="time") if trace.stopped == "decided" else trace
 
     def _problem(self, control: Trace, at: float | None) -> str:
         if self.outcome.is_event:
             return "" if event(self.outcome, control).there else (
                 f"the control does not show it: {self.outcome.said}")
         if at is None or number(self.outcome, control, at) is None:
-            broke = f"; it ended with {control.broke}" if control.broke else ""
-            return f"the control shows no value of {self.outcome.said}{broke}"
+            return without_value(self.outcome, control)
         return ""
 
     def _tried(self, name: str, arm: Arm, control: Trace, at: float | None, count: int) -> Tried:

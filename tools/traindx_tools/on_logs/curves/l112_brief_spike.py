@@ -31,6 +31,8 @@ from traindx_tools.rules import Rule, Threshold
 
 FAR, APART, OUT, TALL, RATIO, RECORDS, FEWEST, MOST = 8.0, 3.0, 4.0, 1.5, 5.0, 3, 30, 5
 USUAL = 0.99
+BESIDE = 40
+"""Records on each side of a spike that its scatter is taken from as well."""
 
 RULE = Rule(
     id="L112",
@@ -107,7 +109,16 @@ def _spikes(t: Track | None, logarithm: bool) -> list[_Spike]:
              if a >= first and b < len(y) - 1 and float(rest[a: b + 1].max()) > max(high, _usual(rest, first, a, b))]
     if len(found) > MOST:
         return []
-    return [_spike(t, a, b, rest, scatter) for a, b in found]
+    # a loss that ends at 1e-12 scatters less there than where it began: what is beside the spike tells how far it is
+    beside = {(a, b): max(scatter, _beside(rest, a, b)) for a, b in found}
+    return [_spike(t, a, b, rest, size) for (a, b), size in beside.items()
+            if float(rest[a: b + 1].max()) > FAR * size]
+
+
+def _beside(rest: Floats, start: int, end: int) -> float:
+    """The scatter of the records beside a spike, in standard deviations."""
+    near = np.concatenate([rest[max(0, start - BESIDE): start], rest[end + 1: end + 1 + BESIDE]])
+    return 1.4826 * float(np.median(np.abs(near))) if len(near) else 0.0
 
 
 def _usual(rest: Floats, first: int, start: int, end: int) -> float:

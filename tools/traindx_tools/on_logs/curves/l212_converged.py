@@ -101,7 +101,7 @@ def _finding(run: Run, c: Curve, kind: str, acc: float | None) -> Finding:
     if unexplained is not None and UNEXPLAINED <= unexplained <= 1.5 and kind == "fell":
         kind, said = "stalled", f"{said}, {percent(unexplained)} of the variance ({name} is {number(variance or 0.0)})"
     course = "is flat at" if kind == "good-start" else (
-        f"fell by {percent(drop(c.values))} from {beginning(c)} and rests at")
+        f"fell by {percent(drop(c.values))} from {beginning(c)} and ends at")
     return RULE.finding(
         f"{c.series} {course} {ending(c)}{said}",
         c.series.at(start, end), c.series.source, bearing=Bearing.COMPANION,

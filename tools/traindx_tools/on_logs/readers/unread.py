@@ -61,9 +61,13 @@ class Unread:
         return sorted(dict.fromkeys((*self.shapes, *self.first)), key=lambda line: line not in self.shapes)[:SHOWN]
 
     def matters(self, lines: int, found: bool) -> bool:
-        """Whether a person is told of them: always where no value was found, else where they are many."""
+        """Whether a person is told of them: where no value was found of all but a single line, else of many.
+
+        A metric recurs; one line among others is what a program says of its start or end.
+        """
         many = any(self.count >= fewest and self.count >= part * lines for fewest, part in TOLD_FROM)
-        return bool(self.count) and (many or not found)
+        alone = self.count == 1 and lines > 1
+        return bool(self.count) and (many or not (found or alone))
 
     def lost(self, lines: int, read: Collection[Key], prefix: Callable[[str], Prefix]) -> LostLines | None:
         """They as a value, None where they do not matter. `read`: the metrics that were read; `prefix`: what stands

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.seen import Seen, Stack, apart
 from traindx_tools.rules import Rule, Threshold
 
@@ -66,10 +66,13 @@ def _nothing(seen: Seen, changes: Mapping[str, float], weights: set[str]) -> Ite
     others = [n for n, c in changes.items() if c > 0 and n not in statistics]
     if others:  # scales or biases alone: a kind of adapter
         return
-    what = f"; the running statistics of {len(statistics)} tensors did" if statistics else ""
+    other = seen.other.path
+    what = (f"none of the {len(weights)} matrices differs between {seen.path} and {other} by a bit; the running "
+            f"statistics of {len(statistics)} tensors do" if statistics else
+            f"{seen.path} and {other} hold the same values, to the bit, in all {len(changes)} tensors of both: the "
+            "same step twice, or nothing was trained between them")
     yield RULE.finding(
-        f"none of the {len(weights)} weights differs between {seen.path} and {seen.other.path} by a bit{what}",
-        seen.where(next(iter(weights))), seen.path, bearing=Bearing.CAUSE if statistics else Bearing.SIGN,
+        what, Location(file=seen.path), seen.path, bearing=Bearing.CAUSE if statistics else Bearing.SIGN,
         severity=None if statistics else Severity.MEDIUM,
         measured={"kind": "statistics-only" if statistics else "nothing", "weights": len(weights)})
 

@@ -1,0 +1,119 @@
+"""What a script hands over, checked where it comes in: each refusal says what came, what is expected and what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from traindx_tools.errors import BadUsage
+from traindx_tools.short import in_short
+
+Made = TypeVar("Made")
+
+
+def text(name: str, value: object, example: str) -> str:
+    """A text. Raises BadUsage for anything else."""
+    if isinstance(value, str):
+        return value
+    raise BadUsage(f"{name} is {_came(value)}, expected text: {name}={example}{_or_left_out(value)}")
+
+
+def input_bytes(value: object) -> bytes | None:
+    """The bytes of standard input, or None. Raises BadUsage for anything else."""
+    if value is None or isinstance(value, bytes):
+        return value
+    how = "stdin=text.encode()" if isinstance(value, str) else "stdin=sys.stdin.buffer.read()"
+    raise BadUsage(f"stdin is {_came(value)}, expected bytes: {how}")
+
+
+def optional_text(name: str, value: object, example: str) -> str | None:
+    """A text, or None. Raises BadUsage for anything else."""
+    return None if value is None else text(name, value, example)
+
+
+def callable_or_none(name: str, value: Any, example: str) -> Any:
+    """A function, or None. Raises BadUsage for anything else."""
+    if value is None or callable(value):
+        return value
+    raise BadUsage(f"{name} is {_came(value)}, expected a function: {name}={example}")
+
+
+def names(value: object) -> Mapping[str, str] | None:
+    """What the log's own names stand for, or None. Raises BadUsage for anything but a dict of text."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):
+        return value
+    raise BadUsage(f"names is {_came(value)}, expected a dict from the log's name to the known one: "
+                   'names={"Kosten": "loss"}')
+
+
+def lines(value: object, known: type) -> tuple[Any, ...]:
+    """Forms of lines. Raises BadUsage for one text, which would be taken letter by letter, and for what is no form."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        parts = tuple(value)
+        if all(isinstance(part, (str, known)) for part in parts):
+            return parts
+    raise BadUsage(f'lines is {_came(value)}, expected a list of forms, as in '
+                   'lines=["{step} | {loss} | {lr}"]')
+
+
+def of_type(name: str, value: object, known: type, example: str) -> Any:
+    """A value of a type of this package. Raises BadUsage for anything else."""
+    if isinstance(value, known):
+        return value
+    raise BadUsage(f"{name} is {_came(value)}, expected {known.__name__}: {name}={example}{_or_left_out(value)}")
+
+
+def path(name: str, value: object, what: str) -> Path:
+    """A path, which need not be there. Raises BadUsage for anything else."""
+    if isinstance(value, (str, os.PathLike)):
+        return Path(value)
+    raise BadUsage(f"the {name} is {_came(value)}, expected {what}{_or_left_out(value)}")
+
+
+def folder(name: str, value: object) -> Path:
+    """The absolute path of a folder that is there. Raises BadUsage."""
+    if value is None:
+        raise BadUsage(f'the {name} is None, expected the folder of the training code, as in "runs/pump" or "."')
+    found = path(name, value, 'the folder of the training code, as in "runs/pump" or "."').absolute()
+    if not found.is_dir():
+        raise BadUsage(f"the {name} {found} is no folder: give the folder of the training code")
+    return found
+
+
+def paths(name: str, value: object) -> tuple[str, ...]:
+    """Paths or patterns: one, or several. Raises BadUsage for anything else."""
+    several = (value,) if isinstance(value, (str, os.PathLike)) else value
+    if isinstance(several, Iterable) and not isinstance(several, (bytes, Mapping)):
+        parts = tuple(several)
+        if all(isinstance(part, (str, os.PathLike)) for part in parts):
+            return tuple(os.fspath(part) for part in parts)
+    raise BadUsage(f"{name} is {_came(value)}, expected a path or a list of paths")
+
+
+def filled(name: str, make: Callable[[Any], Made], value: object, example: str) -> Made:
+    """What `make` makes of a value. Raises BadUsage with the field that does not fit in place of pydantic's words."""
+    from pydantic import ValidationError
+
+    try:
+        return make(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        what = f"{name} is {_came(value)}" if not where else f"{name}: {where} is {in_short(first['input'])}"
+        said = "expected text or its fields" if not where else first["msg"][:1].lower() + first["msg"][1:]
+        raise BadUsage(f"{what}; {said}: {name}={example}") from error
+
+
+def _came(value: object) -> str:
+    """What came, with its type where the value alone does not show it."""
+    if hasattr(value, "columns") and hasattr(value, "shape"):
+        return f"a {type(value).__name__} of shape {tuple(value.shape)}"
+    return "None" if value is None else f"{in_short(value)} ({type(value).__name__})"
+
+
+def _or_left_out(value: object) -> str:
+    return ", or leave it out" if value is None else ""

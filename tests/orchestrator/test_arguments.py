@@ -1,0 +1,77 @@
+"""What a script hands over and cannot be meant is refused with what came, what is expected and what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from traindx import resume_session_sync, run_debug_session_sync
+from traindx.diagnose import diagnose
+from traindx_tools.errors import BadUsage
+
+LOG = "".join(f"step {i} loss {2.0 - i / 100:.3f}\n" for i in range(60))
+HISTORY = [{"epoch": i, "loss": value} for i, value in enumerate([2.0, 1.9, 1.8, 1.7, 1.6, 1.5, *[float("nan")] * 6])]
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "log.txt").write_text(LOG)
+    return tmp_path / "log.txt"
+
+
+@pytest.mark.parametrize(("named", "said"), [
+    ({"symptom": None}, 'symptom is None, expected text: symptom="the loss is NaN", or leave it out'),
+    ({"symptom": ["loss high"]}, "symptom is ['loss high'] (list), expected text"),
+    ({"names": ["a=b"]}, """names is ['a=b'] (list), expected a dict"""),
+    ({"asked": "train.py"}, 'expected Asked: asked=Asked(entry=("train.py",))'),
+    ({"stdin": "text"}, "stdin is 'text' (str), expected bytes: stdin=text.encode()"),
+    ({"lines": "{step} {loss}"}, "expected a list of forms"),
+    ({"root": 3}, "the root is 3 (int), expected the path of a folder"),
+    ({"missing": 3}, "missing is 3 (int)"),
+    ({"cluster": 3}, "cluster is 3 (int)"),
+], ids=str)
+def test_diagnose_refuses_with_words(log, named, said):
+    with pytest.raises(BadUsage, match=re.escape(said)):
+        diagnose(log, **named)
+
+
+@pytest.mark.parametrize(("symptom", "named", "said"), [
+    (3, {}, "symptom is 3 (int); expected text or its fields"),
+    ({"seen": "x"}, {}, "symptom: observed is "),
+    ("x", {"workspace": None}, "the workspace is None, expected the folder of the training code"),
+    ("x", {"workspace": 3}, "the workspace is 3 (int)"),
+    ("x", {"artifacts": 3}, "artifacts is 3 (int), expected a path or a list of paths"),
+    ("x", {"artifacts": {"logs": "x"}}, "artifacts: logs is 'x'"),
+    ("x", {"verify": 3}, "verify is 3 (int), expected a command"),
+    ("x", {"budget": 3}, "expected Budget: budget=Budget(seconds=600)"),
+    ("x", {"approve": 3}, "approve is 3 (int), expected a function"),
+    ("x", {"entry": 3}, "entry is 3 (int)"),
+    ("x", {"unwatched": 3}, "unwatched is 3 (int)"),
+    ("x", {"good_commit": 3}, "good_commit is 3 (int)"),
+], ids=str)
+def test_a_session_refuses_with_words_and_leaves_nothing(tmp_path, symptom, named, said):
+    with pytest.raises(BadUsage, match=re.escape(said)) as refused:
+        run_debug_session_sync(symptom, **{"workspace": tmp_path, **named})
+    assert "pydantic" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_session_that_is_no_name():
+    with pytest.raises(BadUsage, match="the session is 3"):
+        resume_session_sync(3)
+
+
+def test_a_history_in_memory_is_diagnosed_like_its_file():
+    report = diagnose(HISTORY)
+    assert any(f.rule.startswith("L1") and f.where.file == "history" for f in report.seen.findings)
+    assert report.seen.records == len(HISTORY)
+    assert not [c for c in report.next_checks if " -" in re.sub(r" --?\w", "", c)], "standard input holds nothing"
+    assert "a history" in repr(report)
+
+
+def test_a_history_beside_its_code(tmp_path):
+    (tmp_path / "train.py").write_text("import torch\nloss = torch.zeros(1)\n")
+    report = diagnose([HISTORY, tmp_path / "train.py"])
+    assert report.places.root == tmp_path.resolve()
+    assert report.seen.code

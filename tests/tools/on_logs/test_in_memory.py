@@ -1,0 +1,93 @@
+"""A history that a program holds in memory is a log; what cannot be one is refused with words."""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from traindx_tools import extract_training_metrics
+from traindx_tools.errors import BadUsage
+from traindx_tools.on_logs.in_memory import as_lines, taken_out
+
+RECORDS = [{"epoch": i, "loss": 2.0 / (i + 1), "val_loss": 2.1 / (i + 1)} for i in range(6)]
+
+
+class Frame:
+    """What a frame of pandas offers of itself, without pandas."""
+
+    def __init__(self, rows, index=None):
+        self.rows, self.columns = rows, list(dict.fromkeys(k for row in rows for k in row))
+        self.index = namedtuple("Index", "names")([None])
+
+    def to_dict(self, _):
+        return [{c: row.get(c, math.nan) for c in self.columns} for row in self.rows]
+
+
+def losses(history):
+    table = extract_training_metrics(history)
+    return [row.value for row in table.rows() if row.metric == "loss" and row.group == "train"]
+
+
+@pytest.mark.parametrize("history", [
+    RECORDS,
+    tuple(RECORDS),
+    {name: [r[name] for r in RECORDS] for name in RECORDS[0]},
+    {name: np.array([r[name] for r in RECORDS], np.float64) for name in RECORDS[0]},
+    [{k: np.float64(v) for k, v in r.items()} for r in RECORDS],
+    Frame(RECORDS),
+    type("History", (), {"history": {"loss": [r["loss"] for r in RECORDS]}})(),
+], ids=["records", "tuple", "columns", "arrays", "numpy scalars", "frame", "what Keras returns"])
+def test_each_form_is_read(history):
+    assert losses(history) == pytest.approx([r["loss"] for r in RECORDS])
+
+
+def test_tensors_count_as_their_value():
+    torch = pytest.importorskip("torch")
+    assert losses([{"epoch": i, "loss": torch.tensor(1.5, requires_grad=True)} for i in range(3)]) == [1.5] * 3
+
+
+def test_a_frame_of_pandas_with_its_index():
+    pandas = pytest.importorskip("pandas")
+    table = extract_training_metrics(pandas.DataFrame(RECORDS).set_index("epoch"))
+    assert [r.epoch for r in table.rows() if r.metric == "loss" and r.group == "train"] == list(range(6))
+
+
+def test_a_loss_that_stays_nan_is_one_in_a_frame():
+    rows = [{"epoch": i, "loss": 2.0 - i / 10, "acc": 0.5} for i in range(6)]
+    for row in rows[4:]:
+        del row["loss"]
+    assert [math.isnan(v) for v in losses(Frame(rows))] == [False] * 4 + [True] * 2
+
+
+def test_an_empty_cell_of_a_frame_is_no_nan():
+    rows = [{"step": i, "loss": 2.0} if i % 3 else {"step": i, "eval_loss": 2.0} for i in range(9)]
+    assert losses(Frame([*rows, {"step": 9, "train_runtime": 3.0}])) == [2.0] * 6
+
+
+@pytest.mark.parametrize(("history", "said"), [
+    ({}, "the history is empty: got {}"),
+    ([{}], "the history is empty"),
+    (Frame([]), "a frame with no row and no column"),
+    ({"loss": []}, "the history is empty"),
+    ({"loss": [2.0, 1.0], "val_loss": [2.0]}, "different lengths (loss 2, val_loss 1)"),
+    ([{"name": "run 1"}], "holds no number: its names are name"),
+    ([2.0, 1.9], 'as in diagnose({"loss": [2.3, 1.9]})'),
+    (np.zeros(3), "got float64[3]"),
+], ids=str)
+def test_what_is_no_history_is_refused_with_what_came_and_what_to_give(history, said):
+    with pytest.raises(BadUsage) as refused:
+        extract_training_metrics(history)
+    assert said in str(refused.value)
+
+
+def test_one_history_beside_paths():
+    paths, lines = taken_out([RECORDS, "train.py"])
+    assert paths == ["-", "train.py"]
+    assert lines == as_lines(RECORDS)
+    with pytest.raises(BadUsage, match="got 2 histories"):
+        taken_out([RECORDS, {"loss": [1.0]}])
+    with pytest.raises(BadUsage, match="standard input"):
+        taken_out([RECORDS, "-"])
