@@ -106,13 +106,16 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
 
 
 def _without_order(view: View, page: Page) -> Iterator[str]:
-    """Causes that are about as likely as each other: by their words, without a number that would look like a rank."""
+    """Causes that are about as likely as each other, without a number that would look like a rank; the rest below."""
     yield from page.labelled("Suspects", view.no_order)
     for found in view.tied[:_MOST_SUSPECTS]:
         yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
                                  place=proven_place(view, found))
     if len(view.tied) > _MOST_SUSPECTS:
         yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with -v", "quiet")
+    rest = [h for h in view.in_order[len(view.tied):] if h.get("for") and h["confidence"] >= WORTH_A_LINE]
+    for number, found in enumerate(rest[:max(_MOST_SUSPECTS - len(view.tied), 0)]):
+        yield from _suspect(view, page, found, "" if number else "Else")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
