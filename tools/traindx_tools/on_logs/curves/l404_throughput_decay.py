@@ -4,7 +4,8 @@ The step time rises, or the throughput falls, along the whole log: something gro
 graphs, a list that is walked, a replay buffer, logged media, a lengthening rollout) or the machine slows down (heat, a
 neighbour, swapping). Where the log gives the phases of a step, the one that grows is named: a slow machine slows all of
 them. Scatter alone is no decay: the trend must run through the log and not only sit in the first records, where
-compilation and cold caches are.
+compilation and cold caches are. `shape` in the measured values: "trend", or "step" where the speed has two levels and one
+record between them: then nothing grew, something changed there.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.onsets import step_at
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
 
 SLOWER, TREND = 1.4, 0.6
@@ -51,11 +53,13 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         times = t.y if name == "step_time" else 1 / np.maximum(t.y, 1e-150)
         if (slow := _slower(t, times)) is not None:
-            yield _report(run, t, *slow)
+            start, slower = slow
+            turn = step_at(times[start:])
+            yield _report(run, t, start, slower) if turn is None else _one_step(run, t, start + turn, times)
         return
 
 
-def _slower(t: Track, times: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[int, float] | None:
+def _slower(t: Track, times: Floats) -> tuple[int, float] | None:
     """Where the judged part starts and how many times slower its end is."""
     start = max(1, len(t) // 10)
     y = times[start:]
@@ -81,8 +85,23 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase,
+                  "phase": phase, "shape": "trend",
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
+    """Two levels of speed: the last value of the one and the first of the other stand in the log."""
+    early, late = float(np.median(t.y[:turn])), float(np.median(t.y[turn:]))
+    slower = ratio(float(np.median(times[turn:])), float(np.median(times[:turn])))
+    phase, grown = _phase(run)
+    return RULE.finding(
+        f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
+        f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): steps take "
+        f"{number(slower)} times as long from there on{grown}",
+        t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
+        bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,
+                  "phase": phase, "shape": "step", "position": float(t.series.position[t.index[turn]])})
 
 
 def _phase(run: Run) -> tuple[str | None, str]:
