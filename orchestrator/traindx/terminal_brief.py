@@ -23,6 +23,7 @@ from traindx.in_brief import (
     rivals,
     sentences,
     suspect,
+    to_measure,
     what_it_does,
 )
 from traindx.model import Fix
@@ -255,7 +256,13 @@ def _next(view: View, page: Page) -> Iterator[str]:
         return
     if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
         yield from page.labelled("Missing", view.wanted[0], most=2)
-    if command:
+        if compared := next((w for w in view.wanted[1:] if " --against " in w), ""):
+            yield from page.labelled("", f"or {compared}", most=2)
+    if by_hand := to_measure(view, command):
+        yield ""
+        yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
+        yield from page.wrap(by_hand, "  ")
+    elif command:
         about = what_it_does(command)
         yield ""
         yield page.paint("Next", "bold") + (" " * (GUTTER - 4) + page.paint(about, "quiet") if about else "")

@@ -170,6 +170,11 @@ class View:
         return sorted(named, key=lambda n: (-n[1].severity.rank, n[1].rule))
 
     @property
+    def pictured(self) -> bool:
+        """Whether the curves were drawn for this report."""
+        return "loss_visualization" in self.files
+
+    @property
     def files_judged(self) -> list[tuple[str, Finding]]:
         """What data files and weights hold that is wrong, the worst first."""
         return [(name, f) for name, f in self.findings if f.rule[0] in "DW"]
