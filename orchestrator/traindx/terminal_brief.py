@@ -145,8 +145,8 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
 def _scope(view: View, page: Page) -> Iterator[str]:
     """What of the given files and which run were judged, and a line for some of the other runs."""
     told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
-    if len(told) == 1 and (view.result.get("scope") or {}).get("entry"):
-        return  # everything that was given is the run's own: the place of the cause says where to look
+    if len(told) == 1 and str((view.result.get("scope") or {}).get("how", "")).startswith(("you named", "named with")):
+        return  # the person said which: the place of the cause says where to look
     own = len(told) - min(others, MOST_SAID) - (others > MOST_SAID)
     for sentence in told[:own]:
         yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  ", most=2))

@@ -85,6 +85,8 @@ class Scope:
         return "the entry point is not known" if self.code_known else "no code was given"
 
 
+NO_TRAINING = "nothing in it trains"
+"""Why code that lies beside a log is not taken for the run's own."""
 NOTHING_ASKED = Asked()
 UNKNOWN = Scope(code_known=False)
 """The scope of what has no code."""
@@ -109,5 +111,6 @@ def in_words(scope: dict[str, Any]) -> list[str]:
         said.append(f"Not judged, for it could not be read: {listed(unread)}.")
     if beside:
         files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
-        said.append(f"{files} not judged: {listed(beside)}. --entry FILE or --all changes this.")
+        why = f" ({NO_TRAINING})" if scope["how"] == NO_TRAINING else ""
+        said.append(f"{files} not judged: {listed(beside)}{why}. --entry FILE or --all changes this.")
     return said
