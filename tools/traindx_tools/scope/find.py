@@ -7,6 +7,7 @@ are, a single script. Where none of them speaks, the entry point is unknown and 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ def find_scope(asked: Asked, found: Found) -> Scope:
     if asked.everything:
         return Scope(entry.scripts, entry.how or "all files that were given are judged (--all)",
                      _once((*entry.scripts, *tree.given)))
-    if not _known(asked, found, entry) and not any(_MAY_TRAIN.search(tree.text(f)) for f in tree.given):
+    if not _known(asked, found, entry) and not any(_may_train(f, tree.text(f)) for f in tree.given):
         return Scope(how=NO_TRAINING, beside=tree.given)
     if not entry.scripts:
         return Scope(judged=tree.given)
@@ -85,6 +86,17 @@ def find_scope(asked: Asked, found: Found) -> Scope:
     keys = {os.path.realpath(f) for f in judged}
     beside = tuple(f for f in tree.given if os.path.realpath(f) not in keys)
     return Scope(entry.scripts, entry.how, judged, beside, configs, entry.logs_beside)
+
+
+def _may_train(file: Path, text: str) -> bool:
+    """Whether a program may train; of one that Python cannot read nobody knows."""
+    if _MAY_TRAIN.search(f"{file.stem} {text}"):
+        return True
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    return False
 
 
 def _known(asked: Asked, found: Found, entry: Entry) -> bool:
