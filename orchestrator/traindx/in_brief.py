@@ -189,7 +189,7 @@ def decides(command: str) -> bool:
 
 
 def to_measure(view: View, command: str) -> str:
-    """What a person can do by hand that decides the first suspect, where no command does more than show; "" elsewhere."""
+    """What a person can do by hand that decides the first suspect where no command does more than show; "" else."""
     first = next((h for h in view.in_order if h.get("for")), None)
     if view.status != "needs_more_data" or first is None or (command and _worth(command) < _SHOWS):
         return ""

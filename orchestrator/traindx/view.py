@@ -252,8 +252,7 @@ class View:
 
     @property
     def in_order(self) -> Sequence[Mapping[str, Any]]:
-        """`supported` as it is shown: where nothing stands out, those that are about as likely come first, the rest below
-        as ranked."""
+        """`supported` as it is shown: where nothing stands out, those about as likely come first, the rest below."""
         return (*self.tied, *(h for h in self.supported if not any(h is t for t in self.tied)))
 
     def beside(self, hypothesis: Mapping[str, Any]) -> str:

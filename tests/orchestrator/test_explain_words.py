@@ -1,4 +1,4 @@
-"""`traindx explain` for a person: words before figures, at the width of the terminal, by the ids that a report prints."""
+"""`traindx explain` for a person: words before figures, at the terminal's width, by the ids that a report prints."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_a_page_fits_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_commands_and_headings_are_not_broken() -> None:
-    page_ = "# A heading that is long\n\n1. Do\n   it all\n\n       traindx run --probe x -- python train.py\n\n   Expect: a\n"
+    page_ = ("# A heading that is long\n\n1. Do\n   it all\n\n       traindx run --probe x -- python train.py\n\n"
+             "   Expect: a\n")
     assert reflowed(page_, 100) == page_
     told = reflowed(page_, 40).splitlines()
     assert "       traindx run --probe x -- python train.py" in told

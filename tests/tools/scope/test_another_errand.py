@@ -21,7 +21,8 @@ def folder(at: Path, **scripts: str) -> Path:
     return at
 
 
-@pytest.mark.parametrize("text", ['print("rename my photos")\n', "import os\nfor f in os.listdir():\n    print(f)\n", ""])
+@pytest.mark.parametrize("text", ['print("rename my photos")\n', "",
+                                  "import os\nfor f in os.listdir():\n    print(f)\n"])
 def test_another_script_in_the_folder_is_not_the_training_code(tmp_path: Path, text: str) -> None:
     seen = examine([folder(tmp_path, rename=text)], root=tmp_path)
     assert seen.code == ()
@@ -30,7 +31,8 @@ def test_another_script_in_the_folder_is_not_the_training_code(tmp_path: Path, t
     assert "rename.py (nothing in it trains)" in told
 
 
-@pytest.mark.parametrize("text", [TRAIN, "from mylib import run\nrun(epochs=3)\n", "import hydra\nhydra.utils.call(1)\n"])
+@pytest.mark.parametrize("text", [TRAIN, "from mylib import run\nrun(epochs=3)\n",
+                                  "import hydra\nhydra.utils.call(1)\n"])
 def test_a_script_that_may_train_is_judged_and_named(tmp_path: Path, text: str) -> None:
     seen = examine([folder(tmp_path, fit=text)], root=tmp_path)
     assert [p.name for p in seen.code] == ["fit.py"]

@@ -179,8 +179,8 @@ def _title(rule: str) -> str:
 def _figures(mode: FailureMode) -> Iterator[str]:
     """What each entry adds, the same figures of a rule once: for who wants to follow the arithmetic."""
     told = {f"- {e.rule} ({e.role}): {_measured(e)}" for e in (*mode.speaks_for, *mode.speaks_against)}
-    yield _fill(f"Log-odds that a finding adds, {PRIOR:+.1f} before any evidence, as measured on programs and runs that "
-                "its author had not seen (`catalog/precision.toml`).")
+    yield _fill(f"Log-odds that a finding adds, {PRIOR:+.1f} before any evidence, as measured on programs and runs "
+                "that its author had not seen (`catalog/precision.toml`).")
     yield "\n".join(_fill(text, "  ") for text in sorted(told))
 
 

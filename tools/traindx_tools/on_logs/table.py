@@ -112,8 +112,8 @@ def _json_cell(cell: Any) -> Any:
 
 
 _Place = tuple[int, float, float, int]
-"""A record: its line, step and epoch (-inf where not known), and which of the like it is. A progress bar redraws one line
-for a whole epoch, so that the line alone is no record."""
+"""A record: its line, step and epoch (-inf where not known), and which of the like it is. A progress bar redraws one
+line for a whole epoch, so that the line alone is no record."""
 
 
 def _chosen(records: dict[_Place, dict[str, Any]], rows: int) -> list[_Place]:

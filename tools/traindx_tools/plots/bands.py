@@ -49,8 +49,8 @@ def _draw_signs(cell: Axes, x: Floats, values: Floats) -> None:
 
 
 def _write(cell: Axes, words: Sequence[str], start: float, bounds: Bounds) -> None:
-    """Beside the first band's edge: right of it, on two lines where one has no room, since left of it the curves and the
-    marks of what led there would run through the words."""
+    """Beside the first band's edge: right of it, on two lines where one has no room, since left of it the curves and
+    the marks of what led there would run through the words."""
     more = [f"+{len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
     share = (start - bounds.low) / bounds.width
     told = [*words[:_MOST_WORDS], *more]

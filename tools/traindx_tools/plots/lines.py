@@ -138,8 +138,8 @@ def _note(panel: Panel, scale: Scale) -> str:
 
 
 def _labels(placed: Placed, panel: Panel) -> list[str]:
-    """The names as they were written, without a folder-like beginning that several of them share ("tok/s" of two ranks is
-    one name, and no folder)."""
+    """The names as they were written, without a folder-like beginning that several of them share ("tok/s" of two ranks
+    is one name, and no folder)."""
     names = [s.original.removeprefix("loss/") for s, _ in placed]
     heads = {n.rpartition("/")[0] for n in names}
     if len(set(names)) > 1 and len(heads) == 1:

@@ -271,8 +271,8 @@ def spike(window: Window, run_of: Track | None = None) -> Measured:
 def jump(window: Window, upwards: bool, middle: int | None = None, named: float | None = None) -> Measured:
     """The largest step between neighbouring levels (three records each), or the one at `middle`.
 
-    `named`: the position that was spoken of: of all plain steps of the asked kind the one nearest to it is told, however
-    much larger another is. The two values are those between which the record itself changes.
+    `named`: the position that was spoken of: of all plain steps of the asked kind the one nearest to it is told,
+    however much larger another is. The two values are those between which the record itself changes.
     """
     t = window.whole
     inside = range(max(window.start, 1), window.end)

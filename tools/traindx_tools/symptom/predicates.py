@@ -32,7 +32,7 @@ _METRIC = ("loss", "score", "reward", "gradient", "lr", "memory", "speed", "time
 _MEASURED = tuple(f for f in _METRIC if f not in ("run", "weights"))
 
 _STUCK_SOMEWHERE = ", ".join(f"{verb} {place}" for verb in ("stuck", "get stuck", "stall", "freeze")
-                             for place in ("at step", "at iteration", "at batch", "in step", "in iteration", "in batch"))
+                             for place in ("at step", "at iteration", "at batch", "in step", "in batch"))
 """A job that is stuck at a step hangs there; a loss that is stuck at one has reached its level."""
 
 _TABLE: tuple[tuple[Predicate, str], ...] = (

@@ -53,13 +53,13 @@ def test_a_gradient_that_stays_in_its_scatter_is_no_explosion() -> None:
 def test_speed_that_halves_at_one_step_is_told_there() -> None:
     speed = np.concatenate([np.full(170, 32000.0), np.full(130, 15600.0)]) + RNG.normal(0, 100, 300)
     (found,) = findings(run(series("tokens_per_second", speed, every=10)), "l404_throughput_decay")
-    assert found.measured["shape"] == "step"
+    assert found.measured["abrupt"] is True
     assert found.measured["position"] == 1710.0
     assert "at step 1700 to" in found.statement
     assert "longer and longer" not in found.title
     slower = findings(run(series("tokens_per_second", 32000 / (1 + np.arange(300) / 100), every=10)),
                       "l404_throughput_decay")
-    assert [f.measured["shape"] for f in slower] == ["trend"]
+    assert [f.measured.get("abrupt", False) for f in slower] == [False]
 
 
 def test_a_spike_before_nan_does_not_end_the_log() -> None:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity, Value
-from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.onsets import rise_begins
+from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
 from traindx_tools.on_logs.run import Floats, Ints, Run, Series
 from traindx_tools.rules import Rule, Threshold

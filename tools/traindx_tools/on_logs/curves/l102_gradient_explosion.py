@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.onsets import rise_begins
 from traindx_tools.on_logs.curves.outcomes import growth_before_end, improved, main_loss
 from traindx_tools.on_logs.curves.schedules import rate_left
-from traindx_tools.on_logs.curves.onsets import rise_begins
 from traindx_tools.on_logs.curves.shapes import (
     Track,
     end_words,
@@ -151,8 +151,8 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
     if e.onset == "from-start":
         text = f"{s.name} is {number(e.base)} at {t.place(0)} already and peaks at {number(e.peak)}"
     else:
-        text = (f"{s.name} rose from {number(float(t.y[e.low]))} at {t.place(e.low)} to {number(float(t.y[e.high]))} at "
-                f"{t.place(e.high)}, {number(factor)} times as large"
+        text = (f"{s.name} rose from {number(float(t.y[e.low]))} at {t.place(e.low)} to "
+                f"{number(float(t.y[e.high]))} at {t.place(e.high)}, {number(factor)} times as large"
                 + (f" at its peak of {number(e.peak)}" if e.peak > float(t.y[e.high]) else ""))
     tail = ", and is not finite after that" if ends else f", and ends at {end_words(t)}"
     return RULE.finding(

@@ -4,8 +4,8 @@ The step time rises, or the throughput falls, along the whole log: something gro
 graphs, a list that is walked, a replay buffer, logged media, a lengthening rollout) or the machine slows down (heat, a
 neighbour, swapping). Where the log gives the phases of a step, the one that grows is named: a slow machine slows all of
 them. Scatter alone is no decay: the trend must run through the log and not only sit in the first records, where
-compilation and cold caches are. `shape` in the measured values: "trend", or "step" where the speed has two levels and one
-record between them: then nothing grew, something changed there.
+compilation and cold caches are. `abrupt` in the measured values: the speed has two levels and changes between two
+records; then nothing grew, something changed there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase, "shape": "trend",
+                  "phase": phase,
                   "position": float(t.series.position[t.index[start]])})
 
 
@@ -101,7 +101,7 @@ def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
         t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,
-                  "phase": phase, "shape": "step", "position": float(t.series.position[t.index[turn]])})
+                  "phase": phase, "abrupt": True, "position": float(t.series.position[t.index[turn]])})
 
 
 def _phase(run: Run) -> tuple[str | None, str]:

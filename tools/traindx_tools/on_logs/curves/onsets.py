@@ -23,8 +23,8 @@ cut in two leaves more than the line does."""
 def rise_begins(y: Floats, high: int) -> int:
     """Index of the last value before `high` that lies within the scatter of the lowest level before it.
 
-    `y`: shape (n,), finite. The level is the lowest running median up to `high`, the scatter the noise of the records up
-    to that level: a rise would blow up its own yardstick.
+    `y`: shape (n,), finite. The level is the lowest running median up to `high`, the scatter the noise of the records
+    up to that level: a rise would blow up its own yardstick.
     """
     before = y[: high + 1]
     if len(before) < FEWEST:

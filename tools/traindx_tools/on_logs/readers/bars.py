@@ -57,8 +57,8 @@ class Bars:
     @property
     def remark(self) -> str:
         """What a person is told of drawings that are no records, "" where there are none."""
-        return (f"{self.redrawn:,} drawings of its bar are no rows: they hold means over the epoch so far, and the last "
-                "of each epoch has those of the whole") if self.redrawn else ""
+        return (f"{self.redrawn:,} drawings of its bar are no rows: they hold means over the epoch so far, and the "
+                "last of each epoch has those of the whole") if self.redrawn else ""
 
     @property
     def idle(self) -> bool:
