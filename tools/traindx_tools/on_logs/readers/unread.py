@@ -25,7 +25,7 @@ TOLD_FROM = ((3, 0.25), (10, 0.05))
 not."""
 _TRIED = 1_000
 """Lines among which further shapes are looked for."""
-_ENDS = re.compile(r"\s*(?:%|[)\],;|/]|$|\s)")
+_ENDS = re.compile(r"\s*(?:%|[)\],;|]|$|\s(?!\w+/s))")
 """What follows a number that may be a metric."""
 _NUMBERS = re.compile(r"[-+\d.]+")
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
@@ -56,7 +56,8 @@ class Unread:
         if self.beside is None:
             return ""
         text, left = self.beside
-        return f'not used of its records: {", ".join(left)}, as in "{printable(text)}". {_HOW}'
+        more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+        return f'not used of its records: {", ".join(left[:SHOWN])}{more}, as in "{printable(text)}". {_HOW}'
 
     def add(self, count: int, number: int, text: str) -> None:
         """Some lines of a shape; `number` and `text` are those of the first."""
@@ -116,11 +117,12 @@ def left_over(plan: Plan, parts: Sequence[str]) -> tuple[str, ...]:
 
     A number with a unit of time or of memory behind it, a version and what is part of a longer word are no metrics.
     """
-    if not plan.fields or plan.bar:
+    if not plan.fields or plan.bar or not (plan.step or plan.epoch):
         return ()
     counted = {t for c in (plan.step, plan.epoch) if c for t in (c.token, c.total)}
     used = counted | {f.token for f in plan.fields} | {f.over for f in plan.fields}
-    means = {f.average for f in plan.fields}
+    means = {f.average for f in plan.fields} | {at for at in range(1, len(parts) // 2)
+                                                if parts[2 * at].strip() == "(" and parts[2 * at + 2].startswith(")")}
     left = {at: token for at, (token, after) in enumerate(zip(parts[1::2], parts[2::2], strict=True))
             if at not in used and "." in token and value(token) is not None and _ENDS.match(after)}
     return tuple(left.values()) if left.keys() - means else ()  # means in brackets alone are known for what they are
