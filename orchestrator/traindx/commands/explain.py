@@ -69,7 +69,7 @@ def listing() -> str:
 @click.argument("name", required=False, shell_complete=page_ids)
 @click.option("--list", "show_all", is_flag=True, help="List every rule and failure mode.")
 def command(name: str | None, show_all: bool) -> None:
-    """Print the page of NAME, a rule (L204) or a failure mode (lr.too-high)."""
+    """Print the page of NAME: a rule (L204, or L204-1 as a report prints it) or a failure mode (lr.too-high)."""
     if name is None and not show_all:
         raise BadUsage("give the name of a rule or a failure mode, or --list")
     click.echo(listing() if name is None else reflowed(page(name), columns(sys.stdout)))
