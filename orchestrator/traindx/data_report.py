@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from traindx_tools.finding import Finding
     from traindx_tools.on_data import DataReport
-    from traindx_tools.on_data.table import DataSet, Shard
+    from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 
 MOST_FIELDS = 8
 MOST_ALIKE = 3

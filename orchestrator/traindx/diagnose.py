@@ -17,7 +17,7 @@ from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
 from traindx.model import Hypothesis
-from traindx.offered import typed
+from traindx.offered import typed_again
 from traindx.places import Places, common_root
 from traindx.project_file import read_project_file
 from traindx.recorded import recorded_command
@@ -248,7 +248,7 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     missing = arguments.paths("missing", missing)
     taken, history = taken_out(paths, arguments.input_bytes(stdin))
     paths, stdin = as_paths(taken), history or stdin
-    subject, paths = typed([p for p in paths if history is None or p != STDIN]), resolved(paths)
+    subject, paths = typed_again([p for p in paths if history is None or p != STDIN]), resolved(paths)
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}

@@ -17,8 +17,9 @@ def not_options(command: Command) -> Command:
     """Adds both options to a command, as `disagreed` and `because`."""
     reason = click.option("--because", metavar="TEXT", default="", help="Why, for the next person: goes with --not.")
     name = click.option("--not", "disagreed", multiple=True, metavar="NAME",
-                        help="A rule (L204) or a failure mode (lr.too-high) that is wrong about this project: set "
-                             "aside now and at later runs (traindx.toml), which is said each time. May be repeated.")
+                        help="A rule (L204, L204-1) or a failure mode (lr.too-high) that is wrong about this project: "
+                             "set aside now and at later runs (traindx.toml), which is said each time. May be "
+                             "repeated.")
     return name(reason(command))
 
 

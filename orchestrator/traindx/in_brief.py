@@ -25,7 +25,8 @@ _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
 _RELATIVE_WORTH = ((" --line ", 0), (" --name ", 0), ("traindx experiment ", 0), ("traindx debug ", 0),
                    (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
                    ("traindx ", 3))  # fmt: skip
-"""The picture comes last: the report that was written holds it already."""
+_SHOWS = dict(_RELATIVE_WORTH)["traindx "]
+"""The worth from which on commands show and decide nothing; the picture comes last, for the report holds it already."""
 _WHAT_IT_DOES = (
     (" --line ", "reads these lines too; the names in braces are a guess: put the right ones"),
     (" --name ", "says what a name stands for; loss is a guess: put the right one"),
@@ -167,8 +168,12 @@ def not_read(view: View) -> str:
 
 
 def next_command(view: View) -> str:
-    """The one command to type next: a session where a cause is found, else what decides; "" where there is none."""
-    typed = [c for c in view.next_checks if not c.startswith("python -c")]
+    """The one command to type next: a session where a cause is found, else what decides; "" where there is none.
+
+    A picture is none where the report holds it already.
+    """
+    typed = [c for c in view.next_checks if not c.startswith("python -c")
+             and not (c.startswith("traindx plot ") and view.pictured)]
     if view.status == "diagnosis_complete":
         return next(iter(typed), "")
     return min(typed, key=_worth, default="")
@@ -186,6 +191,14 @@ def what_it_does(command: str) -> str:
 def decides(command: str) -> bool:
     """Whether a command measures what is open, so that nothing has to be handed over first."""
     return command.startswith("traindx experiment ") or any(o in command for o in (" --run ", " --line ", " --name "))
+
+
+def to_measure(view: View, command: str) -> str:
+    """What a person can do by hand that decides the first suspect where no command does more than show; "" else."""
+    first = next((h for h in view.in_order if h.get("for")), None)
+    if view.status != "needs_more_data" or first is None or (command and _worth(command) < _SHOWS):
+        return ""
+    return next((str(check) for check in first.get("confirm", ())), "")
 
 
 def gives_code(command: str, wanted: str) -> bool:

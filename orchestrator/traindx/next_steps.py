@@ -305,14 +305,23 @@ def _code_wanted(report: Examined) -> str:
     """The code that a fix needs, and how to hand it over."""
     if report.places.code:
         return "no line of the code that was read belongs to this cause: give the file that does, or change it by hand"
-    how = f": `traindx diagnose {report.subject} PATH/TO/train.py`" if report.subject else ""
-    return f"the training script, so that the fix names its lines{how}"
+    return f"the training script, so that the fix names its lines{_with(report, 'PATH/TO/train.py')}"
+
+
+def _with(report: Examined, more: str) -> str:
+    """The command that reads the same once more with something beside it, for the end of a sentence.
+
+    What came through a pipe is gone: it has to be kept in a file first.
+    """
+    if report.subject:
+        return f": `traindx diagnose {report.subject} {more}`"
+    piped = any(str(p) == "-" for p in report.seen.paths)
+    return f", with the log in a file: `traindx diagnose LOG {more}`" if piped else ""
 
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if not report.places.code:
-        how = f": `traindx diagnose {report.subject} PATH/TO/train.py`" if report.subject else ""
-        yield f"the training script and its configuration{how}"
+        yield f"the training script and its configuration{_with(report, 'PATH/TO/train.py')}"
     names = {s.name for s in report.seen.run.series if len(s)}
     if report.seen.run.errors:
         return
@@ -320,6 +329,8 @@ def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if absent:
         line = log_line(ground)
         yield f"{_listed(absent)} in the log, every step or every few steps" + (f": `{line}`" if line else "")
+    if names and report.comparison is None:
+        yield f"a run of the same kind that went well, to compare{_with(report, '--against GOOD')}"
     if _crashed(report):
         yield "the error message in full, from \"Traceback\" to its last line"
 

@@ -50,6 +50,12 @@ def typed(paths: Sequence[str | Path]) -> str:
     return shlex.join(f"./{n}" if n.startswith("-") and n != "-" else n for n in names)
 
 
+def typed_again(paths: Sequence[str | Path]) -> str:
+    """`typed`, "" where standard input is among the paths: what came through a pipe is gone, and a command with "-"
+    would wait for a terminal."""
+    return "" if any(str(p) == "-" for p in paths) else typed(paths)
+
+
 @dataclass(frozen=True)
 class Ground:
     """What checks are filled from: the paths as they are typed, the workspace, its names, what was read of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,9 @@ _COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medi
             "good": "32;1", "added": "32", "removed": "31"}
 _GOES_ON = "\u00a0…"
 """Behind a text that was cut; it never stands on a line of its own."""
+_BEGINS = re.compile(r"#|- |\d+\. |    |   Expect: ")
+"""How a line begins that does not go on with the one before."""
+_MARK = re.compile(r"- |\d+\. | +")
 _CLAUSES = (". ", "; ", ", ")
 """Where a text that is too long is cut, the best place first."""
 
@@ -35,6 +39,35 @@ def columns(stream: Any) -> int:
     except (OSError, ValueError, AttributeError):  # no terminal, or a stream of a caller's own
         found = 0
     return min(max(found or IN_A_PIPE, NARROWEST), WIDEST)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A line on as many as it needs, those after the first indented two columns deeper; "" stays a line."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(text, max(width, NARROWEST), subsequent_indent=f"{indent}  ", break_long_words=False,
+                         break_on_hyphens=False) or [""]
+
+
+def reflowed(markdown: str, width: int) -> str:
+    """A page of `explain`, which is wrapped at `IN_A_PIPE` columns, at another width; commands are never broken."""
+    if width >= IN_A_PIPE:
+        return markdown
+    items: list[str] = []
+    for row in markdown.splitlines():
+        goes_on = items and items[-1].strip() and row.strip() and not _BEGINS.match(row)
+        if goes_on and not items[-1].startswith(("#", "    ")):
+            items[-1] += f" {row.strip()}"
+        else:
+            items.append(row)
+    return "\n".join(part for item in items for part in _item(item, width)) + "\n"
+
+
+def _item(text: str, width: int) -> list[str]:
+    if text.startswith(("#", "    ")):
+        return [text]
+    mark = _MARK.match(text)
+    return textwrap.wrap(text, width, subsequent_indent=" " * len(mark[0]) if mark else "", break_long_words=False,
+                         break_on_hyphens=False) or [""]
 
 
 class Page:

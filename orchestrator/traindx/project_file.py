@@ -153,6 +153,9 @@ def _added(path: Path, aside: SetAside, more: str) -> None:
 def checked(name: str, because: str, path: str = "", source: str = "") -> SetAside:
     """What is set aside. Raises BadUsage where the name is unknown or the reason is missing."""
     known = {*explained_rules(), *load_catalog(), *WITHDRAWN}
+    rule, dash, number = name.rpartition("-")
+    if dash and number.isdigit() and rule in known:
+        name = rule  # L102-1, the first finding of L102: as a report prints it
     if name not in known:
         import difflib
 

@@ -23,6 +23,7 @@ from traindx.in_brief import (
     rivals,
     sentences,
     suspect,
+    to_measure,
     what_it_does,
 )
 from traindx.model import Fix
@@ -104,13 +105,16 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
 
 
 def _without_order(view: View, page: Page) -> Iterator[str]:
-    """Causes that are about as likely as each other: by their words, without a number that would look like a rank."""
+    """Causes that are about as likely as each other, without a number that would look like a rank; the rest below."""
     yield from page.labelled("Suspects", view.no_order)
     for found in view.tied[:_MOST_SUSPECTS]:
         yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
                                  place=proven_place(view, found))
     if len(view.tied) > _MOST_SUSPECTS:
         yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with {page.more}", "quiet")
+    rest = [h for h in view.in_order[len(view.tied):] if h.get("for") and h["confidence"] >= WORTH_A_LINE]
+    for number, found in enumerate(rest[:max(_MOST_SUSPECTS - len(view.tied), 0)]):
+        yield from _suspect(view, page, found, "" if number else "Else")
 
 
 def _healthy(view: View, page: Page) -> Iterator[str]:
@@ -139,8 +143,8 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
 def _scope(view: View, page: Page) -> Iterator[str]:
     """What of the given files and which run were judged, and a line for some of the other runs."""
     told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
-    if len(told) == 1 and (view.result.get("scope") or {}).get("entry"):
-        return  # everything that was given is the run's own: the place of the cause says where to look
+    if len(told) == 1 and str((view.result.get("scope") or {}).get("how", "")).startswith(("you named", "named with")):
+        return  # the person said which: the place of the cause says where to look
     own = len(told) - min(others, MOST_SAID) - (others > MOST_SAID)
     for sentence in told[:own]:
         yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  ", most=2))
@@ -250,7 +254,13 @@ def _next(view: View, page: Page) -> Iterator[str]:
         return
     if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
         yield from page.labelled("Missing", view.wanted[0], most=2)
-    if command:
+        if compared := next((w for w in view.wanted[1:] if " --against " in w), ""):
+            yield from page.labelled("", f"or {compared}", most=2)
+    if by_hand := to_measure(view, command):
+        yield ""
+        yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
+        yield from page.wrap(by_hand, "  ")
+    elif command:
         about = what_it_does(command)
         yield ""
         yield page.paint("Next", "bold") + (" " * (GUTTER - 4) + page.paint(about, "quiet") if about else "")

@@ -111,10 +111,11 @@ def _claim(view: View, number: int, said: Mapping[str, Any], page: Page) -> Iter
     claim, statement = view.split(said["issue"])
     sure = number == 1 and view.status == "diagnosis_complete"
     place = said.get("location")
+    tied = any(said is t for t in view.tied)
     where = f" ({place})" if statement and place and (number == 1 or said["confidence"] >= _LIKELY) else ""
     first, *rest = page.wrap(("the cause above" if sure else claim) + where, " " * 12,
-                             f"  {number}. {percent(said['confidence']):>5}  " if not view.tied else " " * 10 + "- ")
-    yield page.paint(first, "bold") if number == 1 and not view.tied else first
+                             f"  {number}. {percent(said['confidence']):>5}  " if not tied else " " * 10 + "- ")
+    yield page.paint(first, "bold") if number == 1 and not tied else first
     yield from rest
 
 

@@ -33,9 +33,9 @@ ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_underst
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
-STANDS_OUT = 2.0
-"""Times the odds of the next that the first hypothesis has where it stands out: less is less than the weakest single
-sign is worth in log-odds (0.7), so that one more line of the log may turn the order round."""
+TIE = 1.32
+"""Times the odds of another hypothesis below which the two are told as equal: a check's weight rests on about twenty
+judgements (`catalog/precision.py`), and where a fifth of them are right, one more moves it by 0.28 in log-odds."""
 
 EXPERIMENTS = ("X101", "X102", "X103", "X104")
 
@@ -170,6 +170,11 @@ class View:
         return sorted(named, key=lambda n: (-n[1].severity.rank, n[1].rule))
 
     @property
+    def pictured(self) -> bool:
+        """Whether the curves were drawn for this report."""
+        return "loss_visualization" in self.files
+
+    @property
     def files_judged(self) -> list[tuple[str, Finding]]:
         """What data files and weights hold that is wrong, the worst first."""
         return [(name, f) for name, f in self.findings if f.rule[0] in "DW"]
@@ -234,20 +239,20 @@ class View:
 
     @cached_property
     def tied(self) -> Sequence[Mapping[str, Any]]:
-        """Hypotheses about as likely as the first where none stands out, by their words; () where one does.
+        """Hypotheses as likely as the likeliest as far as the measured weights can tell; () where one stands out.
 
-        An order by 6, 5 and 5 % would look like a ranking, and says nothing.
+        An order by 6, 5 and 5 % would look like a ranking, and says nothing; 27, 15 and 12 % is one.
         """
         ranked = [h for h in self.supported if h.get("for")]
         if self.status != "needs_more_data" or len(ranked) < 2 or float(ranked[0]["confidence"]) >= SUSPECTED:
             return ()
-        least = _odds(ranked[0]) / STANDS_OUT
+        least = max(_odds(h) for h in ranked) / TIE
         near = [h for h in ranked if _odds(h) >= least]
-        return sorted(near, key=lambda h: self.split(str(h["issue"]))[0]) if len(near) > 1 else ()
+        return sorted(near, key=lambda h: -float(h["confidence"])) if len(near) > 1 else ()
 
     @property
     def in_order(self) -> Sequence[Mapping[str, Any]]:
-        """`supported` as it is shown: where nothing stands out, those that are about as likely come first."""
+        """`supported` as it is shown: where nothing stands out, those about as likely come first, the rest below."""
         return (*self.tied, *(h for h in self.supported if not any(h is t for t in self.tied)))
 
     def beside(self, hypothesis: Mapping[str, Any]) -> str:

@@ -253,6 +253,24 @@ def test_an_interrupt_ends_it_and_the_exit_code_tells(bench: Bench) -> None:
     assert "1 finding still there" in bench.said.lines[-1]
 
 
+def test_an_interrupt_before_the_first_look_or_before_a_second_says_so(bench: Bench) -> None:
+    def interrupt(_: float = 0) -> None:
+        raise KeyboardInterrupt
+
+    watched = bench.follower.once
+    bench.follower.once = interrupt  # type: ignore[method-assign]
+    assert bench.follower.follow() == 3
+    assert "nothing was judged yet" in bench.said.lines[-1]
+    bench.follower.once = watched  # type: ignore[method-assign]
+    bench.follower.sleep = interrupt
+    bench.after(broken(0, 30))
+    assert bench.follower._findings.waiting
+    bench.follower._pending = False
+    bench.follower._final = True
+    assert bench.follower.follow() == 3
+    assert "not yet confirmed" in bench.said.lines[-1]
+
+
 # calling a person
 
 

@@ -36,10 +36,23 @@ def test_a_tie_is_no_ranking_anywhere() -> None:
     for text in shown(result(0.06, 0.05, 0.05)):
         assert "nothing stands out: 3 causes are about as likely as each other" in text
         assert [m for m in re.findall(r"\d+ %", text) if m != "70 %"] == []
-        assert text.index(NAMES[1]) < text.index(NAMES[2]) < text.index(NAMES[0]), "by their words"
+        assert text.index(NAMES[0]) < text.index(NAMES[1]) < text.index(NAMES[2]), "the likeliest first"
 
 
-@pytest.mark.parametrize("confidences", [(0.45, 0.4, 0.1), (0.20, 0.05, 0.05), (0.06,)])
+def test_what_the_weights_tell_apart_is_a_ranking_and_said_with_its_numbers() -> None:
+    for text in shown(result(0.27, 0.15, 0.12)):
+        assert "nothing stands out" not in text
+        assert "27 %" in text
+        assert "15 %" in text
+
+
+def test_the_rest_stands_below_a_tie_with_its_number() -> None:
+    for text in shown(result(0.18, 0.18, 0.10))[:2]:
+        assert "2 causes are about as likely" in text
+        assert text.index(NAMES[0]) < text.index(NAMES[1]) < text.index("10 %") < text.index(NAMES[2])
+
+
+@pytest.mark.parametrize("confidences", [(0.45, 0.4, 0.1), (0.20, 0.05, 0.05), (0.34, 0.22, 0.13), (0.06,)])
 def test_one_that_stands_out_is_ranked_with_its_number(confidences: tuple[float, ...]) -> None:
     for text in shown(result(*confidences)):
         assert "nothing stands out" not in text
@@ -48,7 +61,7 @@ def test_one_that_stands_out_is_ranked_with_its_number(confidences: tuple[float,
 
 def test_what_is_far_below_the_tie_is_no_part_of_it() -> None:
     view = View(result(0.2, 0.19, 0.02))
-    assert [h["issue"] for h in view.tied] == [f"{NAMES[1]}.", f"{NAMES[0]}."]
+    assert [h["issue"] for h in view.tied] == [f"{NAMES[0]}.", f"{NAMES[1]}."]
     assert [h["issue"] for h in view.in_order][-1] == f"{NAMES[2]}."
 
 

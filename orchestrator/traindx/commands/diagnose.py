@@ -17,7 +17,7 @@ from traindx.abandoned import temporary
 from traindx.disagreeing import not_options, written_down
 from traindx.follow.command import asked_to_follow, follow_options
 from traindx.naming import name_option, names_of
-from traindx.offered import typed
+from traindx.offered import typed, typed_again
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
 
@@ -216,7 +216,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         noting = noting_of(paths) if note else None
         asked = request(resolved(paths), symptom, context, scratch / "context")
         if context is None:
-            asked = replace(asked, subject=typed(paths))
+            asked = replace(asked, subject=typed_again(paths))
         if not asked.paths:
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
 from collections.abc import Mapping
 
 import click
 
 from traindx.completing import page_ids
+from traindx.page import columns, reflowed
 from traindx_tools.errors import BadUsage
 
 MOST_NEAR = 8
 """Ids that are offered at most where a name is none."""
+
+
+_OF_A_FINDING = re.compile(r"[A-Za-z]\d{3}-\d+")
 
 
 def page(name: str) -> str:
@@ -25,6 +31,8 @@ def page(name: str) -> str:
     from traindx_tools.withdrawn import withdrawn
 
     rules, modes = explained_rules(), load_catalog()
+    if _OF_A_FINDING.fullmatch(name) and name.lower() not in modes:
+        name = name.rpartition("-")[0]  # L102-1, the first finding of L102: as a report prints it
     if name.upper() in rules:
         return rule_page(rules[name.upper()])
     if name.lower() in modes:
@@ -61,7 +69,7 @@ def listing() -> str:
 @click.argument("name", required=False, shell_complete=page_ids)
 @click.option("--list", "show_all", is_flag=True, help="List every rule and failure mode.")
 def command(name: str | None, show_all: bool) -> None:
-    """Print the page of NAME, a rule (L204) or a failure mode (lr.too-high)."""
+    """Print the page of NAME: a rule (L204, or L204-1 as a report prints it) or a failure mode (lr.too-high)."""
     if name is None and not show_all:
         raise BadUsage("give the name of a rule or a failure mode, or --list")
-    click.echo(listing() if name is None else page(name))
+    click.echo(listing() if name is None else reflowed(page(name), columns(sys.stdout)))

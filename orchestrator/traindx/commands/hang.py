@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 
 import click
 
+from traindx.page import columns, wrapped
 from traindx_tools.errors import UnreadableInput
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """The report at the width of the terminal, what does not fit indented below its line."""
+    width = columns(sys.stdout)
+    return "\n".join(part for line in lines for part in wrapped(line, width))
 
 
 @click.command("hang")
@@ -51,5 +59,5 @@ def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, ev
         from traindx_tools.plots.ranks import plot_ranks
 
         click.echo(f"traindx: {plot_ranks(many, Path(picture))}", err=True)
-    click.echo(json.dumps(many.to_json(), indent=1, allow_nan=False) if as_json else "\n".join(told(many, every=every)))
+    click.echo(json.dumps(many.to_json(), indent=1, allow_nan=False) if as_json else _wrapped(told(many, every=every)))
     return 1 if any(f.severity.rank >= Severity.MEDIUM.rank for f in many.findings) else 0

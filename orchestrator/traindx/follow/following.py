@@ -80,18 +80,27 @@ class Follower:
         self._watched = Watched(self.paths)
 
     def follow(self) -> int:
-        """Until Ctrl-C; 1 where a finding was told that is still there, else 0."""
+        """Until Ctrl-C; 1 where a finding was told that is still there, 0 where a look found none, 3 where nothing was
+        judged yet or a finding was seen once and not yet a second time."""
         try:
             self.words.remark(f"following {', '.join(self.paths)}; Ctrl-C ends it")
             while True:
                 self.once()
                 self.sleep(self.every)
         except KeyboardInterrupt:
-            told = self._findings.told
-            rest = f"{len(told)} finding{'s' if len(told) != 1 else ''} still there" if told else "nothing was found"
+            rest, code = self._summary()
             self.words.remark(f"no longer following: {rest}. `traindx diagnose {' '.join(self.paths)}` gives the whole "
                               "report")
-            return 1 if told else 0
+            return code
+
+    def _summary(self) -> tuple[str, int]:
+        """What is left at the end, in words, and the exit code."""
+        told, waiting = len(self._findings.told), len(self._findings.waiting)
+        if told:
+            return f"{told} finding{'s' if told != 1 else ''} still there", 1
+        if waiting:
+            return f"{waiting} finding{'s' if waiting != 1 else ''} seen in the last look alone, not yet confirmed", 3
+        return ("nothing was judged yet", 3) if self._last is None else ("nothing was found", 0)
 
     def once(self) -> None:
         """One look at the files, and at what is in them where that is due."""

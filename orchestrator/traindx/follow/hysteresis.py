@@ -67,6 +67,11 @@ class Hysteresis:
         """What was told and is still there."""
         return tuple(k.finding for k in self._known.values() if k.told and not k.gone)
 
+    @property
+    def waiting(self) -> tuple[Finding, ...]:
+        """What the last look saw and too few looks before it to be told."""
+        return tuple(k.finding for k in self._known.values() if k.seen and not k.told)
+
     def _came(self) -> Iterable[News]:
         ready = [k for k in self._known.values() if k.seen >= SEEN and not k.told]
         for known in sorted(ready, key=lambda k: -k.finding.severity.rank):

@@ -44,7 +44,7 @@ def test_a_mode_page_begins_plainly() -> None:
     said = [page.index(part) for part in ("What you see: the loss does not fall", "What helps first: ",
                                           "`amp.loss-scale-collapse`, family", "## Words on this page",
                                           "becoming zero in float16: **loss scale, GradScaler**", "## Why this happens",
-                                          "log-odds")]
+                                          "Log-odds")]
     assert said == sorted(said)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -271,3 +273,27 @@ def test_very_many_metrics_of_no_known_name_are_grouped_in_bounded_time(within):
     assert shown[0].title == "loss"
     assert 2 <= len(shown) <= MOST_PANELS
     assert all(len(p.series) <= MOST_LINES for p in shown)
+
+
+@pytest.mark.parametrize(("start", "rows", "side"), [(5.0, 1, "left"), (63.0, 2, "left"), (95.0, 2, "right")])
+def test_the_words_of_a_band_stand_inside_it_where_they_have_room(start: float, rows: int, side: str) -> None:
+    from matplotlib.figure import Figure
+
+    from traindx_tools.plots.bands import _write
+    from traindx_tools.plots.closeup import Bounds
+
+    cell = Figure().add_subplot()
+    _write(cell, ["NaN from step 1,260 to the end (75)"], start, Bounds(0.0, 100.0))
+    (text,) = cell.texts
+    assert (text.get_text().count("\n") + 1, text.get_ha()) == (rows, side)
+
+
+def test_the_same_name_of_two_ranks_is_no_folder() -> None:
+    from traindx_tools.plots.lines import _labels
+    from traindx_tools.plots.panels import Panel
+
+    both = tuple(replace(series("tokens_per_second", [1.0, 2.0], rank=r), original="tok/s") for r in (0, 1))
+    placed = [(s, s.step) for s in both]
+    assert _labels(placed, Panel("throughput (per s)", both)) == ["tok/s, rank 0", "tok/s, rank 1"]
+    apart = tuple(replace(s, original=n) for s, n in zip(both, ("perf/tok_s", "perf/img_s"), strict=True))
+    assert [n.split(",")[0] for n in _labels([(s, s.step) for s in apart], Panel("x", apart))] == ["tok s", "img s"]

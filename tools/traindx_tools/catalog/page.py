@@ -16,7 +16,7 @@ from traindx_tools.catalog.decisions import load_decisions, load_step_decisions
 from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, load_precision
 from traindx_tools.catalog.terms import terms_in
 from traindx_tools.finding import Bearing
-from traindx_tools.rules import RuleModule
+from traindx_tools.rules import RuleModule, explained_rules
 
 WIDTH = 100
 """Columns of a paragraph: the longest line that most terminals show without a break."""
@@ -76,6 +76,8 @@ def mode_page(mode: FailureMode) -> str:
         _bullets(f"`{like.mode}`: {like.tell}" for like in mode.look_alikes),
         "## Sources" if mode.sources else "",
         _bullets(_source(s) for s in mode.sources),
+        "## Figures",
+        *_figures(mode),
     ])
 
 
@@ -154,9 +156,8 @@ def _bullets(items: Iterable[str]) -> str:
 
 def _worth(mode: FailureMode) -> str:
     """What is said before the evidence: what it adds up from, and what the mode brings about."""
-    told = ["Each finding below makes it likelier or less likely; how much was measured on programs and runs that its "
-            f"author had not seen (log-odds, in brackets; {PRIOR:+.1f} before any evidence; "
-            "`catalog/precision.toml`)."]
+    told = ["Each finding below makes it likelier (for) or less likely (against); how much, the figures at the end of "
+            "this page say."]
     told += ["It is an effect: something that is seen, and that has a cause of its own."] if mode.effect else []
     told += [f"It brings about: {', '.join(mode.causes)}."] if mode.causes else []
     return _fill(" ".join(told))
@@ -165,22 +166,34 @@ def _worth(mode: FailureMode) -> str:
 def _evidence(side: str, entries: Iterable[Speaks]) -> Iterator[str]:
     for entry in entries:
         conditions = ", ".join(_condition(c) for c in entry.when)
-        parts = [f"{entry.rule}, {_measured(entry)}"]
-        parts += [f"where {conditions}"] if conditions else []
-        parts += [f"counts as {entry.bearing.value} at most"] if entry.bearing else []
-        told = f"{entry.note.rstrip('.')} ({'; '.join(parts)})" if entry.note else "; ".join(parts)
-        yield _fill(f"- {side}: {told}", "  ")
+        where = f", where {conditions}" if conditions else ""
+        yield _fill(f"- {side}: {entry.note.rstrip('.') or _title(entry.rule)} ({entry.rule}{where})", "  ")
+
+
+def _title(rule: str) -> str:
+    """What a finding of the rule says, in the words of its title; that of an instrument without a page by its id."""
+    found = explained_rules().get(rule)
+    return _small(found.rule.title) if found is not None else f"a finding of {rule}"
+
+
+def _figures(mode: FailureMode) -> Iterator[str]:
+    """What each entry adds, the same figures of a rule once: for who wants to follow the arithmetic."""
+    told = {f"- {e.rule} ({e.role}): {_measured(e)}" for e in (*mode.speaks_for, *mode.speaks_against)}
+    yield _fill(f"Log-odds that a finding adds, {PRIOR:+.1f} before any evidence, as measured on programs and runs "
+                "that its author had not seen (`catalog/precision.toml`).")
+    yield "\n".join(_fill(text, "  ") for text in sorted(told))
 
 
 def _measured(entry: Speaks) -> str:
-    """The role of an entry, what it adds at its best, and on how many judgements that rests."""
+    """What an entry adds at its best, and on how many judgements that rests."""
     table = load_precision()
     bearing = entry.bearing or Bearing.CAUSE
-    told = f"{entry.role}, {table.weight(entry.rule, entry.role, bearing):+.1f}"
+    most = f", counts as {entry.bearing.value} at most" if entry.bearing else ""
+    told = f"{table.weight(entry.rule, entry.role, bearing):+.1f}"
     if entry.role in COUNTER_ROLES:
-        return told
+        return told + most
     found = table.of(entry.rule, entry.role, bearing)
-    return f"{told}: right {found.right} of {found.judged} times"
+    return f"{told}, right {found.right} of {found.judged} times{most}"
 
 
 def _condition(condition: Condition) -> str:

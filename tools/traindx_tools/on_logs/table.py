@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,10 @@ def _cells(row: MetricRow) -> tuple[Any, ...]:
     return tuple(getattr(row, column) for column in COLUMNS)
 
 
+def _order(number: float) -> float:
+    return float(number) if math.isfinite(number) else -math.inf
+
+
 def _known(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
 
@@ -108,8 +113,13 @@ def _json_cell(cell: Any) -> Any:
     return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else _plain(cell)
 
 
-def _chosen(records: dict[int, dict[str, Any]], rows: int) -> list[int]:
-    """The lines that are shown: the ends, every so many between them, and the first that holds what is not finite."""
+_Place = tuple[int, float, float, int]
+"""A record: its line, step and epoch (-inf where not known), and which of the like it is. A progress bar redraws one
+line for a whole epoch, so that the line alone is no record."""
+
+
+def _chosen(records: dict[_Place, dict[str, Any]], rows: int) -> list[_Place]:
+    """The records that are shown: the ends, every so many between them, and the first that holds what is not finite."""
     lines = sorted(records)
     if not rows or len(lines) <= rows:
         return lines
@@ -122,13 +132,17 @@ def _block(source: str, group: str, series: Sequence[Series], rows: int = 0) -> 
     """A group of a source with one line a record: a column for each metric, under its canonical name."""
     titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
     names = list(dict.fromkeys(titles))
-    records: dict[int, dict[str, Any]] = {}
+    records: dict[_Place, dict[str, Any]] = {}
     shown = set(names[:MOST_COLUMNS])
     for title, s in zip(titles, series, strict=False):
         if title not in shown:
             continue
+        seen: defaultdict[tuple[int, float, float], int] = defaultdict(int)
         for i in range(len(s)):
-            record = records.setdefault(int(s.line[i]), {"line": int(s.line[i])})
+            place = int(s.line[i]), _order(s.step[i]), _order(s.epoch[i])
+            while title in records.get((*place, seen[place]), ()):
+                seen[place] += 1
+            record = records.setdefault((*place, seen[place]), {"line": place[0]})
             record.setdefault("step", _known(s.step[i]))
             record.setdefault("epoch", _known(s.epoch[i]))
             record[title] = float(s.values[i])

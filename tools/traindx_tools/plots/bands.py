@@ -15,6 +15,8 @@ from traindx_tools.plots.decimate import gaps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LETTER = 0.0133
+"""Share of a panel's width that a letter of the words takes at most: of the narrower panel beside a close-up."""
 _MOST_BANDS, _MOST_SIGNS, _MOST_WORDS = 60, 200, 3
 
 
@@ -47,14 +49,31 @@ def _draw_signs(cell: Axes, x: Floats, values: Floats) -> None:
 
 
 def _write(cell: Axes, words: Sequence[str], start: float, bounds: Bounds) -> None:
-    """Beside the first band's edge, inside the band where it is wide enough."""
+    """Beside the first band's edge: right of it, on two lines where one has no room, since left of it the curves and
+    the marks of what led there would run through the words."""
     more = [f"+{len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
     share = (start - bounds.low) / bounds.width
-    on_right = share < 0.6
-    cell.text(share + (0.012 if on_right else -0.01), 0.5, "\n".join([*words[:_MOST_WORDS], *more]),
+    told = [*words[:_MOST_WORDS], *more]
+    if not _has_room(told, share):
+        told = [part for w in told for part in _in_two(w)]
+    on_right = _has_room(told, share)
+    cell.text(share + (0.012 if on_right else -0.01), 0.5, "\n".join(told),
               transform=cell.transAxes, fontsize=8.5, fontweight="bold", color=style.BAD, va="center",
               ha="left" if on_right else "right", zorder=6, parse_math=False,
-              bbox={"facecolor": style.PAPER, "alpha": 0.8, "edgecolor": "none", "pad": 2})
+              bbox={"facecolor": style.PAPER, "alpha": 0.9, "edgecolor": "none", "pad": 2})
+
+
+def _has_room(words: Sequence[str], share: float) -> bool:
+    return share + 0.012 + _LETTER * max(map(len, words)) < 1.0
+
+
+def _in_two(words: str) -> list[str]:
+    """The words on two lines: "NaN from step 1,260" and "to the end (75)"."""
+    for link in (" to the end", " on ("):
+        head, found, tail = words.partition(link)
+        if found:
+            return [head, f"{link.strip()}{tail}"]
+    return [words]
 
 
 def _words(series: Series, *, many: bool) -> str:

@@ -138,10 +138,11 @@ def _note(panel: Panel, scale: Scale) -> str:
 
 
 def _labels(placed: Placed, panel: Panel) -> list[str]:
-    """The names as they were written, without a folder-like beginning that all of them share."""
+    """The names as they were written, without a folder-like beginning that several of them share ("tok/s" of two ranks
+    is one name, and no folder)."""
     names = [s.original.removeprefix("loss/") for s, _ in placed]
     heads = {n.rpartition("/")[0] for n in names}
-    if len(names) > 1 and len(heads) == 1:
+    if len(set(names)) > 1 and len(heads) == 1:
         names = [n.rpartition("/")[2] for n in names]
     return [_label(s, name, panel) for (s, _), name in zip(placed, names, strict=True)]
 

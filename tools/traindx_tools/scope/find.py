@@ -7,6 +7,7 @@ are, a single script. Where none of them speaks, the entry point is unknown and 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,16 +18,22 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.scope.commands import launches
 from traindx_tools.scope.copies import executed_copies
 from traindx_tools.scope.logged import told_by
-from traindx_tools.scope.model import Asked, LogLines, Scope
+from traindx_tools.scope.model import NO_TRAINING, Asked, LogLines, Scope
 from traindx_tools.scope.tree import Tree, read_text
 from traindx_tools.scope.written import written_by
 
 _TEST = re.compile(r"^(?:test_.*|.*_test|conftest)$")
 _TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|\.learn\(|apply_gradients|jax\.grad|"
                      r"GradientTape")
+_MAY_TRAIN = re.compile(r"\b(?:import|from)\s+(?:torch|jax|flax|optax|tensorflow|keras|lightning|pytorch_lightning|"
+                        r"transformers|sklearn|xgboost|hydra)\b|_?(?:train|loss|optimi[sz]er|epoch|gradient|checkpoint)",
+                        re.IGNORECASE)
+"""What a program that trains speaks of somewhere: a script without any of it is another errand in the same folder."""
 _OPEN_IMPORT = re.compile(r"(?:import_module|__import__)\(\s*(?!f?[\"'][\w.])|spec_from_file_location|_target_|"
                           r"instantiate\(")
 """An import whose module is computed: no text of the program says which."""
+ONLY = "the only script"
+"""How an entry point is known that nothing names: there is no other."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ def _found(asked: Asked, found: Found) -> Scope:
     if asked.everything:
         return Scope(entry.scripts, entry.how or "all files that were given are judged (--all)",
                      _once((*entry.scripts, *tree.given)))
+    if not _known(asked, found, entry) and not any(_may_train(f, tree.text(f)) for f in tree.given):
+        return Scope(how=NO_TRAINING, beside=tree.given)
     if not entry.scripts:
         return Scope(judged=tree.given)
     own = tree.closure((*entry.scripts, *found.named, *entry.ran))
@@ -90,6 +99,24 @@ def _found(asked: Asked, found: Found) -> Scope:
     keys = {os.path.realpath(f) for f in judged}
     beside = tuple(f for f in tree.given if os.path.realpath(f) not in keys)
     return Scope(entry.scripts, entry.how, judged, beside, configs, entry.logs_beside)
+
+
+def _may_train(file: Path, text: str) -> bool:
+    """Whether a program may train; of one that Python cannot read nobody knows."""
+    if _MAY_TRAIN.search(f"{file.stem} {text}"):
+        return True
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    return False
+
+
+def _known(asked: Asked, found: Found, entry: Entry) -> bool:
+    """Whether somebody or something of the run names its code: a person, a command, a recorded process, a log."""
+    if asked.entry or asked.commands or found.live or found.named or not found.logs:
+        return True
+    return bool(entry.scripts) and not entry.how.startswith(ONLY)
 
 
 def _once(files: Iterable[Path]) -> tuple[Path, ...]:
@@ -218,18 +245,18 @@ def _by_files(found: Found, tree: Tree) -> Entry:
     if scripts and all(os.path.realpath(s) in named for s in scripts):
         return Entry(scripts, "you named it" if len(scripts) == 1 else "you named them")
     if len(scripts) == 1:
-        return Entry(scripts, "the only script here")
+        return Entry(scripts, f"{ONLY} here")
     homes = {os.path.realpath(Path(log.name).parent) for log in found.logs}
     near = [s for s in scripts if os.path.realpath(s.parent) in homes]
     if len(near) == 1:
-        return Entry((near[0],), "the only script in the folder of the log")
+        return Entry((near[0],), f"{ONLY} in the folder of the log")
     started = {x.script: s for s in found.shell for x in launches(read_text(s), tree, s.parent)}
     if len(started) == 1:
         script, shell = next(iter(started.items()))
         return Entry((script,), f"{shell.name} starts it")
     train = [s for s in scripts if _trains([s], tree)]
     if len(train) == 1:
-        return Entry((train[0],), "the only script here that trains; what the others do is judged too", certain=False)
+        return Entry((train[0],), f"{ONLY} here that trains; what the others do is judged too", certain=False)
     return Entry()
 
 

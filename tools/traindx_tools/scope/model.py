@@ -89,6 +89,8 @@ class Scope:
         return "the entry point is not known" if self.code_known else "no code was given"
 
 
+NO_TRAINING = "nothing in it trains"
+"""Why code that lies beside a log is not taken for the run's own."""
 NOTHING_ASKED = Asked()
 UNKNOWN = Scope(code_known=False)
 """The scope of what has no code."""
@@ -118,5 +120,6 @@ def in_words(scope: dict[str, Any]) -> list[str]:
         said.append(f"{first}{more} is a run of {of}: what it printed is read, its code is judged there.")
     if beside:
         files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
-        said.append(f"{files} not judged: {listed(beside)}. --entry FILE or --all changes this.")
+        why = f" ({NO_TRAINING})" if scope["how"] == NO_TRAINING else ""
+        said.append(f"{files} not judged: {listed(beside)}{why}. --entry FILE or --all changes this.")
     return said

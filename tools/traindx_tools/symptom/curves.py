@@ -16,7 +16,7 @@ from traindx_tools.symptom.meaning import SLOWLY
 from traindx_tools.symptom.measure import Measured
 from traindx_tools.symptom.resolve import HELD_OUT, series_of
 from traindx_tools.symptom.stated import StatedSymptom, Subject
-from traindx_tools.symptom.window import Window, resumed_at, window_of
+from traindx_tools.symptom.window import Window, named_in, resume_in, window_of
 
 ROUNDED = 0.02
 """Share by which a value that somebody names may differ from the recorded one: two digits."""
@@ -321,6 +321,8 @@ def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
     """How it ends. A score of 0.9 or more is shown and not called poor: whether it suffices, no file says."""
     if s.target is not None:
         return measure.short_of(w, s.target, s.value, s.direction == "low", _family(s) == "score")
+    if s.place.kind == "resume" and s.value is None and s.direction in ("low", "high"):
+        return measure.jump(w, s.direction == "high", resume_in(w, s.place, run))  # than before it
     found = _valued(s, w, run)
     last = float(w.whole.y[-1])
     share = last / 100 if float(np.max(np.abs(w.whole.y))) > 1.5 else last
@@ -335,8 +337,7 @@ def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
 
 def _jumps(s: StatedSymptom, w: Window, run: Run) -> Measured:
     upwards = _family(s) not in ("score", "reward") or w.series.name == "learning_rate"
-    middle = resumed_at(w.series, run) if s.place.kind == "resume" else None
-    found = measure.jump(w, upwards, middle)
+    found = measure.jump(w, upwards, middle := resume_in(w, s.place, run), named_in(w, s.place))
     peak = measure.spike(w) if upwards and w.told and middle is None else found
     return peak if peak.holds and not found.holds else found
 
@@ -344,7 +345,7 @@ def _jumps(s: StatedSymptom, w: Window, run: Run) -> Measured:
 def _spikes(s: StatedSymptom, w: Window, run: Run) -> Measured:
     """A spike, or a step up at the named place: a person who saw it rise there is not told that it did not."""
     found = measure.spike(w)
-    step = measure.jump(w, True) if w.told else found
+    step = measure.jump(w, True, named=named_in(w, s.place)) if w.told else found
     return step if step.holds and not found.holds else found
 
 

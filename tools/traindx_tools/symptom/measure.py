@@ -7,7 +7,7 @@ noise) and from 2 % of the level, below which a person does not speak of it; a s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ from traindx_tools.on_logs.curves.shapes import (
     rank_correlation,
     smooth,
 )
+from traindx_tools.on_logs.run import Floats
 from traindx_tools.symptom.window import Window
 
 SIGMAS = 3.0
@@ -267,15 +268,19 @@ def spike(window: Window, run_of: Track | None = None) -> Measured:
     )
 
 
-def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
-    """The largest step between neighbouring levels (three records each), or the one at `middle`."""
+def jump(window: Window, upwards: bool, middle: int | None = None, named: float | None = None) -> Measured:
+    """The largest step between neighbouring levels (three records each), or the one at `middle`.
+
+    `named`: the position that was spoken of: of all plain steps of the asked kind the one nearest to it is told,
+    however much larger another is. The two values are those between which the record itself changes.
+    """
     t = window.whole
     inside = range(max(window.start, 1), window.end)
     choices = [middle] if middle is not None and 0 < middle < len(t) else list(inside)[:20_000]
     if not choices:
         return Measured(False, False, "has a single record", {})
     steps = np.array([np.median(t.y[i : i + 3]) - np.median(t.y[max(0, i - 3) : i]) for i in choices])
-    k = int(np.argmax(steps if upwards else -steps))
+    k = _nearest_step(t, choices, steps, upwards, named) if len(choices) > 1 else 0
     i, size = choices[k], float(steps[k])
     before = float(np.median(t.y[max(0, i - 3) : i]))
     after = float(np.median(t.y[i : i + 3]))
@@ -299,6 +304,21 @@ def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
         int(t.index[i]),
         int(t.index[i]),
     )
+
+
+def _nearest_step(t: Track, choices: Sequence[int], steps: Floats, upwards: bool, named: float | None) -> int:
+    """Which of the choices is told: the largest change between neighbouring records around the largest step of levels,
+    or the one nearest to the named position among the changes that no scatter explains."""
+    sign = 1.0 if upwards else -1.0
+    raw = sign * np.array([t.y[i] - t.y[i - 1] for i in choices])
+    if named is not None:
+        spread, level = noise(t.y), np.array([abs(float(t.y[i - 1])) for i in choices])
+        plain = np.flatnonzero((raw > np.maximum(SIGMAS * 2**0.5 * spread, 0.05 * level)) & (sign * steps > 0))
+        if len(plain):
+            return int(plain[np.argmin(np.abs(t.x[np.asarray(choices)[plain]] - named))])
+    k = int(np.argmax(sign * steps))
+    near = [j for j in range(max(0, k - 2), min(len(choices), k + 3)) if sign * steps[j] >= 0.5 * sign * steps[k]]
+    return max(near, key=lambda j: float(raw[j]), default=k)
 
 
 def rough(window: Window) -> Measured:
@@ -348,8 +368,9 @@ def ending(window: Window) -> Measured:
     """Where it ends and what was the best before; nothing is judged."""
     t = window.cut
     _, last, spread = ends(t.y)
+    over = "ends at" if window.end == len(window.whole) else "is at the end of that part"
     told = (
-        f"ends at {number(last)} ({at(t, len(t) - 1)}); lowest {number(float(t.y.min()))}, highest "
+        f"{over} {number(float(t.y[-1]))} ({at(t, len(t) - 1)}); lowest {number(float(t.y.min()))}, highest "
         f"{number(float(t.y.max()))}"
     )
     return Measured(

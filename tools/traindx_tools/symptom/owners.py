@@ -162,7 +162,8 @@ def the_loss(
     before = [w.base for w in words[: hit.start]]
     denied = bool(_DENIED.intersection(before))
     direction = predicate.denied if denied else predicate.direction
-    named = any(f.subject.family != "setting" for f in found) or not all(w in _THERE | _DENIED for w in before)
+    here = [f for f in found if f.start < hit.end or not _marked(words, hit.end, f.start)]
+    named = any(f.subject.family != "setting" for f in here) or not all(w in _THERE | _DENIED for w in before)
     of = hit.end < len(words) and words[hit.end].base in ("in", "of")
     if direction not in ("spikes", "jumps", "still", "slow", "hang") or named or of:
         return []

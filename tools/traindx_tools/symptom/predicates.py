@@ -31,6 +31,10 @@ _METRIC = ("loss", "score", "reward", "gradient", "lr", "memory", "speed", "time
            "number", "adversary", "own", "run", "weights")
 _MEASURED = tuple(f for f in _METRIC if f not in ("run", "weights"))
 
+_STUCK_SOMEWHERE = ", ".join(f"{verb} {place}" for verb in ("stuck", "get stuck", "stall", "freeze")
+                             for place in ("at step", "at iteration", "at batch", "in step", "in batch"))
+"""A job that is stuck at a step hangs there; a loss that is stuck at one has reached its level."""
+
 _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("nonfinite", alone=True),
      "nan, inf, infinite, infinity, non finite, nonfinite, not finite, not a number, go to infinity, "
@@ -58,7 +62,10 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "settle, settle down, stabilise, stabilize, calm down, come to rest"),
     (Predicate(NOTHING, "still", _METRIC),
      "move, change, budge, twitch, respond, update, move at all, come off, move by a single digit, leave"),
+    (Predicate("hang", NORMAL, ("run", "ranks")),
+     f"{_STUCK_SOMEWHERE}, sit at step and do nothing"),
     (Predicate("still", NORMAL, _METRIC),
+     f"{_STUCK_SOMEWHERE}, "
      "stuck, flat, stall, plateau, stagnate, freeze, be frozen, constant, unchanged, glue to, glued to, saturate, "
      "flatten, stop improve, stop learn, no progress, dead flat, creep, creep along, crawl, at a crawl, "
      "standstill, stop fall, stop move, stop decrease, stop rise, go nowhere, no improvement, no learning, "
@@ -187,6 +194,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "wait forever, stop responding, block, stop print, stop log, be stuck at the barrier, stuck at the barrier, "
      "come to a halt, stuck in the barrier, do not return, stuck at barrier, get no further, run into the timeout, "
      "stuck at validation"),
+    (Predicate("hang", NORMAL, ("ranks",)),
+     "stuck, get stuck, be frozen, stall, standstill"),
     (Predicate("oom", NORMAL, (), alone=True),
      "out of memory, oom, run out of memory, run out of gpu memory, run out of host memory, cuda oom, swap, "
      "exhaust memory, memory error, oom killer, oom killed, lack of memory, run out of vram, run out of ram, "

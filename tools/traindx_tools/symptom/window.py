@@ -103,3 +103,14 @@ def resumed_at(series: Series, run: Run) -> int | None:
     if inside:
         return inside[-1]
     return None
+
+
+def resume_in(window: Window, place: Place, run: Run) -> int | None:
+    """Where in the track the run goes on after an interruption, if that is what is spoken of and the log tells it."""
+    at = resumed_at(window.series, run) if place.kind == "resume" else None
+    return None if at is None else int(np.searchsorted(window.whole.index, at))
+
+
+def named_in(window: Window, place: Place) -> float | None:
+    """The position that the words name, where they count in what the series counts in."""
+    return place.low if window.told and (place.unit == "epoch") == (window.whole.unit == "epoch") else None

@@ -55,7 +55,7 @@ def test_ramp_of_the_gradient_norm_before_nan() -> None:
     assert f.measured["onset"] == "ramp"
     assert f.measured["ramp_metric"] == "grad_norm"
     assert f.measured["ramp_ratio"] > 100  # type: ignore[operator]
-    assert "grad_norm rose from 1.1 at step 3 to 310 at step 10 before" in f.statement
+    assert "grad_norm rose from 1.2 at step 6 to 310 at step 10 before" in f.statement
 
 
 def test_a_loss_that_rose_tenfold_from_its_lowest_value_to_its_highest_is_a_ramp() -> None:

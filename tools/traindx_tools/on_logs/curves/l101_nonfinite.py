@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity, Value
+from traindx_tools.on_logs.curves.onsets import rise_begins
 from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
 from traindx_tools.on_logs.run import Floats, Ints, Run, Series
@@ -210,7 +211,7 @@ def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
             factor = max(factor, _largest_rise(t.y[[int(np.argmin(t.y)), -1]]))
         climbed = climbed or _largest_rise(t.y) >= RAMP
         if factor > best and (factor >= RAMP or s is broken):
-            low = int(np.argmin(t.y[:-1])) if len(t) > 1 else 0
+            low = rise_begins(t.y, len(t) - 1) if len(t) > 1 else 0
             best, name = factor, s.name
             told = (f"{s.name} rose from {number(t.y[low])} at {t.place(low)} to {number(t.y[-1])} at {t.place(-1)} "
                     "before")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.onsets import rise_begins
 from traindx_tools.on_logs.curves.outcomes import growth_before_end, improved, main_loss
 from traindx_tools.on_logs.curves.schedules import rate_left
 from traindx_tools.on_logs.curves.shapes import (
@@ -94,7 +95,8 @@ def _explosion(run: Run, t: Track) -> Explosion | None:
 def _growth_to_the_end(t: Track) -> Explosion | None:
     if growth_before_end(t.y) < RATIO:
         return None
-    low, high = int(np.argmin(t.y[:-1])), len(t) - 1 - int(np.argmax(t.y[::-1][:3]))
+    high = len(t) - 1 - int(np.argmax(t.y[::-1][:3]))
+    low = rise_begins(t.y, high)
     return _explosion_between(t, low, high, float(t.y[low]), float(t.y[high])) if low < high else None
 
 
@@ -106,8 +108,9 @@ def _growth_that_stays(t: Track) -> Explosion | None:
     large = (ratio(peak, base) >= RATIO and peak >= LARGE) or (ratio(peak, base) >= STEEP and peak >= 10.0)
     if not large or tail_level(t.y) < 0.3 * peak:
         return None
-    low = 0 if base == head_level(t.y) else int(at[int(np.argmin(level[: reached + 1]))])
-    return _explosion_between(t, low, max(low, int(at[reached])), base, float(t.y.max()))
+    high = int(at[reached])
+    low = min(high, rise_begins(t.y, high))
+    return _explosion_between(t, low, high, base, float(t.y.max()))
 
 
 def _explosion_between(t: Track, low: int, high: int, base: float, peak: float) -> Explosion:
@@ -148,8 +151,8 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
     if e.onset == "from-start":
         text = f"{s.name} is {number(e.base)} at {t.place(0)} already and peaks at {number(e.peak)}"
     else:
-        text = (f"{s.name} rose from {number(e.base)} at {t.place(e.low)} to {number(float(t.y[e.high]))} at "
-                f"{t.place(e.high)}, {number(factor)} times as large"
+        text = (f"{s.name} rose from {number(float(t.y[e.low]))} at {t.place(e.low)} to "
+                f"{number(float(t.y[e.high]))} at {t.place(e.high)}, {number(factor)} times as large"
                 + (f" at its peak of {number(e.peak)}" if e.peak > float(t.y[e.high]) else ""))
     tail = ", and is not finite after that" if ends else f", and ends at {end_words(t)}"
     return RULE.finding(

@@ -103,7 +103,8 @@ def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered:
         text = (f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)} and never comes back "
                 f"(it ends at {number(t.y[-1])})")
     elif last:
-        text = f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)}, where the log ends"
+        after = "where the log ends" if t.series.finite[-1] else "its last finite value"
+        text = f"{t.series} jumps from {before} to {number(peak)} at {t.place(at)}, {after}"
     else:
         text = (f"{t.series} spikes from {before} to {number(peak)} at {t.place(at)} and is back at "
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))

@@ -62,6 +62,8 @@ RECORDS = 6
 GOOD_ACCURACY = 0.8
 FAIR_ACCURACY = 0.6
 ACCURACY_GAIN = 0.06
+NOTHING = 0.001
+"""Share of a level below which a change is told as none: no reader of a curve sees a thousandth."""
 
 RULE = Rule(
     id="L201",
@@ -186,10 +188,11 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
     start, end = c.where(0, len(c) - 1)
     moved = f"moves only from {beginning(c)} to {ending(c)}" if pace == "crawl" else (
         f"stays at {_both_levels(c)}")
+    by = "less than 0.1 % apart" if abs(fall) < NOTHING else f"{percent(abs(fall))} {'less' if fall >= 0 else 'more'}"
     where = "" if "median" in moved else f" {span(c.series, start, end)}"
     agrees = f"; {listed(witness.words)}" if witness.words else ""
     return RULE.finding(
-        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'}{where}{agrees}",
+        f"{c.series} {moved}, {by}{where}{agrees}",
         c.series.at(start, end),
         c.series.source,
         bearing=Bearing.SIGN if witness.words else Bearing.COMPANION,

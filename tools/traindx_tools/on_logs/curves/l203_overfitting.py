@@ -165,7 +165,7 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
     severity = _severity(turn, course, at_end)
     train_accuracy = accuracy(run, "train")
     lowest, last = h.where(turn.lowest, len(h) - 1)
-    words = {"unknown": "", "improves": f"; {group} accuracy still goes from {_pair(at_minimum, at_end)}",
+    words = {"unknown": "", "improves": f"; {group} accuracy {_course_of(h, beside, turn.lowest)}",
              "falls": f"; {group} accuracy falls from {_pair(at_minimum, at_end)}",
              "stays": f"; {group} accuracy stays at {number(at_end or 0.0)}"}[course]
     if acc is not None and not _carries_over(acc):
@@ -192,6 +192,18 @@ def _carries_over(acc: Curve) -> bool:
     """Whether the held-out accuracy ever rose above its first value, or lies above a coin's."""
     best = float(acc.values.max())
     return best > COIN or best - float(acc.values[0]) > DECLINE
+
+
+def _course_of(h: Curve, beside: Floats | None, lowest: int) -> str:
+    """How the accuracy goes from the minimum of the loss to the end, in values of the log, with its own turn."""
+    if beside is None:
+        return ""
+    then, end = float(beside[lowest]), float(beside[-1])
+    best = lowest + int(np.argmax(beside[lowest:]))
+    if best == len(beside) - 1:
+        return f"still goes from {number(then)} to {number(end)}"
+    return (f"goes from {number(then)} to {number(end)} at the end, after its highest {number(float(beside[best]))} "
+            f"{place(h.series, h.where(best, best)[0])}")
 
 
 def _pair(a: float | None, b: float | None) -> str:

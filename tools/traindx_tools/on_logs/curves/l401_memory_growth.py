@@ -106,14 +106,20 @@ def _medians(y: Floats, most: int) -> Floats:
     return np.array([np.median(part) for part in np.array_split(y, min(most, len(y)))])
 
 
+def _amount(mib: float) -> str:
+    """So many MiB, from 10 GiB on in GiB: as logs and `nvidia-smi` write them."""
+    return f"{number(mib / 1024)} GiB" if mib >= 10 * 1024 else f"{number(mib)} MiB"
+
+
 def _report(run: Run, t: Track, g: Growth, flat: list[str]) -> Finding:
     s = t.series
     killed = any("memory" in e.message.lower() or "oom" in e.type.lower() for e in run.errors)
     beside = f", while {', '.join(flat[:3])} stays flat" if flat else ""
-    per = f"{number(g.slope)} MiB a {t.unit}"
+    per = f"{_amount(g.slope)} a {t.unit}"
+    begin, end = float(t.y[g.start]), float(t.y[-1])
     return RULE.finding(
-        f"{s} grows from {number(g.first)} MiB at {t.place(g.start)} to {number(g.last)} MiB at {t.place(-1)} "
-        f"(+{100 * g.share:.0f} %, {per}) and does not stop{beside}", t.at(g.start, -1), s.source,
+        f"{s} grows from {_amount(begin)} at {t.place(g.start)} to {_amount(end)} at {t.place(-1)} "
+        f"(+{100 * (ratio(end, begin) - 1):.0f} %, {per}) and does not stop{beside}", t.at(g.start, -1), s.source,
         bearing=Bearing.SIGN, severity=Severity.HIGH if g.share >= 0.25 or killed else Severity.MEDIUM,
         measured={"metric": s.name, "what": s.name.partition("/")[2] or None, "original": s.original, "first": g.first,
                   "last": g.last, "share": g.share, "slope": g.slope, "unit": t.unit, "linear_fit": g.fit,

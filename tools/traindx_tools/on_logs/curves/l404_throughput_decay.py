@@ -4,7 +4,8 @@ The step time rises, or the throughput falls, along the whole log: something gro
 graphs, a list that is walked, a replay buffer, logged media, a lengthening rollout) or the machine slows down (heat, a
 neighbour, swapping). Where the log gives the phases of a step, the one that grows is named: a slow machine slows all of
 them. Scatter alone is no decay: the trend must run through the log and not only sit in the first records, where
-compilation and cold caches are.
+compilation and cold caches are. `abrupt` in the measured values: the speed has two levels and changes between two
+records; then nothing grew, something changed there.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.anomalies.breaks import breaks
+from traindx_tools.on_logs.curves.onsets import step_at
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
 
 SLOWER, TREND = 1.4, 0.6
@@ -54,11 +56,13 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         times = t.y if name == "step_time" else 1 / np.maximum(t.y, 1e-150)
         if (slow := _slower(t, times)) is not None:
-            yield _report(run, t, *slow)
+            start, slower = slow
+            turn = step_at(times[start:])
+            yield _report(run, t, start, slower) if turn is None else _one_step(run, t, start + turn, times)
         return
 
 
-def _slower(t: Track, times: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[int, float] | None:
+def _slower(t: Track, times: Floats) -> tuple[int, float] | None:
     """Where the judged part starts and how many times slower its end is."""
     start = max(1, len(t) // 10)
     y = times[start:]
@@ -78,9 +82,8 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     memory = track(run.first("memory"))
     grows = memory is not None and len(memory) >= 4 and float(memory.y[-1]) > 1.1 * float(memory.y[len(memory) // 5])
     phase, grown = _phase(run)
-    waits = data_share(run, t)
-    if waits is not None and waits < LITTLE:
-        grown += f"; the wait for data that the log measures is {100 * waits:.2g} % of a step there"
+    waits, said = _waits(run, t)
+    grown += said
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
         f"at the end ({t.place(-1)}): steps take {number(slower)} times as long{grown}",
@@ -89,6 +92,13 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
                   "phase": phase, "data_share": waits, "abrupt": _is_abrupt(t),
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _waits(run: Run, t: Track) -> tuple[float | None, str]:
+    """The share of a step that waits for data, and the words for one that is too small to matter."""
+    share = data_share(run, t)
+    little = share is not None and share < LITTLE
+    return share, f"; the wait for data that the log measures is {100 * (share or 0.0):.2g} % of a step there" * little
 
 
 def _is_abrupt(t: Track) -> bool:
@@ -119,6 +129,24 @@ def _seconds_a_step(run: Run, t: Track) -> float | None:
     if not np.isfinite(passed).all() or not bool((done > 0).all()):
         return None
     return float(np.median(passed / done))
+
+
+def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
+    """Two levels of speed: the last value of the one and the first of the other stand in the log."""
+    early, late = float(np.median(t.y[:turn])), float(np.median(t.y[turn:]))
+    slower = ratio(float(np.median(times[turn:])), float(np.median(times[:turn])))
+    phase, grown = _phase(run)
+    waits, said = _waits(run, t)
+    grown += said
+    return RULE.finding(
+        f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
+        f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): steps take "
+        f"{number(slower)} times as long from there on{grown}",
+        t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
+        bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,
+                  "phase": phase, "data_share": waits, "abrupt": True,
+                  "position": float(t.series.position[t.index[turn]])})
 
 
 def _phase(run: Run) -> tuple[str | None, str]:

@@ -183,8 +183,10 @@ def median_words(series: Series, first: int, last: int) -> str:
 
     `first`, `last`: indices of the series, both counted in.
     """
-    if series.position[first] == series.position[last] or last <= first:
+    if last <= first:
         return f"at {place(series, first)}"
+    if series.position[first] == series.position[last]:
+        return f"median of {last - first + 1} records of {place(series, first)}"
     return f"median of {series.unit}s {series.position[first]:.10g}\u2013{series.position[last]:.10g}"
 
 

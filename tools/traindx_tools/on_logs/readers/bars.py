@@ -49,8 +49,16 @@ class Bars:
     and a row of a table that a bar ends ("row").
     """
 
+    redrawn: int = 0
+    """Drawings of bars with means that a later one of the same epoch replaced."""
     _held: Record | None = None
     _kind: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What a person is told of drawings that are no records, "" where there are none."""
+        return (f"{self.redrawn:,} drawings of its bar are no rows: they hold means over the epoch so far, and the "
+                "last of each epoch has those of the whole") if self.redrawn else ""
 
     @property
     def idle(self) -> bool:
@@ -61,7 +69,9 @@ class Bars:
         """The records that are complete now. `kind`: "tqdm", "keras", "meter", "row"; "" for a line without a bar."""
         if not kind and self._held is None:
             return [record]
-        done = [] if self._held is None or self._redraws(self._held, record, kind) else [self._released(self._held)]
+        again = self._held is not None and self._redraws(self._held, record, kind)
+        self.redrawn += again and kind == "keras"
+        done = [] if self._held is None or again else [self._released(self._held)]
         self._held, self._kind = (record, kind) if kind else (None, "")
         return done if kind else [*done, record]
 

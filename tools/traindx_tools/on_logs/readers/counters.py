@@ -67,8 +67,9 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     """Steps that only grow within a run, and a remark where the log counts batches of an epoch.
 
     A counter that falls when the epoch grows counts batches within an epoch. Where the log also prints how many there
-    are, the step is (epoch - first) * batches + batch, which the log says by its own numbers; where it does not, or
-    the counter always stands at its end, no step is known and the epoch is the place.
+    are, the step is (epoch - first) * batches + batch, which the log says by its own numbers; where it does not and the
+    counter goes to the same number in even distances in every epoch, the next distance is taken for the end of the
+    epoch; else, or where the counter always stands at its end, no step is known and the epoch is the place.
     """
     remarks: dict[str, None] = {}
     within: set[int] = set()
@@ -98,10 +99,33 @@ def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[
             first = 0.0 if (epoch == 0).any() else 1.0
             return (epoch - first) * per_epoch[0] + step, (
                 f"its counter starts over with each epoch: step = (epoch - {first:g}) * {per_epoch[0]:g} + batch")
+        if (length := _even_length(step, epoch)) is not None:
+            first = 0.0 if (epoch == 0).any() else 1.0
+            return (epoch - first) * length + step, (
+                f"its counter starts over with each epoch, whose length is not printed: {length:g} is taken, from its "
+                f"even distances, so that step = (epoch - {first:g}) * {length:g} + batch")
         return np.full_like(step, np.nan), "its counter starts over with each epoch of unknown length: no step is known"
     if not known.any() and fell.any() and (ends[:-1] & fell).sum() == fell.sum() and np.isfinite(total).all():
         return np.full_like(step, np.nan), "its counter starts over again and again and no epoch is printed"
     return step, ""
+
+
+def _even_length(step: Floats, epoch: Floats) -> float | None:
+    """The batches of an epoch where its counter goes to the same number in even distances every time; else None.
+
+    The last epoch may be cut off. The true length lies between the last number and the one after it.
+    """
+    cuts = np.flatnonzero(np.diff(epoch) != 0) + 1
+    epochs = np.split(step, cuts)
+    whole = epochs[:-1]
+    if len(whole) < 2 or (np.diff(epoch[np.r_[0, cuts]]) <= 0).any() or any(len(e) < 3 for e in whole):
+        return None
+    distances = np.concatenate([np.diff(e) for e in epochs])
+    same = all(len(e) == len(whole[0]) and e[0] == whole[0][0] and e[-1] == whole[0][-1] for e in whole)
+    if not same or not len(distances) or not (distances == distances[0]).all() or distances[0] <= 0:
+        return None
+    length = float(whole[0][-1] + distances[0] - whole[0][0])  # 0, 40, 80 of 120; 40, 80, 120 of 120
+    return length if 0 <= whole[0][0] <= distances[0] else None
 
 
 def _grows_over(step: Floats, epoch: Floats) -> bool:

@@ -132,7 +132,8 @@ _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates
 _OF_SETTINGS = frozenset({"accumulation", "accum", "accumulate", "warmup", "warm-up", "max", "maximum"})
 """Words that make a setting of a word that counts."""
 _TQDM = re.compile(r"(?<!\d)\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
-_KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])|Unknown\s+-\s)")
+_KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\]|[\d:hms]+ [\d.]+[mu]?s/step - )|"
+                    r"Unknown\s+-\s)")
 _FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 

@@ -198,6 +198,7 @@ class TextReading:
                        divided=any(f.over is not None for f in plan.fields))
         heading = plan.header and not loses_a_fraction(plan, parts)
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
+        self.unread.of_record(plan, parts, body)
         shape.unread = not used and bool(spans) and not is_read_elsewhere(body, prefix.level)
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
@@ -347,12 +348,12 @@ class TextReading:
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
-        remarks = [r for r in (missed, settled.remark, note, self.recorder.remark) if r]
+        told = (missed, settled.remark, note, self.recorder.remark, self._bars.remark, self.unread.of_records)
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         lost = self.unread.lost(self.lines, self.recorder.counts(), self.launched.prefix)
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size, artifacts=(Artifact(
-                       self.source, form, rows=self.recorder.rows, note="; ".join(remarks),
+                       self.source, form, rows=self.recorder.rows, note="; ".join(filter(None, told)),
                        unused=self.unread.count + len(self.recorder) - self.recorder.rows, lost=lost),))
 
     def _forget_remarks(self) -> None:

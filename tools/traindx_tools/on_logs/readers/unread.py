@@ -25,6 +25,8 @@ TOLD_FROM = ((3, 0.25), (10, 0.05))
 not."""
 _TRIED = 1_000
 """Lines among which further shapes are looked for."""
+_ENDS = re.compile(r"\s*(?:%|[)\],;|]|$|\s(?!\w+/s))")
+"""What follows a number that may be a metric."""
 _NUMBERS = re.compile(r"[-+\d.]+")
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
         "for")
@@ -39,7 +41,23 @@ class Unread:
     """The number and the text of the first ones."""
     shapes: list[tuple[int, str]] = field(default_factory=list)
     """The same of the first ones that differ in more than digits."""
+    beside: tuple[str, tuple[str, ...]] | None = None
+    """The first record that holds further numbers than its metrics, and these."""
     _tried: int = 0
+
+    def of_record(self, plan: Plan, parts: Sequence[str], text: str) -> None:
+        """Notes the numbers of a record that are none of its metrics, counters, times or clocks."""
+        if self.beside is None and (left := left_over(plan, parts)):
+            self.beside = text, left
+
+    @property
+    def of_records(self) -> str:
+        """What a person is told of further numbers in the records, "" where there are none."""
+        if self.beside is None:
+            return ""
+        text, left = self.beside
+        more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+        return f'not used of its records: {", ".join(left[:SHOWN])}{more}, as in "{printable(text)}". {_HOW}'
 
     def add(self, count: int, number: int, text: str) -> None:
         """Some lines of a shape; `number` and `text` are those of the first."""
@@ -96,6 +114,22 @@ def loses_a_fraction(plan: Plan, parts: Sequence[str]) -> bool:
     counted = {t for c in (plan.step, plan.epoch) if c for t in (c.token, c.total)}
     return any("." in token and value(token) is not None and not after[:1].isalpha() and at not in counted
                for at, (token, after) in enumerate(zip(parts[1::2], parts[2::2], strict=True)))
+
+
+def left_over(plan: Plan, parts: Sequence[str]) -> tuple[str, ...]:
+    """The numbers with a fraction, or in percent, of a record that nothing was made of: "(0.61)", "a 12.1%".
+
+    A number with a unit of time or of memory behind it, a version and what is part of a longer word are no metrics.
+    """
+    if not plan.fields or plan.bar or not (plan.step or plan.epoch):
+        return ()
+    counted = {t for c in (plan.step, plan.epoch) if c for t in (c.token, c.total)}
+    used = counted | {f.token for f in plan.fields} | {f.over for f in plan.fields}
+    means = {f.average for f in plan.fields} | {at for at in range(1, len(parts) // 2)
+                                                if parts[2 * at].strip() == "(" and parts[2 * at + 2].startswith(")")}
+    left = {at: token for at, (token, after) in enumerate(zip(parts[1::2], parts[2::2], strict=True))
+            if at not in used and "." in token and value(token) is not None and _ENDS.match(after)}
+    return tuple(left.values()) if left.keys() - means else ()  # means in brackets alone are known for what they are
 
 
 def is_read_elsewhere(message: str, level: str | None) -> bool:
