@@ -142,8 +142,8 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
     if not differ:
         said.append("no setting, version, data file or line of code that was read differs: what is left is data that "
                     "were not read, seed, hardware and what neither run prints" if moved is None else
-                    f"no setting, version, data file or line of code that was read differs, and yet {moved.name} does in "
-                    "the log: look at what sets it (a schedule, a callback, a resumed state)")
+                    f"no setting, version, data file or line of code that was read differs, and yet {moved.name} does "
+                    "in the log: look at what sets it (a schedule, a callback, a resumed state)")
     if not here.code or not there.code:
         which = "either run" if not here.code and not there.code else \
             "the broken run" if not here.code else "the run that works"
