@@ -15,9 +15,11 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traindx.in_brief import WORTH_A_LINE
 from traindx.offered import Ground, can_be_typed, seen_from_here, typed
 from traindx.proposal import code_place, measured_of
 from traindx_tools.on_logs.artifacts import in_database
+from traindx_tools.on_logs.in_memory import NAME as IN_MEMORY
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.sources import named
 
@@ -80,7 +82,7 @@ def _works(report: Examined, command: str) -> bool:
     if words[:1] != ["traindx"]:
         return True
     name, given = words[1], list(takewhile(lambda word: not word.startswith("--"), words[2:]))
-    if name in _OF_SERIES and not report.seen.records:
+    if name in _OF_SERIES and all(s.source == IN_MEMORY for s in report.seen.run.series if len(s)):
         return False
     if "-" in given:
         return name == "diagnose"  # the same input once more, with what its lines mean: the others would wait for it
@@ -289,7 +291,8 @@ def _looks(report: Examined, without: Collection[str]) -> Iterator[str]:
     if report.subject and (report.seen.records or report.status == "healthy" or not report.hypotheses):
         yield f"traindx log {report.subject} --format table"
     for found in _left(report, without)[:1]:
-        yield f"traindx explain {found.mode.id}"
+        if found.confidence >= WORTH_A_LINE:  # below it the page names no suspect
+            yield f"traindx explain {found.mode.id}"
 
 
 def wanted(report: Examined) -> tuple[str, ...]:
@@ -321,7 +324,9 @@ def _with(report: Examined, more: str) -> str:
 
 def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if not report.places.code:
-        yield f"the training script and its configuration{_with(report, 'PATH/TO/train.py')}"
+        held = not report.subject and any(s.source == IN_MEMORY for s in report.seen.run.series)
+        how = ': `diagnose([history, "PATH/TO/train.py"])`' if held else _with(report, "PATH/TO/train.py")
+        yield f"the training script and its configuration{how}"
     names = {s.name for s in report.seen.run.series if len(s)}
     if report.seen.run.errors:
         return

@@ -261,7 +261,8 @@ def _fix(s: Session) -> Standing:
     book = next((i.path for i in fix.instructions if i.path.endswith(".ipynb")), None)
     save = (f"edit that cell of {book}, save the notebook, then traindx resume {s.id}: it goes on from your change"
             if book else f"edit it, save, then traindx resume {s.id}: it goes on from your change")
-    return ("awaiting_edit", f"option {fix.option} is approved and waits for you: it is a change that a person makes",
+    return ("awaiting_edit", f"option {fix.option} is approved and waits for you: it is a change that a person makes, "
+            "and none was made when the session last looked",
             "\n".join([*told, save]))
 
 

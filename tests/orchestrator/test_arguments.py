@@ -68,10 +68,14 @@ def test_a_history_in_memory_is_diagnosed_like_its_file():
     assert report.seen.records == len(HISTORY)
     assert not [c for c in report.next_checks if " -" in re.sub(r" --?\w", "", c)], "standard input holds nothing"
     assert "a history" in repr(report)
+    level = diagnose([{"epoch": i, "loss": 2.302 + 0.001 * (i % 3)} for i in range(30)], symptom="it does not learn")
+    assert any('diagnose([history, "PATH/TO/train.py"])' in w for w in level.wanted)
 
 
 def test_a_history_beside_its_code(tmp_path):
     (tmp_path / "train.py").write_text("import torch\nloss = torch.zeros(1)\n")
     report = diagnose([HISTORY, tmp_path / "train.py"])
     assert report.places.root == tmp_path.resolve()
+    shows = [c for c in report.next_checks if c.startswith(("traindx plot", "traindx log"))]
+    assert not shows, "its series are in no file"
     assert report.seen.code

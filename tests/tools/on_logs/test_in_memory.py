@@ -76,7 +76,7 @@ def test_an_empty_cell_of_a_frame_is_no_nan():
     ([{"name": "run 1"}], "holds no number: its names are name"),
     ([2.0, 1.9], 'as in diagnose({"loss": [2.3, 1.9]})'),
     (np.zeros(3), "got float64[3]"),
-], ids=str)
+], ids=["nothing", "an empty record", "an empty frame", "no value", "lengths", "words", "numbers alone", "an array"])
 def test_what_is_no_history_is_refused_with_what_came_and_what_to_give(history, said):
     with pytest.raises(BadUsage) as refused:
         extract_training_metrics(history)
