@@ -156,6 +156,13 @@ def test_of_two_ranks_the_one_that_came_less_far(tmp_path: Path) -> None:
     assert any(e["how"] == "the log ends with the record of step 19" for e in many.to_json()["ended"])
 
 
+def test_lines_without_a_prefix_are_of_the_rank_in_the_name(tmp_path: Path) -> None:
+    """Only the watchdog writes its rank in front: its step is that of the other lines of the file."""
+    many = job(tmp_path, {1: []}, before=lambda rank: steps(rank, 0, 20 - rank), ranks=2)
+    assert many is not None
+    assert (many.findings[0].rule, many.findings[0].measured["ranks"]) == ("R202", (1,))
+
+
 def test_two_ranks_that_nothing_tells_apart(tmp_path: Path) -> None:
     many = job(tmp_path, {1: []}, before=lambda rank: steps(rank, 0, 20), ranks=2)
     assert rules(many) == []

@@ -11,11 +11,11 @@ deviations of the record-to-record scatter. At an epoch start it must also be th
 log (a regular saw is L206, a lone outlier L107). Steps down (a lower learning rate, a second pass over the data) are
 healthy.
 
-A log that announces no resume may hold one all the same. `kind` "elsewhere": the loss breaks upwards at one place as it
-does nowhere else (`anomalies/breaks.py`), stays there for more than a record, and gives back a quarter and more of what
-it had gained. Back at the level of the untrained model it is what a run is that began anew (medium); part of the way it
-may as well be other data or another task, and is told as low. A rise of the learning rate at that record (a warm
-restart), a stage or a setting that changes there explain it.
+A log that announces no resume may hold one all the same. `kind` "elsewhere": the loss breaks upwards at one place as
+it does nowhere else (`anomalies/breaks.py`), stays there for more than a record, and gives back a quarter and more of
+what it had gained. Back at the level of the untrained model it is what a run is that began anew; part of the way it
+may as well be other data or another task, which the log would mostly announce (below a third it is low). A rise of
+the learning rate at that record (a warm restart), a stage or a setting that changes there explain it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LASTING_STEP = 0.3
 SIGMAS = 4.0
 SIDE = 3
 RECOVERED = 0.1
-LOST, ANEW, HELD, RAISED = 0.25, 0.8, 0.4, 1.2
+LOST, MUCH, ANEW, HELD, RAISED = 0.25, 1 / 3, 0.8, 0.4, 1.2
 
 RULE = Rule(
     id="L207",
@@ -67,6 +67,7 @@ RULE = Rule(
         "step": Threshold(STEP, "relative to the level before", "at a resume"),
         "lasting_step": Threshold(LASTING_STEP, "relative to the level before", "at an epoch start, to the end"),
         "lost": Threshold(LOST, "of what was gained", "elsewhere: harder data seldom cost more at once"),
+        "much": Threshold(MUCH, "of what was gained", "arithmetic: a third of the work; less is a remark"),
         "anew": Threshold(ANEW, "of what was gained", "the level of an untrained model"),
         "held": Threshold(HELD, "of the jump, one record later", "a batch that spikes is over by then (L107)"),
         "raised": Threshold(RAISED, "times the learning rate before", "a schedule that restarts raises the loss"),
@@ -133,6 +134,7 @@ def _elsewhere(run: Run) -> Iterator[Finding]:
     if first <= b.before * (1.0 + STEP) or lost < LOST or not held:
         return
     anew = lost >= ANEW
+    much = lost >= MUCH
     told = ("back where it began" if anew else f"{100 * lost:.0f} % of the way back to where it began")
     last = tail_level(t.y)
     after = "then it falls again" if last < b.before + 0.5 * (reached - b.before) else "and it does not come down again"
@@ -142,7 +144,7 @@ def _elsewhere(run: Run) -> Iterator[Finding]:
         f"{b.size:.0f} times its scatter; {after}. Nothing in the log says why: a restart that did not load what "
         f"was learned, or from here on another task",
         t.at(b.start - 1, b.start), t.series.source, bearing=Bearing.SIGN,
-        severity=Severity.MEDIUM if anew else Severity.LOW,
+        severity=Severity.MEDIUM if much else Severity.LOW,
         measured={"kind": "elsewhere", "before": b.before, "after": reached, "ratio": ratio(reached, b.before),
                   "recovered": last <= b.before * (1.0 + RECOVERED), "of_start": ratio(reached, first), "lost": lost,
                   "at": float(t.series.position[t.index[b.start]]), "unit": t.unit, "steps_back": False,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import WHOLE
 from traindx_tools.on_logs.events.collecting import EventLog, collect
 from traindx_tools.on_logs.readers.lines import ESCAPE
@@ -60,7 +61,7 @@ def lines_beside(run: Run, sources: Sequence[Source], series: Series, at: int) -
     first, last = int(series.line.min()) - source.above, int(series.line.max()) - source.above
     ends = max(0, at - BEFORE), min(len(series) - 1, at + AFTER)
     around = [int(series.line[i]) - source.above for i in ends]
-    lines = _seldom(log, first, last, _of_records(run, source))
+    lines = _seldom(log, first, last, _told_otherwise(run, source, series))
     texts = _texts(source, lines)
     warns = np.array([_WARNS.search(texts.get(n, "")) is not None for n in lines.tolist()], bool)
     width, length = float(around[1] - around[0] + 1), max(1.0, last - first + 1)
@@ -83,9 +84,12 @@ def _texts(source: Source, lines: NDArray[np.int64]) -> dict[int, str]:
     return found
 
 
-def _of_records(run: Run, source: Source) -> set[int]:
-    """The lines that hold values: what is seldom about them is their numbers."""
-    return {int(n) - source.above for s in run.series if s.source == source.name for n in s.line}
+def _told_otherwise(run: Run, source: Source, series: Series) -> set[int]:
+    """The lines that hold values: what is seldom about them is their numbers; and, of the loss, resumes (L207)."""
+    lines = {int(n) for s in run.series if s.source == source.name for n in s.line}
+    if series is main_loss(run):
+        lines |= {n.line for n in run.notes if n.kind == "resume" and n.source == source.name}
+    return {n - source.above for n in lines}
 
 
 def _seldom(log: EventLog, first: int, last: int, records: set[int]) -> NDArray[np.int64]:

@@ -48,8 +48,9 @@ def _attempts(file: FileTold) -> None:
 def _by_name(file: FileTold) -> None:
     named = rank_named(file.name)
     own = [s for s in file.streams if s.rank is None and s.local is None]
-    if named is not None and len(own) == 1 and not any(s.rank == named for s in file.streams):
-        own[0].rank = named
+    others = {s.rank for s in file.streams if s.rank is not None}
+    if named is not None and len(own) == 1 and (named not in others or others == {named}):
+        own[0].rank = named  # also where only its watchdog writes its rank in front
 
 
 def _unknown(file: FileTold) -> bool:
