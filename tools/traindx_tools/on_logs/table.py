@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage
+from traindx_tools.on_logs.notebook_source import by_cells
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run, Series
 
@@ -155,7 +156,7 @@ def _shown(cell: Any) -> str:
 
 def table_of(run: Run) -> MetricsTable:
     """The metrics of a run that was read already."""
-    return MetricsTable(run.series)
+    return MetricsTable(tuple(by_cells(run.series)))
 
 
 def extract_training_metrics(path_or_paths: str | Path | Sequence[str | Path]) -> MetricsTable:
