@@ -63,6 +63,19 @@ def test_the_outputs_of_a_notebook_are_its_log(tmp_path: Path) -> None:
     assert "at a.ipynb:cell 3:1" in found["L520"].statement
 
 
+def test_two_runs_in_a_notebook_and_names_of_ones_own(tmp_path: Path) -> None:
+    once = "".join(f"step {s} loss {2.0 - s / 40}\n" for s in range(40))
+    path = write(tmp_path / "a.ipynb", cell(SETUP), cell(LOOP, stream(once)), cell(LOOP, stream(once.replace(
+        "loss 1", "loss nan 1"))))
+    found = examine([path], root=tmp_path)
+    assert [len(r.run.loss or ()) for r in found.runs] == [40, 40]
+    assert {str(f.where.code) for f in found.findings if f.rule == "L101"} <= {"a.ipynb:cell 3 output:2"}
+    own = write(tmp_path / "b.ipynb", cell(LOOP, stream(once.replace("loss", "Kosten"))))
+    loss = read_run(own, names={"Kosten": "loss"}).loss
+    assert loss is not None
+    assert len(loss) == 40
+
+
 def test_the_table_of_metrics_names_the_cell(tmp_path: Path) -> None:
     first = "step 0 loss 2\nstep 1 loss 1\n"
     path = write(tmp_path / "a.ipynb", cell(SETUP, stream("hi\n")), cell(LOOP, stream(first)),

@@ -33,8 +33,8 @@ def of_outputs(source: Source) -> Source:
 
 
 def printed_below_cells(source: Source) -> bool:
-    """Whether the bytes of this source are the outputs of a notebook."""
-    return source.name.lower().endswith(SUFFIX) and source.data is not None and source.local is not None
+    """Whether the bytes of this source are the outputs of a notebook, or the lines of one run among them."""
+    return source.name.lower().endswith(SUFFIX) and source.data is not None
 
 
 def by_cells(series: Iterable[Series]) -> Iterator[Series]:
