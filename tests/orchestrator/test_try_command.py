@@ -72,3 +72,19 @@ def test_nothing_given_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = ran(capsys)
     assert code == 2
     assert "give a Python file" in err
+
+
+def test_a_notebook_is_told_by_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    head, loop = TRAIN.split("for i", 1)
+    cells = [{"cell_type": "code", "source": s} for s in (head, f"for i{loop}")]
+    (tmp_path / "train.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}))
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = ran(capsys, "train.ipynb")
+    assert code == 0
+    assert "optimizer SGD, made at train.ipynb:cell 1:5: holds Sequential of train.ipynb:cell 1:4 [derived]" in out
+    assert "if once in 4 turns (cell 2:4)" in out
+    assert "run from train.ipynb:cell 1:1" in out
+    (told,) = json.loads(ran(capsys, "--json", ".")[1])
+    assert told["runs"][0]["at"] == "train.ipynb:cell 1:1"
+    assert any(m.strip().startswith("backward at cell 2:3") for m in told["runs"][0]["moments"])

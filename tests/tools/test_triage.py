@@ -344,3 +344,23 @@ def test_what_a_person_describes_is_not_handed_back_as_its_cause(symptom: str, f
     assert first.mode.id == "loader.input-bound"
     assert (first.confidence >= CONFIDENT) == sure
     assert sure or "why it is so was not seen" in first.held
+
+
+def test_two_names_of_one_fact_are_one_entry() -> None:
+    broad = mode("broad", Speaks("L102", "cause"), Speaks("L106", "sign"))
+    narrow = replace(mode("narrow", Speaks("L102", "cause")), form_of=("broad",))
+    seen = [finding("L102", bearing=Bearing.CAUSE), finding("L106")]
+    told = rank(seen, catalog(broad, narrow))
+    assert [h.mode.id for h in told if h.speaks_for] == ["broad"]
+    assert told[0].confidence == rank(seen, catalog(broad))[0].confidence
+    rivals = rank(seen, catalog(broad, mode("narrow", Speaks("L102", "cause"))))
+    assert [h.mode.id for h in rivals if h.speaks_for] == ["broad", "narrow"]
+    assert rivals[0].confidence < told[0].confidence
+
+
+def test_a_form_that_rests_on_another_finding_is_an_entry_of_its_own() -> None:
+    broad = mode("broad", Speaks("L106", "cause"))
+    narrow = replace(mode("narrow", Speaks("L102", "cause")), form_of=("broad",))
+    told = rank([finding("L102", bearing=Bearing.CAUSE), finding("L106", bearing=Bearing.CAUSE)],
+                catalog(broad, narrow))
+    assert {h.mode.id for h in told if h.speaks_for} == {"broad", "narrow"}

@@ -278,6 +278,8 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     if not ordered:
         return ()
     ordered = _each_fact_once(grounded_first(ordered, grounds))
+    told = {h.mode.id for h in ordered}
+    modes = {k: m for k, m in modes.items() if k in told or k not in found}
     shown = ordered[:MOST_SHOWN]
     here = {k: m for k, m in modes.items() if k in found or _has_a_place(m, (), domains)}
     spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, here, found, shown[-1].confidence))

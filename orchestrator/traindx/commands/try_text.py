@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from traindx_tools.errors import BadUsage
+
+if TYPE_CHECKING:
+    from traindx_tools.scope.cells import Notebooks
+
+
+_RUN = re.compile(r"run from (.+?):\d+\b")
+_NOTEBOOK = re.compile(r"(\S+\.ipynb):\d+\b")
 
 
 @click.command("try")
@@ -22,6 +31,7 @@ def command(paths: Sequence[str], as_json: bool) -> None:
     from traindx.safe_text import line as safe
     from traindx_tools.on_code.filling.read import programs_of
     from traindx_tools.program import told
+    from traindx_tools.scope.cells import Notebooks
 
     if not paths:
         raise BadUsage("give a Python file, a notebook or a folder of them")
@@ -30,9 +40,24 @@ def command(paths: Sequence[str], as_json: bool) -> None:
         click.echo(f"note: {safe(note)}", err=True)
     if not programs:
         raise BadUsage(f"no Python code was read in {', '.join(paths)}; give a file that ends in .py or .ipynb")
+    texts = [told.told(program) for program in programs]
+    books = Notebooks.read([*map(str, paths), *(path for text in texts for path in _NOTEBOOK.findall(text))])
     if as_json:
-        click.echo(json.dumps([told.as_json(p) for p in programs], indent=1))
+        click.echo(json.dumps([_in_cells(told.as_json(p), books) for p in programs], indent=1))
         return
-    for program in programs:
-        for text in told.told(program).splitlines():
-            click.echo(text[: len(text) - len(text.lstrip())] + safe(text))
+    for whole in texts:
+        at = ""
+        for text in whole.splitlines():
+            run = _RUN.match(text)
+            at = run[1] if run is not None else at
+            click.echo(text[: len(text) - len(text.lstrip())] + safe(books.facts(text, at)))
+
+
+def _in_cells(told: Any, books: Notebooks, at: str = "") -> Any:
+    """The JSON with lines of notebooks as cells; `at`: the file of the run that it tells of."""
+    if isinstance(told, dict):
+        at = str(told["at"]).rpartition(":")[0] if "at" in told else at
+        return {k: _in_cells(v, books, at) for k, v in told.items()}
+    if isinstance(told, list):
+        return [_in_cells(v, books, at) for v in told]
+    return books.facts(told, at) if isinstance(told, str) else told

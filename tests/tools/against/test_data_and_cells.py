@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_two_samples_of_one_origin_do_not_differ(tmp_path: Path) -> None:
 
 
 def test_forms_rows_and_fields_are_told_and_broken_files_are_not_compared(tmp_path: Path) -> None:
-    def saved(name: str, **arrays: np.ndarray) -> Path:
+    def saved(name: str, **arrays: Any) -> Path:
         np.savez(tmp_path / f"{name}.npz", **arrays)
         return tmp_path / f"{name}.npz"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,6 @@ def test_effects_know_their_causes_and_causes_their_effects() -> None:
 def test_an_effect_of_nothing_known_is_refused() -> None:
     with pytest.raises(CatalogError, match=r"no\.such"):
         with_effects(load_catalog(), {"rl.kl-zero": ["no.such"]})
+    lost = {i: replace(m, form_of=("no.such",)) for i, m in list(load_catalog().items())[:1]}
+    with pytest.raises(CatalogError, match=r"form_of names no.such"):
+        with_effects(lost, {})

@@ -14,7 +14,8 @@ SOURCE = "for step in range(9):\n    opt.step()"
 
 def recorded(folder: Path, cwd: Path) -> Path:
     kernel = f"/tmp/ipykernel_77/{kernel_number(SOURCE)}.py"
-    found = Finding("T301", "t", Severity.HIGH, Bearing.CAUSE, f"stepped at {kernel}:2", Location(file=kernel, line=2), "p")
+    found = Finding("T301", "t", Severity.HIGH, Bearing.CAUSE, f"stepped at {kernel}:2",
+                    Location(file=kernel, line=2), "p")
     rows = [{"traindx": "live", "kind": "start", "version": 1, "rank": 0, "mode": "watch", "cwd": str(cwd), "argv": []},
             {"kind": "facts", "text": f"step at {kernel}:2\nclear at /tmp/ipykernel_77/12.py:3"},
             {"kind": "finding", "finding": found.to_json()}, {"kind": "end", "how": "ok"}]

@@ -13,6 +13,7 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.notebook_outputs import outputs_of_notebook
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
+from traindx_tools.on_logs.table import extract_training_metrics
 from traindx_tools.scope.cells import Notebooks, kernel_number, read_book
 
 SETUP = "import torch\nfrom torch import nn"
@@ -60,6 +61,28 @@ def test_the_outputs_of_a_notebook_are_its_log(tmp_path: Path) -> None:
     assert found["L101"].where.code == "a.ipynb:cell 2 output:33"
     assert found["L520"].where.code == "a.ipynb:cell 3:1"
     assert "at a.ipynb:cell 3:1" in found["L520"].statement
+
+
+def test_two_runs_in_a_notebook_and_names_of_ones_own(tmp_path: Path) -> None:
+    once = "".join(f"step {s} loss {2.0 - s / 40}\n" for s in range(40))
+    path = write(tmp_path / "a.ipynb", cell(SETUP), cell(LOOP, stream(once)), cell(LOOP, stream(once.replace(
+        "loss 1", "loss nan 1"))))
+    found = examine([path], root=tmp_path)
+    assert [len(r.run.loss or ()) for r in found.runs] == [40, 40]
+    assert {str(f.where.code) for f in found.findings if f.rule == "L101"} <= {"a.ipynb:cell 3 output:2"}
+    own = write(tmp_path / "b.ipynb", cell(LOOP, stream(once.replace("loss", "Kosten"))))
+    loss = read_run(own, names={"Kosten": "loss"}).loss
+    assert loss is not None
+    assert len(loss) == 40
+
+
+def test_the_table_of_metrics_names_the_cell(tmp_path: Path) -> None:
+    first = "step 0 loss 2\nstep 1 loss 1\n"
+    path = write(tmp_path / "a.ipynb", cell(SETUP, stream("hi\n")), cell(LOOP, stream(first)),
+                 cell(LOOP, stream("again\nstep 2 loss 0.5\n")))
+    rows = list(extract_training_metrics(path).rows())
+    assert [(r.source.rpartition("/")[2], r.line, r.value) for r in rows] == [
+        ("a.ipynb:cell 2 output", 1, 2.0), ("a.ipynb:cell 2 output", 2, 1.0), ("a.ipynb:cell 3 output", 2, 0.5)]
 
 
 def test_a_notebook_that_was_not_run_is_code_alone(tmp_path: Path) -> None:

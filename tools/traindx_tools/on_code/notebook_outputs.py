@@ -7,6 +7,7 @@ its value are left out: they are made for the eye.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from traindx_tools.on_code.notebook import code_cells
 
 MOST_BYTES = 64 * 2**20
 """Bytes of a notebook that is read for its outputs: pictures make it large."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LISTED = re.compile(r"\s*\d+(?: |$)")
+"""A line of source that IPython lists around the one that failed: nothing that was printed, and full of numbers."""
 _ERRORS = frozenset({"error", "pyerr"})
 """How an output with a traceback is called; the second name is that of before 2015."""
 
@@ -70,8 +74,9 @@ def _piece(output: object) -> tuple[str, str]:
         return "", ""
     kind = output.get("output_type")
     if kind in _ERRORS:
-        lines = "\n".join(_strings(output.get("traceback")))
-        return "error", (lines or f"{output.get('ename')}: {output.get('evalue')}") + "\n"
+        lines = "\n".join(_strings(output.get("traceback"))).split("\n")
+        told = "\n".join("" if _LISTED.match(_COLOUR.sub("", line)) else line for line in lines)
+        return "error", (told or f"{output.get('ename')}: {output.get('evalue')}") + "\n"
     if kind != "stream":
         return "", ""
     return str(output.get("name", output.get("stream"))), "".join(_strings(output.get("text")))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
-from traindx_tools.on_code.notebook_outputs import MOST_BYTES, outputs_of_notebook
+import numpy as np
+
+from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.run import Series
 
 SUFFIX = ".ipynb"
 
@@ -28,5 +33,30 @@ def of_outputs(source: Source) -> Source:
 
 
 def printed_below_cells(source: Source) -> bool:
-    """Whether the bytes of this source are the outputs of a notebook."""
-    return source.name.lower().endswith(SUFFIX) and source.data is not None and source.local is not None
+    """Whether the bytes of this source are the outputs of a notebook, or the lines of one run among them."""
+    return source.name.lower().endswith(SUFFIX) and source.data is not None
+
+
+def by_cells(series: Iterable[Series]) -> Iterator[Series]:
+    """The series, those of a notebook's outputs a piece a cell: `a.ipynb:cell 3 output`, with its own lines."""
+    known: dict[str, Outputs | None] = {}
+    for one in series:
+        if one.source.lower().endswith(SUFFIX) and one.source not in known:
+            known[one.source] = _outputs(one.source)
+        outputs = known.get(one.source)
+        if outputs is None or not len(one):
+            yield one
+            continue
+        starts = np.asarray(outputs.starts)
+        at = np.maximum(np.searchsorted(starts, one.line, side="right") - 1, 0)
+        for place in np.unique(at).tolist():
+            held = at == place
+            yield replace(one, source=f"{one.source}:cell {outputs.cells[place]} output", values=one.values[held],
+                          step=one.step[held], epoch=one.epoch[held], time=one.time[held],
+                          line=one.line[held] - starts[place] + 1)
+
+
+def _outputs(path: str) -> Outputs | None:
+    with suppress(OSError):
+        return outputs_of_notebook(Path(path).read_bytes().decode("utf-8-sig", errors="replace"))
+    return None

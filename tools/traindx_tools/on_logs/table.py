@@ -15,6 +15,7 @@ from typing import Any
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.on_logs.in_memory import History, taken_out
+from traindx_tools.on_logs.notebook_source import by_cells
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.sources import as_paths
@@ -171,7 +172,7 @@ def _shown(cell: Any) -> str:
 
 def table_of(run: Run) -> MetricsTable:
     """The metrics of a run that was read already."""
-    return MetricsTable(run.series)
+    return MetricsTable(tuple(by_cells(run.series)))
 
 
 def extract_training_metrics(path_or_paths: str | Path | Sequence[str | Path] | History) -> MetricsTable:

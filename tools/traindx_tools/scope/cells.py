@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from traindx_tools.finding import Finding, Value
@@ -144,6 +144,17 @@ class Notebooks:
         book = self._book(path)
         return "" if book is None else "{}:cell {}:{}".format(name, *cell_of(line, book.starts))
 
+    def facts(self, text: str, path: str) -> str:
+        """A text on programs with lines of joined code as cells; `path`: the file whose lines it calls "line 3"."""
+        for book in self.books:
+            if book.starts:
+                named = re.compile(rf"(?<![\w./-])({re.escape(book.path)}):(\d+)\b")
+                text = named.sub(partial(_as_cell, starts=book.starts), text)
+        own = next((b for b in self.books if b.starts and b.path == path), None)
+        if own is None:
+            return text
+        return re.sub(r"\bline (\d+)\b", lambda m: "cell {}:{}".format(*cell_of(int(m[1]), own.starts)), text)
+
     def text(self, text: str) -> str:
         """A text of any kind with the files of a kernel given as cell and line."""
         return _KERNEL_PLACE.sub(self._told, text) if self.books else text
@@ -200,6 +211,10 @@ class Notebooks:
 
 
 NO_NOTEBOOKS = Notebooks()
+
+
+def _as_cell(match: re.Match[str], starts: tuple[int, ...]) -> str:
+    return "{}:cell {}:{}".format(match[1], *cell_of(int(match[2]), starts))
 
 
 def _line(source: str, number: int) -> str:

@@ -111,10 +111,16 @@ def _std(shard: Shard, name: str, feature: int) -> float:
 
 
 def _by_chance(others: list[Shard], name: str, feature: int | None, value: float, rows: int) -> float:
-    """The chance that `rows` rows like those of the others all have this value."""
-    parts = [_column(s, name, feature) for s in others]
-    share = max(float(np.mean(np.isclose(p, value, rtol=1e-6, atol=1e-12))) for p in parts)
-    return share**rows if share else 0.0
+    """The chance that `rows` rows all have this value where they and those of a sibling are split at random.
+
+    Of T rows of the sibling K have another value: all of them fall on its side with (T/(T+rows))^K at most
+    (hypergeometric). Counted against a share of the sibling alone, few rows would prove too much.
+    """
+    chances = []
+    for values in (_column(s, name, feature) for s in others):
+        differ = int(np.count_nonzero(~np.isclose(values, value, rtol=1e-6, atol=1e-12)))
+        chances.append((len(values) / (len(values) + rows)) ** differ if len(values) else 1.0)
+    return max(chances)
 
 
 def _column(shard: Shard, name: str, feature: int | None) -> Array:

@@ -15,6 +15,7 @@ from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.recorder import Key
 from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
 from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
+from traindx_tools.on_logs.tracebacks.frames import jupyter_frame_of
 
 QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
 """Lines of which no metric is read: they are looked at for errors."""
@@ -28,6 +29,8 @@ _TRIED = 1_000
 _ENDS = re.compile(r"\s*(?:%|[)\],;|]|$|\s(?!\w+/s))")
 """What follows a number that may be a metric."""
 _NUMBERS = re.compile(r"[-+\d.]+")
+_ARROW = re.compile(r"-+> ?\d+ ")
+"""The line at which IPython says that an error was raised."""
 _HOW = ("--line '{step} | {loss} | {lr}' says what the numbers of such a line are, --name OWN=KNOWN what a name stands "
         "for")
 
@@ -136,6 +139,7 @@ def is_read_elsewhere(message: str, level: str | None) -> bool:
     """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
     return (level in QUIET_LEVELS or is_setting(message)
             or exception_line(message, right_after_frames=False) is not None
+            or jupyter_frame_of(message) is not None or _ARROW.match(message) is not None
             or any(s.needs in message and s.pattern.search(message) for s in SIGNATURES))
 
 
