@@ -90,6 +90,10 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     if not measurable(outcome, report, control):
         note = f"no experiment was made: the record of this run shows no value of {outcome.said}"
         return replace(report, remarks=(*report.remarks, note))
+    if budget is None and control is not None and _stops_unsuspected(report, control):
+        note = (f"no experiment was made: the program stops before its first step ({control.broke}), and nothing that "
+                "was read speaks for a cause that a change of the training would undo")
+        return replace(report, remarks=(*report.remarks, note))
     unlinked.made(folder)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
@@ -98,6 +102,13 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
                    length=run_seconds)
     planned = Planned(report, engine, outcome, purse, folder, run_seconds, say, command, workspace)
     return planned.done()
+
+
+def _stops_unsuspected(report: Report, control: Trace) -> bool:
+    """Whether a run broke before anything was measured in it, and hints alone speak for what could be tried."""
+    if not control.broke or control.reached is not None:
+        return False
+    return not any(w.role in ("cause", "sign") for h in report.seen.verdict.hypotheses for w in h.speaks_for)
 
 
 def measurable(outcome: Outcome, report: Report, control: Trace | None = None) -> bool:

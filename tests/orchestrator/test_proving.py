@@ -185,6 +185,39 @@ def test_an_event_that_the_control_does_not_show_is_not_tried_and_that_is_said(t
     assert not (tmp_path / "x").exists()
 
 
+CRASH = """Traceback (most recent call last):
+  File "/job/train.py", line 3, in <module>
+    plan = made(model)
+  File "/job/train.py", line 2, in made
+    raise ArithmeticError("no plan for these widths")
+ArithmeticError: no plan for these widths
+"""
+
+
+@pytest.mark.parametrize(("curves", "made"), [
+    ({}, 0),  # it stops before anything is measured, and hints alone speak for what could be tried
+    ({f"{LIVE}loss": Curve(np.arange(1.0, 9.0), np.ones(8))}, 1),  # it had trained for eight steps
+])
+def test_a_program_that_stops_before_its_first_step_costs_no_experiments(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, curves: dict[str, Curve], made: int) -> None:
+    (tmp_path / "train.py").write_text("import torch\n\nmodel = torch.nn.Linear(8, 1)\n")
+    (tmp_path / "log.txt").write_text(CRASH)
+    seen = diagnose([tmp_path])
+    begun: list[Planned] = []
+
+    def done(self: Planned) -> Report:
+        begun.append(self)
+        return self.report
+
+    monkeypatch.setattr(Planned, "done", done)
+    control = Trace(tmp_path, curves, ended=True, exit_code=1, error="ArithmeticError: no plan for these widths")
+    after = with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0, control=control)
+    assert len(begun) == made
+    assert any("stops before its first step" in r for r in after.remarks) is not bool(made)
+    with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0, budget=60.0, control=control)
+    assert len(begun) == made + 1  # who names a budget wants it spent
+
+
 def test_a_program_of_numpy_gets_no_change_of_torch(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import numpy as np\nprint('step 0 loss', np.zeros(1)[0])\n")
     (tmp_path / "train.log").write_text("\n".join(f"step {i} loss 2.30{i % 3}" for i in range(60)))
