@@ -32,8 +32,8 @@ def test_a_classifier_has_none_of_them(tmp_path: Path) -> None:
     assert domains_of(run, [code]) == frozenset()
 
 
-def test_a_log_alone_may_be_of_jax_until_something_says_otherwise(tmp_path: Path) -> None:
-    assert domains_of(Run()) == {"jax"}
+def test_a_log_alone_may_be_of_jax_or_of_tokens_until_something_says_otherwise(tmp_path: Path) -> None:
+    assert domains_of(Run()) == {"jax", "tokens"}
     code = tmp_path / "train.py"
     code.write_text("import jax\n")
     assert domains_of(Run(), [code]) == {"jax"}

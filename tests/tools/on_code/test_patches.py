@@ -154,3 +154,12 @@ def test_tabs_stay_tabs(path: Path, lying: Copies, tmp_path: Path) -> None:
         for patch in finding.patch:
             if patch.file == str(copy):
                 assert not [line for line in patch.replacement.split("\n") if line.startswith("    ")]
+
+
+def test_an_evaluation_that_ends_with_train_gets_eval_alone(tmp_path: Path) -> None:
+    path = copied(FIXTURES / "c165" / "bad_trains_again_behind.py", tmp_path)
+    (found,) = [f for f in audit([path]).findings if f.rule == "C165"]
+    assert [p.replacement.strip() for p in found.patch] == ["model.eval()"]
+    path.write_text(path.read_text().replace("    model.train()\n    return hits", "    return hits"))
+    (found,) = [f for f in audit([path]).findings if f.rule == "C165"]
+    assert [p.replacement.strip() for p in found.patch] == ["model.eval()", "model.train()"]

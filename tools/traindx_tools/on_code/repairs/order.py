@@ -156,7 +156,7 @@ def training_again(file: SourceFile, loop: ast.AST, model: str) -> tuple[Patch, 
 
 
 def in_eval_mode(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
-    """eval() before a block without gradients, train() behind it."""
+    """eval() before a block without gradients, train() behind it where it does not stand there already."""
     code = syntax(file)
     regions = [a for a in code.above(call) if isinstance(a, ast.With)]
     suspends = ("no_grad", "inference_mode", "set_grad_enabled(False)")
@@ -170,5 +170,9 @@ def in_eval_mode(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
         return ()
     if any(isinstance(n, (ast.Return, ast.Break, ast.Continue, ast.Yield)) for n in below(region)):
         return ()
-    change = Change(file, "evaluate in eval mode")
-    return change.before(region, f"{model}.eval()").after(region, f"{model}.train()").patches()
+    change = Change(file, "evaluate in eval mode").before(region, f"{model}.eval()")
+    block = change.block(region)
+    behind = block[block.index(region) + 1:][:1]
+    if any(written(s) == f"{model}.train()" for s in behind):
+        return change.patches()
+    return change.after(region, f"{model}.train()").patches()
