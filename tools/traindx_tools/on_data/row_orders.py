@@ -1,4 +1,4 @@
-"""Orders in which rows are written by mistake: sorted by a column, by numbers as text, reversed, shuffled by a usual seed.
+"""Orders in which rows are written by mistake: sorted by a column, by numbers as text, reversed, or by a usual seed.
 
 Numbers sorted as text are 1, 10, 100, 2: so do listings of files, keys of JSON and joins on text.
 """
@@ -84,7 +84,7 @@ def number_orders(rows: int) -> Iterator[tuple[str, Array]]:
     for seed in SEEDS:
         yield f"numpy.random.default_rng({seed}).permutation", _inverse(np.random.default_rng(seed).permutation(rows))
         yield (f"numpy.random.seed({seed}) and a permutation",
-               _inverse(np.random.RandomState(seed).permutation(rows)))  # noqa: NPY002 - what others have used
+               _inverse(np.random.RandomState(seed).permutation(rows)))
         shuffled = list(range(rows))
-        random.Random(seed).shuffle(shuffled)  # noqa: S311 - no secret
+        random.Random(seed).shuffle(shuffled)
         yield f"random.seed({seed}) and a shuffle", _inverse(np.array(shuffled))

@@ -17,7 +17,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.roles import is_label, keys
+from traindx_tools.on_data.roles import keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, chi2_tail
 from traindx_tools.on_data.table import DataSet

@@ -19,7 +19,6 @@ from traindx_tools.on_data.cuts import by_field, by_file, in_two
 from traindx_tools.on_data.links import FEWEST, MOST_LINKS, Links, alike, classes_beside, links_of, told
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.roles import is_id_name, keys
-from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
 from traindx_tools.on_data.stretches import heaviest
 from traindx_tools.on_data.view import View
@@ -137,10 +136,10 @@ def _parts(links: Links, count: int) -> Iterator[Part]:
 def _moved(
     fit: dict[int, Array], inside: Array, by: int, numbers: Sequence[Array], links: Links, tries: float
 ) -> tuple[float, float, float] | None:
-    """Significance, and how well links fit as they are and moved, above what chance makes; None where that is no way."""
+    """Significance, and how well links fit as they are and moved, above chance; None where that is no way."""
     low, high = int(links.to.ids.min()), int(links.to.ids.max())
     mine = [v[inside] for v in numbers]
-    if len(mine[0]) < FEWEST or min(int(v.min()) for v in mine) + by < low or max(int(v.max()) for v in mine) + by > high:
+    if len(mine[0]) < FEWEST or any(int(v.min()) + by < low or int(v.max()) + by > high for v in mine):
         return None
     own, moved = fit[0][inside], fit[by][inside]
     gain = np.nan_to_num(moved, nan=0.0) - np.nan_to_num(own, nan=0.0)
