@@ -93,7 +93,9 @@ def test_rows_behind_each_other_and_files(seen_by: Seen, tmp_path: Path) -> None
     order = np.argsort(part == 2, kind="stable")
     np.savez(tmp_path / "all.npz", image=image[order], mask=mask[order])
     (found,) = seen_by(d168_masks_turned, tmp_path)
-    assert abs(found.measured["rows"][0] - 120) <= 2  # type: ignore[index]
+    rows = found.measured["rows"]
+    assert isinstance(rows, tuple)
+    assert rows[0] in range(118, 123)
     (tmp_path / "all.npz").unlink()
     for k in range(4):
         np.savez(tmp_path / f"site_{k}.npz", image=image[part == k], mask=mask[part == k])

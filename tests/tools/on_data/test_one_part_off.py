@@ -38,7 +38,8 @@ PLANTED: dict[str, tuple[ModuleType, str, str]] = {
     "window_labels": (d109_pairing, "D109", "y of night_05.npz goes at another pace than its inputs"),
     "reversed_axis": (d159_reversed_axis, "D159", "spectrum of the rows of lab 2 runs the other way"),
     "next_captions": (d141_fields_apart, "D141", "caption of captions.jsonl does not belong to feature"),
-    "encoding_order": (d141_fields_apart, "D141", "in the order of the length of text, the longest first): vectors was put in that order"),
+    "encoding_order": (d141_fields_apart, "D141",
+                       "the length of text, the longest first): vectors was put in that order"),
     "thousands": (d160_read_otherwise, "D160", "numbers of sales of the rows of branch 'branch_2' have three digits"),
 }
 

@@ -66,7 +66,8 @@ def test_the_outcome_of_another_table(seen_by: Seen, tmp_path: Path) -> None:
     made = in_form(customers(rng), "text")
     order = rng.permutation(ROWS)
     table(tmp_path / "features", "csv", {n: made[n] for n in ("customer_id", "region", "as_of", "calls")})
-    table(tmp_path / "labels", "csv", {n: [made[n][i] for i in order] for n in ("customer_id", "outcome_date", "churn")})
+    names = ("customer_id", "outcome_date", "churn")
+    table(tmp_path / "labels", "csv", {n: [made[n][i] for i in order] for n in names})
     (told,) = seen_by(d166_taken_after, tmp_path)
     assert "outcome_date of labels.csv" in told.statement
 

@@ -146,7 +146,9 @@ def _vector(column: Column, rows: int) -> Array | None:
     if flat.shape[1] > MOST_WIDTH:
         flat = flat @ np.random.default_rng(0).normal(size=(flat.shape[1], MOST_WIDTH)).astype(np.float32)
     spread = flat.std(axis=0)
-    return np.asarray(np.clip((flat - flat.mean(axis=0)) / (spread + 1e-9), -5, 5), np.float32) if spread.any() else None
+    if not spread.any():
+        return None
+    return np.asarray(np.clip((flat - flat.mean(axis=0)) / (spread + 1e-9), -5, 5), np.float32)
 
 
 def alike(links: Links, some: Sequence[Array], by: int) -> list[Array]:

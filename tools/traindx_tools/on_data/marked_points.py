@@ -31,7 +31,8 @@ _AXIS = re.compile(r"(^|[^A-Za-z]|(?<=[a-z]))([xX])(?=$|[^A-Za-z]|\d|min|max|cen
 TURNS: tuple[tuple[str, Callable[[Array], Array]], ...] = (
     ("mirrored", lambda x: x[:, :, ::-1]), ("turned upside down", lambda x: x[:, ::-1]),
     ("turned by 180 degrees", lambda x: x[:, ::-1, ::-1]), ("height and width exchanged", lambda x: x.swapaxes(1, 2)),
-    ("turned by 90 degrees", lambda x: np.rot90(x, 3, (1, 2))), ("turned by 270 degrees", lambda x: np.rot90(x, 1, (1, 2))),
+    ("turned by 90 degrees", lambda x: np.rot90(x, 3, (1, 2))),
+    ("turned by 270 degrees", lambda x: np.rot90(x, 1, (1, 2))),
 )
 """What was done to pictures, and what undoes it."""
 

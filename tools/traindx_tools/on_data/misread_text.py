@@ -22,8 +22,8 @@ _LETTERS = {c: "".join(bytes([b]).decode(c, "ignore") or chr(b) for b in range(2
 """By byte; what a codec leaves out stands as Latin-1 has it, as browsers do."""
 _NUMBERS = {c: {letter: b for b, letter in enumerate(letters)} for c, letters in _LETTERS.items()}
 _HIGH = re.compile(r"[^\x00-\x7f\ufffd]{2,}")
-_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5}|[A-Za-z]{2,8}(?:acute|grave|uml|cedil|tilde"
-                     r"|circ)|[lr][sd]quo|mdash|ndash|hellip|szlig|euro|copy);")
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5}|[A-Za-z]{2,8}(?:acute|grave|uml|cedil"
+                     r"|tilde|circ)|[lr][sd]quo|mdash|ndash|hellip|szlig|euro|copy);")
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,200}>|://")
 """Pages and addresses are escaped by right."""
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
@@ -61,7 +61,8 @@ def misread(texts: Sequence[str]) -> Iterator[Misread]:
         found = {i: m for i, t in enumerate(texts) if (m := pattern.search(t)) and _MARKUP.search(t) is None}
         found = {i: m for i, m in found.items() if undo(texts[i]) != texts[i]}
         if found:
-            yield _made(kind, told, repair, texts, {i: _around(texts[i], m, undo) for i, m in found.items()}, set(found))
+            shown = {i: _around(texts[i], m, undo) for i, m in found.items()}
+            yield _made(kind, told, repair, texts, shown, set(found))
     lost = {i: m for i, t in enumerate(texts) if (m := re.search(LOST, t))}
     if lost:
         told = "hold the replacement character (U+FFFD): bytes that are no UTF-8 were read as UTF-8"
@@ -95,8 +96,8 @@ def _by_codec(texts: Sequence[str]) -> Iterator[Misread]:
     whole, codec, found = best
     times = _TIMES[int(np.median([n for _, n in found.values()]))]
     examples = {i: _first_change(texts[i], u, codec) for i, (u, _) in found.items()}
-    yield _made("misread", f"are UTF-8 that was read as {codec}{times}", f"text.encode({codec!r}).decode('utf-8'){times}",
-                texts, examples, whole)
+    repair = f"text.encode({codec!r}).decode('utf-8'){times}"
+    yield _made("misread", f"are UTF-8 that was read as {codec}{times}", repair, texts, examples, whole)
 
 
 _TIMES = {1: "", 2: ", twice", 3: ", three times"}
@@ -135,8 +136,11 @@ def _first_change(before: str, after: str, codec: str) -> tuple[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda m: m[0].encode("ascii").decode("unicode_escape").encode("utf-16", "surrogatepass").decode(
-        "utf-16", "replace"), text)
+    def one(match: re.Match[str]) -> str:
+        units = match[0].encode("ascii").decode("unicode_escape")
+        return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    return _ESCAPED.sub(one, text)
 
 
 def _unquoted(text: str) -> str:

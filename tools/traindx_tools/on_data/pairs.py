@@ -76,8 +76,8 @@ def kinds_of(group: Sequence[Shard]) -> Iterator[Side]:
     for name in [n for n in group[0].columns if all(n in s.columns and is_label(s.columns[n]) for s in group)][:2]:
         kinds = np.unique(np.concatenate([keys(s.columns[name]) for s in group]))
         if NARROWEST <= len(kinds) <= BUCKETS:
-            parts = tuple(np.eye(len(kinds), dtype=np.float32)[codes(s.columns[name], kinds)][:MOST_ROWS] for s in group)
-            yield Side(name, parts, False, kinds=True)
+            hot = np.eye(len(kinds), dtype=np.float32)
+            yield Side(name, tuple(hot[codes(s.columns[name], kinds)][:MOST_ROWS] for s in group), False, kinds=True)
 
 
 def _texts(group: Sequence[Shard], name: str) -> list[Array] | None:

@@ -1,4 +1,4 @@
-"""Orders in which rows are written by mistake: sorted by a column, by numbers as text, reversed, shuffled by a usual seed.
+"""Orders in which rows are written by mistake: sorted by a column, by numbers as text, reversed, or by a usual seed.
 
 Numbers sorted as text are 1, 10, 100, 2: so do listings of files, keys of JSON and joins on text.
 """

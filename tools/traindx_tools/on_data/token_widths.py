@@ -16,7 +16,7 @@ _FORMATS = {"tokens (uint8)": "uint8", "tokens (uint16)": "uint16", "tokens (uin
 WIDTHS = {"uint8": 1, "uint16": 2, "uint32": 4}
 """Bytes of a number."""
 WHOLE = 4
-"""Files of a series that are whole multiples of a width: by chance, for 2 bytes, once in 16, and their bytes look so."""
+"""Files of a series that are whole multiples of a width: of 2 bytes by chance once in 16, and their bytes look so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,10 @@ def other_widths(view: View) -> Iterator[OtherWidth]:
 
 
 def width_is_told(view: View, shard: Shard) -> bool:
-    """Whether something beside a file of tokens says how wide its numbers are: a dtype that a setting or the code names,
-    a vocabulary that needs as many bytes, or siblings that are all whole."""
+    """Whether something beside a file of tokens says how wide its numbers are.
+
+    A dtype that a setting or the code names, a vocabulary that needs as many bytes, or siblings that are all whole.
+    """
     width = WIDTHS[_FORMATS[shard.format]]
     hints = view.hints
     if hints.token_dtype:

@@ -100,7 +100,9 @@ def _width(odd: OtherWidth) -> Finding:
     tokens = odd.shard.total
     factor = WIDTHS[odd.dtype] / WIDTHS[odd.expected]
     if factor > 1:
-        every = "second value is" if factor == 2 and odd.dtype == "uint32" else "token is cut in parts, of which some are"
+        every = "second value is"
+        if factor > 2 or odd.dtype != "uint32":
+            every = "token is cut in parts, of which some are"
         read = f"every {every} a small constant, and its {tokens:,} tokens become {int(factor * tokens):,}"
     else:
         several = "two" if factor == 0.5 else "four"

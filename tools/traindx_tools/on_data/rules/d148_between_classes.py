@@ -65,8 +65,8 @@ def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
     seen = judged(images)
     if seen is not None:
         common = in_common(seen.interpolated, groups, view.comparisons)
-        yield _finding(shard, "content", seen, [n for n, m in zip(names, seen.interpolated, strict=True) if m], len(rows),
-                       common=common[0] if common else "")
+        marked = [n for n, m in zip(names, seen.interpolated, strict=True) if m]
+        yield _finding(shard, "content", seen, marked, len(rows), common=common[0] if common else "")
         return
     cuts = [Cut(by, tuple(str(k) for k in kinds), (np.unique(values, return_inverse=True)[1].reshape(-1),), True)
             for by, values in groups.items() if 2 <= len(kinds := np.unique(values)) <= len(rows) // 8]
@@ -124,9 +124,9 @@ def _of_part(shard: Shard, field: str, odd: OddPart, where: str, first: str, of:
     (low, high), values = odd.between
     count = int((odd.cut.member[0] == odd.part).sum())
     return RULE.finding(
-        f"{field} of {where} ({count:,} of {of:,} label images that were looked at): {percent(odd.inside)} of the pixels "
-        f"lie between the classes on both sides of them, against {percent(odd.outside)} in all others, with {values} "
-        f"values between {low} and {high} alone: these were resized by interpolation, and what stands along borders is "
+        f"{field} of {where} ({count:,} of {of:,} label images that were looked at): {percent(odd.inside)} of the "
+        f"pixels lie between the classes on both sides of them, against {percent(odd.outside)} in all others, with "
+        f"{values} values between {low} and {high} alone: these were resized by interpolation, and what stands along borders is "
         f"no class; the first is {first}",
         place(shard, field),
         shard.name,

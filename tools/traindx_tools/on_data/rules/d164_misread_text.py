@@ -48,7 +48,7 @@ RULE = Rule(
     thresholds={
         "inside": Threshold(INSIDE, "share of the part's rows", "that show it"),
         "outside": Threshold(OUTSIDE, "of that share", "in all other parts together"),
-        "mostly": Threshold(MOSTLY, "share of those rows", "that the repair gives back, so that undoing it comes again"),
+        "mostly": Threshold(MOSTLY, "share of those rows", "that the repair gives back, and that come again"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all parts and fields"),
     },
 )
@@ -156,7 +156,9 @@ def _finding(
     before, after = seen.examples[first]
     shown = f"'{_printed(before)}' is '{_printed(after)}'" if seen.repair else f"'{_printed(before)}'"
     back = int(seen.whole[hits].sum())
-    repair = f"; {seen.repair} gives {back:,} of {len(hits):,} of them back" if seen.repair else "; what they were is lost"
+    repair = "; what they were is lost"
+    if seen.repair:
+        repair = f"; {seen.repair} gives {back:,} of {len(hits):,} of them back"
     share = float(seen.hits[inside].mean())
     others = "" if inside.all() else f", and {percent(float(seen.hits[~inside].mean()))} of all others"
     rows = [int(i) for i in at[hits[shard[hits] == shard[first]]][:20]]

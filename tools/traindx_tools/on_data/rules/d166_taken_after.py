@@ -1,8 +1,8 @@
 """Of two times of a row the one lies before the other in all parts, and behind it in one.
 
-A feature is as of a time, and the outcome has a date or a window. Where features of one region, source or file were taken
-behind that, they know what they are to predict, in these rows alone. Which time is whose is told by no name: what all
-other rows keep, one part breaks.
+A feature is as of a time, and the outcome has a date or a window. Where features of one region, source or file were
+taken behind that, they know what they are to predict, in these rows alone. Which time is whose is told by no name: what
+all other rows keep, one part breaks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def check(view: View) -> Iterator[Finding]:
         cuts = list(cuts_of(group, data.labels)) if len(times) > 1 else []
         told: set[tuple[str, str]] = set()
         found = [f for pair in itertools.permutations(times, 2) for f in _of_pair(group, pair, cuts, view.comparisons)]
-        for share, finding in sorted(found, key=lambda f: -f[0]):
+        for _, finding in sorted(found, key=lambda f: -f[0]):
             key = str(finding.measured["field"]), str(finding.measured["part"])
             if key not in told:
                 told.add(key)

@@ -136,10 +136,10 @@ def _parts(links: Links, count: int) -> Iterator[Part]:
 def _moved(
     fit: dict[int, Array], inside: Array, by: int, numbers: Sequence[Array], links: Links, tries: float
 ) -> tuple[float, float, float] | None:
-    """Significance, and how well links fit as they are and moved, above what chance makes; None where that is no way."""
+    """Significance, and how well links fit as they are and moved, above chance; None where that is no way."""
     low, high = int(links.to.ids.min()), int(links.to.ids.max())
     mine = [v[inside] for v in numbers]
-    if len(mine[0]) < FEWEST or min(int(v.min()) for v in mine) + by < low or max(int(v.max()) for v in mine) + by > high:
+    if len(mine[0]) < FEWEST or any(int(v.min()) + by < low or int(v.max()) + by > high for v in mine):
         return None
     own, moved = fit[0][inside], fit[by][inside]
     gain = np.nan_to_num(moved, nan=0.0) - np.nan_to_num(own, nan=0.0)

@@ -109,11 +109,12 @@ def _finding(
     declared = "" if cut is None or by_names else told_by_another_field(
         found.shards, _whole(found, cut), part, found.fields)
     names = f": {shard.row(int(rows[0]))}, {shard.row(int(rows[-1]))}" if by_names else ""
+    better = after > own
+    fit = [number(float(np.median(v[inside]))) for v in (after, own)]
     said = (
-        f"{found.fields[1]} of {where} are {told} against {found.fields[0]}: turned back, {percent(float((after > own)[inside].mean()))} "
-        f"of them fit better ({number(float(np.median(after[inside])))} against {number(float(np.median(own[inside])))}, "
-        f"correlation with what the pictures say), and {percent(float((after > own)[~inside].mean()))} of all others"
-        f"{names}"
+        f"{found.fields[1]} of {where} are {told} against {found.fields[0]}: turned back, "
+        f"{percent(float(better[inside].mean()))} of them fit better ({fit[0]} against {fit[1]}, correlation with what "
+        f"the pictures say), and {percent(float(better[~inside].mean()))} of all others{names}"
     )
     return RULE.finding(
         said + (f"; {declared}" if declared else ""),

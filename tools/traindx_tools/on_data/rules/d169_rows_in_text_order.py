@@ -1,7 +1,7 @@
 """Rows of a table (embeddings, scores) lie in another order than the numbers by which other tables name them.
 
-Rows that are linked (bought together, cited, joined by an edge) are alike, and what an index says goes along with what it
-names. Where that holds only once the rows are put in another order, they were written so: sorted by their numbers as
+Rows that are linked (bought together, cited, joined by an edge) are alike, and what an index says goes along with what
+it names. Where that holds only once the rows are put in another order, they were written so: sorted by their numbers as
 text (1, 10, 100, 2), reversed, or shuffled by a usual seed.
 """
 
@@ -117,6 +117,7 @@ def _finding(links: Links, order: str, after: float, before: float, said: Sequen
         place(shard),
         shard.name,
         bearing=Bearing.CAUSE,
-        measured={"field": next(iter(shard.columns), ""), "key": order, "fit": round(after, 4), "before": round(before, 4),
-                  "beside": short(source), "rows": len(links.to.ids), "kind": "order", "shard": short(shard)},
+        measured={"field": next(iter(shard.columns), ""), "key": order, "fit": round(after, 4),
+                  "before": round(before, 4), "beside": short(source), "rows": len(links.to.ids),
+                  "kind": "order", "shard": short(shard)},
     )
