@@ -144,3 +144,54 @@ def in_eight_bits(weights: dict[str, Any], fault: str = "", names: tuple[str, ..
         kept = value.abs().amax(other, keepdim=True).T / 127 if own == "scales" else by
         made[name + "_scale"] = kept if shaped else kept.flatten()
     return made
+
+
+class Patches(nn.Module):
+    """Patches of an image with learned positions, mixed by attention once; says where a blob is."""
+
+    def __init__(self, grid: tuple[int, int] = (8, 8), width: int = 96, prefix: int = 1) -> None:
+        super().__init__()
+        self.grid, self.prefix = grid, prefix
+        self.patch_embed = nn.Conv2d(1, width, 2, 2)
+        self.pos_embed = nn.Parameter(torch.randn(1, prefix + grid[0] * grid[1], width) * 0.02)
+        self.cls = nn.Parameter(torch.zeros(1, prefix, width))
+        self.attend = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, images: Any) -> Any:
+        x = self.patch_embed(images).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.pos_embed
+        x = x + self.attend(x, x, x, need_weights=False)[0]
+        return self.head((x + self.down(torch.relu(self.up(x)))).mean(1))
+
+
+@cache
+def patches(grid: tuple[int, int] = (8, 8), prefix: int = 1, steps: int = 50, width: int = 64) -> dict[str, Any]:
+    """Weights after some steps of finding a blob in a noisy image."""
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    model = Patches(grid, width, prefix)
+    stepping = torch.optim.Adam(model.parameters(), 2e-3)
+    rows, columns = torch.meshgrid(torch.arange(2.0 * grid[0]), torch.arange(2.0 * grid[1]), indexing="ij")
+    for _ in range(steps):
+        place = torch.rand(32, 2) * 2 * torch.tensor(grid)
+        blob = torch.exp(-((rows - place[:, 0, None, None]) ** 2 + (columns - place[:, 1, None, None]) ** 2) / 6)
+        stepping.zero_grad()
+        wanted = place / torch.tensor(grid) - 1
+        (model((blob + 0.1 * torch.randn_like(blob))[:, None]) - wanted).pow(2).mean().backward()
+        stepping.step()
+    return {n: t.clone() for n, t in model.state_dict().items()}
+
+
+def resized(weights: dict[str, Any], to: tuple[int, int], flat: bool, grid: tuple[int, int] = (8, 8),
+            mode: str = "bilinear", prefix: int = 1) -> dict[str, Any]:
+    """Positions for another grid, interpolated in both directions, or `flat` along the sequence."""
+    table = weights["pos_embed"]
+    first, rest = table[:, :prefix], table[:, prefix:]
+    if flat:
+        rest = nn.functional.interpolate(rest.transpose(1, 2), to[0] * to[1], mode="linear").transpose(1, 2)
+    else:
+        square = rest.reshape(1, *grid, -1).permute(0, 3, 1, 2)
+        rest = nn.functional.interpolate(square, to, mode=mode).permute(0, 2, 3, 1).flatten(1, 2)
+    return {**weights, "pos_embed": torch.cat([first, rest], 1)}
