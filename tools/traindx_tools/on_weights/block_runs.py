@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _TIMES, _TIMES_ALONE, _QUANTILE = 4.0, 6.0, 0.9
-"""Times nine tenths of the steps elsewhere that an edge has: where a file begins or ends there, and where none does."""
+"""Times nine tenths of the steps elsewhere that an edge has: where a file begins and ends there, and where none does or
+it has one edge and there are fewer than `_MANY` steps.
+"""
+_MANY = 7
 _LEAST, _LEAST_ALONE = 0.25, 0.4
 """Octaves of an edge, at least."""
-_INSIDE = 4
+_INSIDE = 5
 """Steps elsewhere, at least."""
 _FLOOR = 0.03
 """Octaves that a kind scatters from block to block, at least."""
@@ -49,7 +52,8 @@ def apart(values: Table, files: Sequence[Sequence[str]]) -> Run | None:
     if kinds < 2 or blocks < _INSIDE + 2 or not np.isfinite(values).all():
         return None
     steps = np.diff(values, axis=1)
-    spread = 1.4826 * np.median(np.abs(steps - np.median(steps, axis=1, keepdims=True)), axis=1)
+    steps = steps - np.median(steps, axis=1, keepdims=True)  # the drift with depth
+    spread = 1.4826 * np.median(np.abs(steps), axis=1)
     weight = 1 / np.maximum(spread, _FLOOR) ** 2
     weight /= weight.sum()
     mean = weight @ steps
@@ -98,7 +102,8 @@ def _judged(mean: Table, steps: Table, weight: Table, first: int, last: int, fil
     usual = float(np.quantile(np.abs(inside), _QUANTILE))
     least = min(abs(j) for j in jumps)
     alike = min(float(weight @ (np.sign(steps[:, at]) == np.sign(mean[at]))) for at, _ in edges)
-    limit = max(_LEAST, _TIMES * usual) if file else max(_LEAST_ALONE, _TIMES_ALONE * usual)
+    sure = file and (len(edges) == 2 or len(inside) >= _MANY)
+    limit = max(_LEAST if file else _LEAST_ALONE, (_TIMES if sure else _TIMES_ALONE) * usual)
     if least < limit or alike < _ALIKE or np.abs(inside).max() > least / 2 or not math.isfinite(least):
         return None
     return Run(first, last, float(np.mean(jumps)), usual, file)

@@ -21,7 +21,7 @@ from traindx_tools.on_weights.seen import Seen, load_tensor
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
-_SCORE, _WORSE, _OFF, _RANGE = 0.15, 0.3, 0.08, 4.0
+_SCORE, _ERRORS, _WORSE, _OFF, _RANGE = 0.1, 5.0, 0.3, 0.08, 4.0
 _MOST_BYTES = 2**26
 _PREFIXES = (1, 0, 2, 5)
 _SMALLEST, _STEP = 4, 0.2
@@ -41,6 +41,7 @@ RULE = Rule(
              "resize in two dimensions from the original: reshape to (rows, columns), bicubic, flatten"),
     thresholds={
         "score": Threshold(_SCORE, "of the variance", "how far a line away is more alike than half a line away"),
+        "errors": Threshold(_ERRORS, "standard errors", "of the likeness of rows without any order"),
         "worse": Threshold(_WORSE, "of that score", "what the wanted grid has at most"),
         "off": Threshold(_OFF, "of the length", "by which the lines differ"),
     },
@@ -129,7 +130,8 @@ def _kernel(seen: Seen, stats: Stats) -> tuple[int, int] | None:
 def _judged(seen: Seen, stats: Stats, table: NDArray[np.float64], grid: tuple[int, int], why: str) -> Finding | None:
     wanted = float(grid[1])
     lines = lines_of(table, wanted)
-    if lines is None or lines.score < _SCORE or lines.expected > _WORSE * lines.score or (
+    least = max(_SCORE, _ERRORS / math.sqrt(table.size))
+    if lines is None or lines.score < least or lines.expected > _WORSE * lines.score or (
             abs(lines.length / wanted - 1) < _OFF or not wanted / _RANGE <= lines.length <= wanted * _RANGE):
         return None
     rows = len(table) / lines.length
