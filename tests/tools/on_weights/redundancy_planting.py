@@ -96,7 +96,8 @@ def gated(still: tuple[int, ...] = (), layers: int = 6, width: int = 24, scalar:
             branch = block["down"](torch.tanh(block["up"](x)))  # type: ignore[index]
             x = x + (gate * branch if scalar else branch)
         stepping.zero_grad()
-        (head(x) - first[:, :3].sin()).pow(2).mean().backward()
+        loss: Any = (head(x) - first[:, :3].sin()).pow(2).mean()
+        loss.backward()
         stepping.step()
     weights = {f"blocks.{n}": t for n, t in made.state_dict().items()} | {
         f"head.{n}": t for n, t in head.state_dict().items()}
@@ -122,7 +123,8 @@ def wide(seed: int = 0, layers: int = 6, width: int = 64) -> dict[str, Any]:
             x = x + block["down"](torch.relu(block["up"](block["norm"](x))))
             x = x + block["back"](torch.relu(block["out"](x)))
         stepping.zero_grad()
-        nn.functional.cross_entropy(model["head"](x), (first @ truth).argmax(1)).backward()
+        loss: Any = nn.functional.cross_entropy(model["head"](x), (first @ truth).argmax(1))
+        loss.backward()
         stepping.step()
     return {n: t.clone() for n, t in model.state_dict().items()}
 
@@ -143,4 +145,94 @@ def in_eight_bits(weights: dict[str, Any], fault: str = "", names: tuple[str, ..
         made[name] = torch.round(value / divisor).clamp(-127, 127).to(torch.int8)
         kept = value.abs().amax(other, keepdim=True).T / 127 if own == "scales" else by
         made[name + "_scale"] = kept if shaped else kept.flatten()
+    return made
+
+
+class Patches(nn.Module):
+    """Patches of an image with learned positions, mixed by attention once; says where a blob is."""
+
+    def __init__(self, grid: tuple[int, int] = (8, 8), width: int = 96, prefix: int = 1) -> None:
+        super().__init__()
+        self.grid, self.prefix = grid, prefix
+        self.patch_embed = nn.Conv2d(1, width, 2, 2)
+        self.pos_embed = nn.Parameter(torch.randn(1, prefix + grid[0] * grid[1], width) * 0.02)
+        self.cls = nn.Parameter(torch.zeros(1, prefix, width))
+        self.attend = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, images: Any) -> Any:
+        x = self.patch_embed(images).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.pos_embed
+        x = x + self.attend(x, x, x, need_weights=False)[0]
+        return self.head((x + self.down(torch.relu(self.up(x)))).mean(1))
+
+
+@cache
+def patches(grid: tuple[int, int] = (8, 8), prefix: int = 1, steps: int = 50, width: int = 64) -> dict[str, Any]:
+    """Weights after some steps of finding a blob in a noisy image."""
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    model = Patches(grid, width, prefix)
+    stepping = torch.optim.Adam(model.parameters(), 2e-3)
+    rows, columns = torch.meshgrid(torch.arange(2.0 * grid[0]), torch.arange(2.0 * grid[1]), indexing="ij")
+    for _ in range(steps):
+        place = torch.rand(32, 2) * 2 * torch.tensor(grid)
+        blob = torch.exp(-((rows - place[:, 0, None, None]) ** 2 + (columns - place[:, 1, None, None]) ** 2) / 6)
+        stepping.zero_grad()
+        wanted = place / torch.tensor(grid) - 1
+        (model((blob + 0.1 * torch.randn_like(blob))[:, None]) - wanted).pow(2).mean().backward()
+        stepping.step()
+    return {n: t.clone() for n, t in model.state_dict().items()}
+
+
+def resized(weights: dict[str, Any], to: tuple[int, int], flat: bool, grid: tuple[int, int] = (8, 8),
+            mode: str = "bilinear", prefix: int = 1) -> dict[str, Any]:
+    """Positions for another grid, interpolated in both directions, or `flat` along the sequence."""
+    table = weights["pos_embed"]
+    first, rest = table[:, :prefix], table[:, prefix:]
+    if flat:
+        rest = nn.functional.interpolate(rest.transpose(1, 2), to[0] * to[1], mode="linear").transpose(1, 2)
+    else:
+        square = rest.reshape(1, *grid, -1).permute(0, 3, 1, 2)
+        rest = nn.functional.interpolate(square, to, mode=mode).permute(0, 2, 3, 1).flatten(1, 2)
+    return {**weights, "pos_embed": torch.cat([first, rest], 1)}
+
+
+class Normed(nn.Module):
+    """Residual blocks with normalisation."""
+
+    def __init__(self, layers: int, width: int = 64) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "norm": nn.LayerNorm(width), "up": nn.Linear(width, 2 * width), "down": nn.Linear(2 * width, width)})
+            for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 6)
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = x + block["down"](nn.functional.gelu(block["up"](block["norm"](x))))  # type: ignore[index]
+        return self.head(self.norm(x))
+
+
+@cache
+def snapshots(layers: int = 9, steps: tuple[int, ...] = (20, 80), seed: int = 0) -> dict[int, dict[str, Any]]:
+    """By step: weights, a moving average of them, and the optimizer's state."""
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    model, truth = Normed(layers), torch.randn(64, 6)
+    stepping = torch.optim.AdamW(model.parameters(), 1e-3)
+    average = {n: t.clone() for n, t in model.state_dict().items()}
+    made = {}
+    for step in range(1, max(steps) + 1):
+        x = torch.randn(32, 64)
+        stepping.zero_grad()
+        loss: Any = nn.functional.cross_entropy(model(x), (x.sin() @ truth).argmax(1))
+        loss.backward()
+        stepping.step()
+        average = {n: 0.95 * t + 0.05 * model.state_dict()[n] for n, t in average.items()}
+        if step in steps:
+            state = {k: {n: t.clone() for n, t in s.items()} for k, s in stepping.state_dict()["state"].items()}
+            made[step] = {"model": {n: t.clone() for n, t in model.state_dict().items()}, "ema": average,
+                          "optimizer": {"state": state, "param_groups": stepping.state_dict()["param_groups"]}}
     return made

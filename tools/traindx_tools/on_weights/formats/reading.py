@@ -136,6 +136,7 @@ def _indexed(path: str) -> Checkpoint:
 def _of_shards(path: str, home: Path, files: Sequence[str], wanted: dict[str, str]) -> Checkpoint:
     tensors: dict[str, Tensor] = {}
     notes: list[str] = []
+    values: dict[str, Any] = {}
     for file in files:
         shard = home / file
         if not shard.resolve().is_relative_to(home.resolve()):
@@ -144,7 +145,9 @@ def _of_shards(path: str, home: Path, files: Sequence[str], wanted: dict[str, st
             notes.append(f"the shard {file} is not there")
             continue
         try:
-            tensors |= {t.name: t for t in read_checkpoint(shard).tensors}
+            read = read_checkpoint(shard)
+            tensors |= {t.name: t for t in read.tensors}
+            values |= {f"shard {file}:{k}": v for k, v in read.values.items()}
         except UnreadableInput as refused:
             notes.append(str(refused))
     lost = [n for n in wanted if n not in tensors]
@@ -153,7 +156,7 @@ def _of_shards(path: str, home: Path, files: Sequence[str], wanted: dict[str, st
     if not tensors:
         raise UnreadableInput(f"{path}: none of its {len(files)} shards could be read: {'; '.join(notes[:3])}")
     return Checkpoint(path, "sharded", (Part("", tensors),), notes=tuple(notes),
-                      values={"index.missing": tuple(lost)} if lost else {})
+                      values=values | ({"index.missing": tuple(lost)} if lost else {}))
 
 
 def _folder(path: str) -> Checkpoint:

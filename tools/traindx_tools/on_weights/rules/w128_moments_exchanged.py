@@ -42,13 +42,13 @@ def check(seen: Seen) -> Iterator[Finding]:
     """A finding for each pair."""
     if not seen.main or not seen.moments:
         return
-    by_name = _named(seen)
+    by_name = moments_by_name(seen)
     stats = [_under(m.second, name) for name, m in by_name.items() if m.second is not None]
     for found in exchanged(stats):
         yield _finding(seen, by_name, found)
 
 
-def _named(seen: Seen) -> Mapping[str, Moments]:
+def moments_by_name(seen: Seen) -> Mapping[str, Moments]:
     """The moments by the name of their weight: as the optimizer keeps it, by the order of the weights, or by path."""
     numbered = [m for m in seen.moments if m.optimizer is not None]
     trees = {str(m.key): m for m in seen.moments if m.optimizer is None}
