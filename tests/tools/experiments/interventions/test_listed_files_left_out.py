@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.change import parse_change
-from traindx_tools.experiments.interventions import prepare
-from traindx_tools.experiments.interventions.writing.listed import without_entries
+from traindx_tools.experiments.interventions import prepare, prepare_all
+from traindx_tools.experiments.interventions.writing.listed import Missing, without_entries
 
-GONE, KEPT = ("data/b.npz",), ("data/a.npz", "data/c.npz", "data/val.npz")
+MISSING = Missing.of(("data/b.npz",), ("data/a.npz", "data/c.npz", "data/val.npz"))
 
 
 @pytest.mark.parametrize(("suffix", "text", "left"), [
@@ -24,7 +25,7 @@ GONE, KEPT = ("data/b.npz",), ("data/a.npz", "data/c.npz", "data/val.npz")
     (".txt", "data/a.npz\ndata/b.npz\ndata/c.npz\n", "data/a.npz\ndata/c.npz\n"),
 ])
 def test_the_entry_of_a_list_goes_and_the_rest_stays(suffix: str, text: str, left: str) -> None:
-    assert without_entries(text, suffix, GONE, KEPT) == left
+    assert without_entries(text, suffix, MISSING) == left
 
 
 @pytest.mark.parametrize(("suffix", "text"), [
@@ -38,7 +39,21 @@ def test_the_entry_of_a_list_goes_and_the_rest_stays(suffix: str, text: str, lef
     (".csv", "a.npz,b.npz\n"),
 ])
 def test_anything_else_stays_as_it_is(suffix: str, text: str) -> None:
-    assert without_entries(text, suffix, GONE, KEPT) is None
+    assert without_entries(text, suffix, MISSING) is None
+
+
+def test_two_files_of_one_list_are_left_out_together_and_other_changes_of_it_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.npz").write_bytes(b"")
+    (tmp_path / "config.json").write_text('{"shards": ["a.npz", "b.npz", "c.npz"]}')
+    left = [parse_change(f"files-left-out:files={n}.npz") for n in "ab"]
+    made = prepare_all(left, "python train.py", tmp_path).files
+    assert made == {"a.npz": None, "b.npz": None, "config.json": b'{"shards": ["c.npz"]}'}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text("{}")
+    other = parse_change("data-from:folder=other,files=config.json")
+    with pytest.raises(BadUsage, match="which another one changes"):
+        prepare_all([left[0], other], "python train.py", tmp_path)
 
 
 def test_the_copy_has_neither_the_file_nor_its_name(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from traindx_tools.errors import BadUsage
@@ -18,6 +18,8 @@ MOST_FILES = 100_000
 """Files of a workspace that are looked through."""
 MOST_BYTES = 4 * 2**30
 """Bytes of another run's files that are put in place at most."""
+Files = Mapping[str, bytes | None]
+"""Changed files by their path in the workspace; None for one that is not there."""
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", "scratch"})
 
 
@@ -59,6 +61,24 @@ def _files_alone(change: Change, command: str, workspace: Path) -> Prepared:
         raise BadUsage(f"{', '.join(kept[:4])} is alone already: no other file of its folder has its kind; among=GLOB "
                        "says which are left out.")
     return Prepared(command, files=with_lists_without(workspace, list(_below(workspace)), gone))
+
+
+def lists_of_both(workspace: Path, one: Files, other: Files) -> Files | None:
+    """The files of two changes that leave files out, where the same lists named some of both; None for other changes.
+    """
+    names = list(_below(workspace))
+
+    def listed(files: Files) -> bool:
+        gone = [n for n, data in files.items() if data is None]
+        made = with_lists_without(workspace, names, gone)
+        return all(n in made and made[n] == data for n, data in files.items() if n in both)
+
+    both = set(one) & set(other)
+    if not (listed(one) and listed(other)):
+        return None
+    every = {**one, **other}
+    gone = [n for n, data in every.items() if data is None]
+    return {**every, **with_lists_without(workspace, names, gone)}
 
 
 def _rows(change: Change, command: str, workspace: Path) -> Prepared:

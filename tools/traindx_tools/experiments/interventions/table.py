@@ -11,6 +11,7 @@ from pathlib import Path
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.interventions.files import lists_of_both
 from traindx_tools.experiments.interventions.intervention import BEFORE, Intervention
 from traindx_tools.experiments.place import Prepared
 
@@ -64,9 +65,10 @@ def prepare_all(changes: Sequence[Change], command: str, workspace: Path) -> Pre
     for change in changes:
         one = prepare(change, whole.command, workspace)
         both = set(one.files) & set(whole.files)
-        if both:
+        files = lists_of_both(workspace, whole.files, one.files) if both else {**whole.files, **one.files}
+        if files is None:
             raise BadUsage(f"the change {change} touches {', '.join(sorted(both))}, which another one changes as well.")
-        whole = Prepared(one.command, {**whole.environment, **one.environment}, {**whole.files, **one.files},
+        whole = Prepared(one.command, {**whole.environment, **one.environment}, files,
                          whole.inside + one.inside, whole.probes + one.probes, {**whole.options, **one.options})
     return whole
 

@@ -15,6 +15,10 @@ from typing import NamedTuple
 
 MAX_BYTES = 200_000
 """Largest file that is looked through: what is larger is data."""
+MOST_FILES = 2_000
+"""Files that are looked through; of more, those nearest to the workspace: a text for each sample is data."""
+FEW = 50
+"""Missing files up to which a file that speaks of none of them is not read as a list."""
 
 
 class Entry(NamedTuple):
@@ -25,23 +29,33 @@ class Entry(NamedTuple):
     end: int
 
 
-def without_entries(text: str, suffix: str, gone: Collection[str], kept: Collection[str]) -> str | None:
-    """The text without the entries that name a missing file; None where there are none, or it cannot be read.
+class Missing(NamedTuple):
+    """How lists may name the missing files: by a path or its end; without suffix only where every entry of the list
+    names a file of this kind so, missing or not."""
 
-    `gone`, `kept`: paths of files of the workspace. A file is named by its path or the end of it, and without its
-    suffix only in a list of which every entry names one of these files so.
-    """
+    whole: frozenset[str]
+    stems: frozenset[str]
+    all_stems: frozenset[str]
+
+    @classmethod
+    def of(cls, gone: Collection[str], kept: Collection[str]) -> Missing:
+        """From the paths of files of the workspace."""
+        whole, stems, rest = (frozenset(end for path in paths for end in _ends(path)) for paths in (
+            gone, [os.path.splitext(g)[0] for g in gone], [os.path.splitext(k)[0] for k in kept]))
+        return cls(whole, stems, stems | rest)
+
+
+def without_entries(text: str, suffix: str, missing: Missing) -> str | None:
+    """The text without the entries that name a missing file; None where there are none, or it cannot be read."""
     reader = _READERS.get(suffix)
     if reader is None or len(text) > MAX_BYTES:
         return None
-    whole = frozenset(end for path in gone for end in _ends(path))
-    stems, all_stems = ({end for path in paths for end in _ends(os.path.splitext(path)[0])}
-                        for paths in (gone, (*gone, *kept)))
     changes: list[tuple[int, int, str]] = []
     try:
         for entries in reader(text):
-            bare = all(e.name in all_stems for e in entries)
-            left = [i for i, e in enumerate(entries) if e.name not in whole and not (bare and e.name in stems)]
+            bare = all(e.name in missing.all_stems for e in entries)
+            left = [i for i, e in enumerate(entries)
+                    if e.name not in missing.whole and not (bare and e.name in missing.stems)]
             if left and len(left) < len(entries):
                 changes.append((entries[0].start, entries[-1].end, _rebuilt(text, entries, left)))
     except (ValueError, SyntaxError, RecursionError):
@@ -129,18 +143,18 @@ def with_lists_without(workspace: Path, names: Collection[str], gone: Collection
     made: dict[str, bytes | None] = dict.fromkeys(gone)
     away = set(gone)
     like = {os.path.splitext(g)[1] for g in gone}
-    kept = [n for n in names if n not in away and os.path.splitext(n)[1] in like]
+    missing = Missing.of(gone, [n for n in names if n not in away and os.path.splitext(n)[1] in like])
     words = {os.path.splitext(os.path.basename(g))[0] for g in gone}
-    for name in names:
+    lists = [n for n in names if n not in away and os.path.splitext(n)[1].lower() in _READERS]
+    for name in sorted(lists, key=lambda n: n.count("/"))[:MOST_FILES]:
         suffix = os.path.splitext(name)[1].lower()
-        if suffix not in _READERS or name in away:
-            continue
         try:
             path = workspace / name
             text = path.read_bytes().decode() if path.stat().st_size <= MAX_BYTES else ""
         except (OSError, UnicodeDecodeError):
             continue
-        changed = without_entries(text, suffix, gone, kept) if any(w in text for w in words) else None
+        speaks = len(words) > FEW or any(w in text for w in words)
+        changed = without_entries(text, suffix, missing) if speaks else None
         if changed is not None:
             made[name] = changed.encode()
     return made
