@@ -225,7 +225,7 @@ def _code(report: Examined) -> Iterator[str]:
     if report.places.code or report.status == "healthy" or not report.subject:
         return
     found = code_named(report) or code_above(report.seen.paths)
-    if found is not None:
+    if found is not None and not _is_gone(report, found):
         yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}"
 
 
