@@ -98,10 +98,10 @@ def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: New
             if found:
                 return found
     began = after.last_step is not None or bool(after.metrics)
-    return None if began or _about_ending(diagnosis) else _cut_off(outcome, verify)
+    return None if began or about_ending(diagnosis) else _cut_off(outcome, verify)
 
 
-def _about_ending(diagnosis: Diagnosis) -> bool:
+def about_ending(diagnosis: Diagnosis) -> bool:
     """Whether the fault that was diagnosed is itself one that hangs a run or gets it killed."""
     from traindx_tools.catalog.catalog import load_catalog
 
