@@ -364,7 +364,8 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     good += _seen_instead_of_steps(before, after[-1]) if after else ""
     return Verification(
         passed=False, result="failed" if reasons else "passed_effect_not_shown",
-        reasons=tuple(dict.fromkeys(reasons)) or (good,), endings=tuple(dict.fromkeys(endings)), notes=tuple(dict.fromkeys(notes)),
+        reasons=tuple(dict.fromkeys(reasons)) or (good,), endings=tuple(dict.fromkeys(endings)),
+        notes=tuple(dict.fromkeys(notes)),
         command=None if verify.command is None else shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
         seconds=sum(o.seconds for o in outcomes),

@@ -89,7 +89,8 @@ def test_a_question_states_no_expected_value() -> None:
 
 @pytest.mark.parametrize("words", [
     "val_acc 0.764, it is usually 0.994", "validation accuracy is only 0.764, usually 0.994",
-    "val_acc 0.764 (normally 0.994)", "val_acc was 0.994 last week, now 0.764", "accuracy 0.764, yesterday it was 0.994",
+    "val_acc 0.764 (normally 0.994)", "val_acc was 0.994 last week, now 0.764",
+    "accuracy 0.764, yesterday it was 0.994",
     "the nightly run failed its quality bar: val_acc 0.764, it is usually 0.994", "val_acc is usually 0.994",
     "val_acc 0.764 does not reach the bar of 0.994", "val_acc 0.764 misses the threshold 0.994",
 ])

@@ -134,7 +134,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "non zero, not zero, nonzero"),
     (Predicate(NORMAL, "poor", ()),
      "fine, good, normal, right, ok, okay, healthy, perfect, great, sane, correct, smooth, smoothly, nicely, "
-     "reasonable, work, as expected, as usual, as always, as it should, as they should, stable, run through, all right, in order, "
+     "reasonable, work, as expected, as usual, as always, as it should, as they should, stable, run through, all "
+     "right, in order, "
      "plausible, clean, ordinary, excellent, usable, best, better, look good, complete, successful, impressive, "
      "go well, well, restored, seamless, seamlessly, carry on seamlessly"),
     (Predicate(NORMAL, "mismatch", ()),
