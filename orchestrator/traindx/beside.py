@@ -44,7 +44,7 @@ def under_test(folder: SessionFolder) -> tuple[str, ...]:
 def unsettled(session: str) -> str:
     """Why no fix is applied beside that of another session, and what settles it."""
     return (f"one fix at a time: session {session} has one in this workspace that is not settled yet. Settle it first: "
-            f"`traindx resume {session}` verifies it, `traindx resume {session} --failed` takes it back")
+            f"`traindx resume {session}` verifies it, `traindx resume {session} --undo` takes it back")
 
 
 @contextlib.contextmanager

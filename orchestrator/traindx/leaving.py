@@ -57,7 +57,7 @@ def left_words(folder: SessionFolder) -> str:
     said = [f"session {name} is kept as it stands"]
     said += [stands_changed(stands)] if stands else ["no file of yours was changed by it"]
     said += [f"to go on: traindx resume {name}{where}"]
-    said += [f"to take the change back, as a try that failed: traindx resume {name} --failed{where}"] if stands else []
+    said += [f"to take the change back, which is no strike: traindx resume {name} --undo{where}"] if stands else []
     return "; ".join(said)
 
 

@@ -104,7 +104,7 @@ def settled(checked: Verification, case: Compared) -> Verification:
                                       "table": _rows(case)})
     if checked.result == "failed":
         ended = _ends_as_before(case) if set(checked.reasons) <= set(checked.endings) else ""
-        if not ended or (_same_error(case) and about_ending(case.diagnosis)):
+        if not ended or (_same_error(case) and about_ending(case.diagnosis)) or not _says_more(case):
             return _of_failure(told, case)
         told = checked = told.model_copy(update={"reasons": (ended,)})
     if case.executed.state == "no":
@@ -165,6 +165,15 @@ def _ends_as_before(case: Compared) -> str:
     how = ("does not end in time" if last.timed_out else "uses more memory than allowed" if last.out_of_memory
            else f"ends with exit code {last.exit_code}")
     return f"the command {how} with the fix and without it, which decides nothing"
+
+
+def _says_more(case: Compared) -> bool:
+    """Whether the runs tell by more than how they ended: they measured something, or did not reach the change at all.
+
+    A checker that prints nothing has its exit code alone: where it fails as before, the fix did not make it pass.
+    """
+    measured = any(r.metrics or r.levels for r in (*(b.run for b in case.baseline.runs), *case.after))
+    return measured or case.executed.state == "no" or any(b.nonfinite for b in case.baseline.runs)
 
 
 def _way(outcome: Outcome) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from traindx.knowledge import Addition, read_knowledge
 from traindx.machine import Session
 from traindx.model import (
     Attempt,
+    Budget,
     Decision,
     Diagnosis,
     Hypothesis,
@@ -30,7 +31,7 @@ from traindx.notices import PHASE_WORDS
 from traindx.session_folder import Opening, SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
-from traindx.turn import CALLBACK_FAILED
+from traindx.turn import CALLBACK_FAILED, NO_MORE, SPENT
 from traindx_tools.errors import BadUsage
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
@@ -66,6 +67,8 @@ class SessionResult(Model):
     """Files that changed while nothing was allowed to change, or that a revert could not settle."""
     verification: VerificationResult | None = None
     """What the last verification came to (see `verification.VerificationResult`), None before the first."""
+    budget: Budget = Budget()
+    """What each turn may take."""
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     investigators: tuple[str, ...] = ()
@@ -136,6 +139,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
+        budget=opening.budget,
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
@@ -190,7 +194,7 @@ def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
     if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
         return _hindered(s, s.interrupted)
     if s.interrupted is not None:
-        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s)
+        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s, opening.budget)
     if s.phase == "verify" and not (verifies_by_itself(opening) and s.attempts[-1].verification is None):
         return _verify(s, opening.verify is not None)
     standing = _STANDINGS.get(s.phase, _running)(s)
@@ -233,13 +237,24 @@ def _hindered(s: Session, said: str) -> Standing:
             f"{todo}, then traindx resume {s.id}: it verifies again")
 
 
-def _after_interruption(s: Session) -> str:
+def more_than(reason: str, budget: Budget) -> str:
+    """The option of `traindx resume` that an interruption for want of a budget needs, else ""."""
+    if reason.startswith(SPENT):
+        return f" --budget {2 * budget.seconds:g}"
+    return f" --attempts {2 * budget.attempts}" if reason.endswith(NO_MORE) else ""
+
+
+def _after_interruption(s: Session, budget: Budget | None = None) -> str:
     """What to do first, where the reason is the caller's own code; its error is named."""
     if s.interrupted is not None and s.interrupted.startswith(CALLBACK_FAILED):
         error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
         return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
                 f"traindx approve {s.id} --option A (or reject, revise)")
-    back = f"; traindx resume {s.id} --failed takes the change back, as a try that failed" if changed_files(s) else ""
+    more = more_than(s.interrupted or "", budget) if budget is not None else ""
+    if more:
+        return f"give the next turn more: traindx resume {s.id}{more}"
+    undo = s.phase == "verify" and changed_files(s)
+    back = f"; traindx resume {s.id} --undo takes the change back, which is no strike" if undo else ""
     return f"resume session {s.id}{back}"
 
 
@@ -272,7 +287,8 @@ def _undecided(s: Session, seen: Verification) -> Standing:
     kept = "The fix stays in place; it is neither verified nor a strike"
     return (status, f"{'; '.join(seen.reasons).rstrip('.')}. {kept}",
             f"give a command that trains with the change and prints what should move (traindx resume {s.id} --verify "
-            "CMD), or look yourself and say whether it helped (--passed, --failed: --failed takes it back)")
+            "CMD), or look yourself and say whether it helped (--passed, --failed: --failed takes it back and "
+            "counts a strike; --undo takes it back and counts none)")
 
 
 def _verify(s: Session, has_verify: bool) -> Standing:

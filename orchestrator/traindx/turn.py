@@ -40,6 +40,12 @@ Fixer = Callable[[Diagnosis, Fix], Any]
 CALLBACK_FAILED = "the approval callback failed"
 """Begins the reason of an interruption that the caller's own code caused."""
 
+SPENT = "the budget of "
+"""Begins the reason of an interruption for want of time: the same budget again would end at the same place."""
+
+NO_MORE = "the budget allows no more"
+"""Ends the reason of one for want of tries."""
+
 T = TypeVar("T")
 
 
@@ -194,7 +200,7 @@ class Turn:
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:
         """One step of the investigator: in time, and with the workspace unchanged after it, however it ended."""
-        spent = f"the budget of {self.budget.seconds:g} s is spent; resume the session to go on"
+        spent = f"{SPENT}{self.budget.seconds:g} s for looking is spent"
         if self.seconds_left <= 0:
             raise Interruption(spent)
         case = self.case()

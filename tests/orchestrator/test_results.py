@@ -303,6 +303,17 @@ def test_nan_that_is_gone_is_fixed_though_the_command_misses_its_bar_with_and_wi
     assert stays.result == "no_effect"
 
 
+def test_a_checker_that_measures_nothing_and_fails_as_before_is_a_strike(tmp_path: Path) -> None:
+    unfixed, fixed, checked = both(tmp_path)
+    assert verdict([BaselineRun(NOTHING, unfixed)], NOTHING, checked, outcomes=[fixed]).result == "failed"
+
+
+def test_a_command_that_never_reaches_the_change_is_no_strike(tmp_path: Path) -> None:
+    unfixed, fixed, checked = both(tmp_path, 2, "usage: train.py\ntrain.py: error: unrecognized arguments: --x 1\n")
+    found = verdict([BaselineRun(NOTHING, unfixed)], NOTHING, checked, outcomes=[fixed], executed=NO)
+    assert found.result == "not_executed"
+
+
 def test_another_ending_than_before_counts_against_the_fix(tmp_path: Path) -> None:
     unfixed, fixed = ended(tmp_path / "b", 1), ended(tmp_path / "a", 3)
     checked = judge(FAULT, Verify(command="x"), [fixed], NOTHING, [NOTHING], tmp_path)
