@@ -39,7 +39,7 @@ def test_what_makes_no_sense_is_said_before_a_session_is_begun(workspace: Path, 
 def test_the_terms_of_a_resumed_session_are_checked_too(workspace: Path) -> None:
     waiting = run_debug_session_sync("x", workspace, investigator=Scripted([diagnosis()]), examine=examined,
                                      report=False)
-    with pytest.raises(BadUsage, match="no script trian.py"):
+    with pytest.raises(BadUsage, match=r"no script trian\.py"):
         resume_session_sync(waiting.folder, verify="python trian.py", approve=approve())
     with pytest.raises(BadUsage, match="give seconds"):
         resume_session_sync(waiting.folder, budget=[3])

@@ -54,7 +54,7 @@ def test_lines_that_were_changed_since_are_left_alone_and_named(workspace: Path)
     found = applied(workspace)
     mine = FIXED.replace("learning_rate = 0.1", "learning_rate = 0.2")
     (workspace / "train.py").write_text(mine)
-    with pytest.raises(PatchRefused, match="train.py"):
+    with pytest.raises(PatchRefused, match=r"train\.py"):
         undo_fix(found.folder)
     assert (workspace / "train.py").read_text() == mine
     assert read_result(found.folder).status == "awaiting_verification"
