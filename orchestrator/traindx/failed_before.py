@@ -74,8 +74,8 @@ def open_decision(workspace: Path, refused: Iterable[str]) -> str:
         said = (f"{len(own)} fixes of {strike.approach} failed in this folder (sessions "
                 f"{', '.join(dict.fromkeys(s.key.partition('/')[0] for s in own))}): no further one is tried")
         with contextlib.suppress(TraindxError, OSError):
-            halt = read_session(SessionFolder(workspace / SCRATCH / name)).halt
-            if halt is not None and halt.halt == "three-strikes":
+            waits = read_session(SessionFolder(workspace / SCRATCH / name))
+            if waits.phase == "halted" and waits.halt is not None and waits.halt.halt == "three-strikes":
                 return (f"{said}. The decision after three strikes is open in session {name}: traindx resume {name} "
                         "--different or --stop (strike_report.md there says what each try showed)")
         return f"{said} until a person reopens that approach and says what is different now"

@@ -184,7 +184,7 @@ class Planned:
 
     def _choice(self, tried: set[str]) -> Choice | None:
         beliefs = self._beliefs()
-        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report)]
+        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report, self.outcome)]
         left = self.purse.left
         return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0), left=left, done=tried)
 

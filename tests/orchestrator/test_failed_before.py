@@ -75,8 +75,8 @@ def test_a_diff_that_helped_since_has_not_failed(work: Path) -> None:
 def test_three_strikes_name_the_session_that_is_asked_and_all_that_was_tried(workspace: Path) -> None:
     own = diagnosis().approach
     Ledger(workspace).count(strike(1).model_copy(update={"approach": own}))
-    wrong = [diagnosis(fix(replace_line(f"learning_rate = {n}.0"), summary=f"Guess number {n}"), confidence=0.9 - n / 100)
-             for n in (7, 8)]
+    wrong = [diagnosis(fix(replace_line(f"learning_rate = {n}.0"), summary=f"Guess number {n}"),
+                       confidence=0.9 - n / 100) for n in (7, 8)]
     halted = run_debug_session_sync("x", workspace, investigator=Scripted(wrong), examine=examined, report=False,
                                     approve=approve(), verify=FAILS, allow_run=True)
     assert halted.status == "three_strikes", halted.reason

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from scripted import Scripted, approve, diagnosis, examined
 
 import traindx
+from traindx.group import traindx as command_line
 from traindx.model import Budget
 from traindx.session import resume_session_sync, run_debug_session_sync
 from traindx.terms import budget_from, runnable, script_of
@@ -62,3 +64,12 @@ def test_what_cannot_be_told_from_the_words_is_left_to_the_run(tmp_path: Path, c
 def test_a_plain_script_is_known_behind_variables_and_options() -> None:
     assert script_of(["A=1", "/usr/bin/python3", "-u", "train.py", "--x"]) == "train.py"
     assert script_of(["python", "-m", "train.py"]) is None
+
+
+@pytest.mark.parametrize("arguments", [["diagnose", "{w}", "--run", "python trian.py"],
+                                       ["experiment", "{w}", "--run", "python trian.py", "--change", "float32"],
+                                       ["debug", "{w}", "--verify", "python trian.py"]])
+def test_a_command_line_notices_a_script_that_is_not_there(workspace: Path, arguments: list[str]) -> None:
+    done = CliRunner().invoke(command_line, [a.format(w=workspace) for a in arguments])
+    assert isinstance(done.exception, BadUsage)
+    assert "there is no script trian.py" in str(done.exception)

@@ -233,7 +233,9 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                 from traindx.project_file import read_project_file
                 from traindx.rerun import with_rerun
                 from traindx.sandbox import find_sandbox
+                from traindx.terms import runnable
 
+                runnable(run_command, report.places.root, "--run")
                 unprotected = find_sandbox().warning
                 if unprotected:
                     _say(unprotected)
