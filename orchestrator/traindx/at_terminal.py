@@ -162,6 +162,7 @@ def describe(result: SessionResult) -> Iterator[str]:
         d = result.diagnosis
         yield f"  cause: {line(d.claim or d.root_cause)}"
         yield f"  {100 * d.confidence:.0f} % confident, {d.severity}{f', {line(d.location)}' if d.location else ''}"
+    yield from (f"  experiment: {line(e.statement)}" for e in result.experiments)
     for attempt in result.attempts:
         yield from _attempt(attempt)
     for note in result.notes:

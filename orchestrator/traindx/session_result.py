@@ -21,6 +21,7 @@ from traindx.model import (
     Budget,
     Decision,
     Diagnosis,
+    Evidence,
     Hypothesis,
     Model,
     NeedsData,
@@ -40,6 +41,10 @@ Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "aw
 
 DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_analysis.md", "retrospective.md",
              "retrospective.json", "report.html", "journal.jsonl")
+
+
+EXPERIMENT = "X10"
+"""Begins the rules of experiments (X101 to X105)."""
 
 
 class SessionResult(Model):
@@ -78,6 +83,8 @@ class SessionResult(Model):
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     tests: tuple[str, ...] = ()
     """Commands of the experiments that would test the cause which a person named when they last rejected."""
+    experiments: tuple[Evidence, ...] = ()
+    """What the session's experiments came to, undecided ones too."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -95,6 +102,12 @@ class SessionResult(Model):
 
         return of_session(self.status, self.reason, self.next_step, self.diagnosis)
 
+    def _shown(self) -> tuple[Evidence, ...]:
+        """The evidence of the diagnosis, then the experiments that it does not cite."""
+        cited = self.diagnosis.evidence if self.diagnosis is not None else ()
+        known = {e.id for e in cited}
+        return (*cited, *(e for e in self.experiments if e.id not in known))
+
     def to_diagnosis_result(self) -> DiagnosisResult:
         """The result JSON of the context-package interface."""
         d = self.diagnosis
@@ -104,7 +117,7 @@ class SessionResult(Model):
             status=status,
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
-            findings=tuple(e.finding for e in d.evidence if e.finding is not None) if d is not None else (),
+            findings=tuple(e.finding for e in self._shown() if e.finding is not None),
             quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
@@ -143,7 +156,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
-        documents=present, tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
+        documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
+        tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
 
 

@@ -7,10 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from scripted import Scripted
 
 from traindx.at_terminal import describe, next_commands
-from traindx.model import Artifacts, Decision
+from traindx.investigators.base import Case, Gathered
+from traindx.model import Artifacts, Decision, Evidence, NeedsData
 from traindx.session import NotWaiting, decide, resume_session_sync, run_debug_session_sync
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"
 
@@ -155,3 +158,20 @@ def test_entries_that_are_empty_are_no_artifacts() -> None:
     assert given.missing == ("training_logs", "loss_curves", "model_code", "error_messages")
 
 
+
+
+def test_an_experiment_that_decided_nothing_stands_in_what_is_shown_and_in_the_report(workspace: Path) -> None:
+    found = Finding("X104", "Inconclusive", Severity.INFO, Bearing.SIGN,
+                    "X001: float32 is inconclusive: too little time", Location(module="experiment X001"), "X001")
+
+    class Tries(Scripted):
+        async def gather(self, case: Case) -> Gathered:
+            tried = Evidence(id="X104-1", rule="X104", statement=found.statement, value="inconclusive",
+                             place="experiment X001", strength="ran", bearing="sign", finding=found.to_json())
+            return Gathered((tried,), case.hypotheses)
+
+    ended = run_debug_session_sync("x", workspace, investigator=Tries([NeedsData(reason="more is needed")]))
+    assert [e.id for e in ended.experiments] == ["X104-1"]
+    assert "  experiment: X001: float32 is inconclusive: too little time" in list(describe(ended))
+    assert [f["rule"] for f in ended.to_diagnosis_result().findings] == ["X104"]
+    assert "float32 is inconclusive" in Path(ended.documents["report.html"]).read_text()
