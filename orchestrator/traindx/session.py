@@ -108,7 +108,8 @@ async def run_debug_session(
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
         hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`. By
-            default the cell of a notebook shows the phases, and a script nothing.
+            default the cell of a notebook shows the phases, and a script prints them on standard error
+            (`hear=lambda notice: None` says nothing).
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses. Ctrl-C and asyncio's
     CancelledError pass through after they were recorded, with words: what stands changed, the commands that go on or
