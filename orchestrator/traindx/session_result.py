@@ -15,7 +15,7 @@ from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
 from traindx.knowledge import Addition, read_knowledge
-from traindx.machine import Session
+from traindx.machine import ENDS, Session
 from traindx.model import (
     Attempt,
     Budget,
@@ -139,7 +139,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
-    others = [r.body["beside"] for r in records if r.kind == "note" and "beside" in r.body]
+    others = () if s.phase in ENDS else _beside(folder)
     tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
@@ -153,12 +153,19 @@ def result_of(folder: SessionFolder) -> SessionResult:
         degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
         budget=opening.budget,
-        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
+        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def _beside(folder: SessionFolder) -> tuple[str, ...]:
+    """The other sessions of the folder as they stand now: a note of when this one began is soon out of date."""
+    from traindx.beside import beside
+
+    return beside(folder)
 
 
 def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
@@ -202,6 +209,8 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
 
 
 Standing = tuple[Status, str, str]
+MEANWHILE = "meanwhile session "
+"""In the reason of a halt: another session of the folder made a fix since the diagnosis."""
 
 
 def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
@@ -322,7 +331,9 @@ def _halted(s: Session) -> Standing:
                 "decide: try a fundamentally different approach, or stop (strike_report.md says what was learned)")
     if halt.halt == "rejected":
         return "rejected", halt.reason, f"resume session {s.id} to look for another cause"
-    todo = ("put these files back, or resume with the changes accepted as yours" if halt.halt == "workspace-changed"
+    solved = ("; where that fix is all that was wanted, nothing is left to do here" if MEANWHILE in halt.reason else "")
+    todo = (f"put these files back, or resume with the changes accepted as yours{solved}"
+            if halt.halt == "workspace-changed"
             else "put the old lines back by hand, then resume with the changes accepted")
     return "halted", halt.reason, todo
 

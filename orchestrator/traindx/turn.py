@@ -173,15 +173,18 @@ class Turn:
         before = self.folder.saved_fingerprint()
         return () if before is None else tuple(map(printable, before.changed(self._prints.take())))
 
-    def halt_if_changed(self, but: Iterable[str] = ()) -> None:
-        """Record a halt that names the changed files, and raise HaltRecorded; `but`: files that may have changed."""
-        allowed = set(but)
-        changed = tuple(p for p in self.changed() if p not in allowed)
-        if not changed:
+    def halt_if_changed(self, but: Iterable[str] = (), because: str = "") -> None:
+        """Record a halt that names the changed files, and raise HaltRecorded.
+
+        `but`: files that may have changed; where others did they are named as well. `because`: who changed them.
+        """
+        changed, allowed = self.changed(), set(but)
+        if not set(changed) - allowed:
             return
         shown = ", ".join(changed[:10]) + (" ..." if len(changed) > 10 else "")
         self.record(events.Halted(halt="workspace-changed", files=changed,
-                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"))
+                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"
+                                         f"{f'. {because}' if because else ''}"))
         raise HaltRecorded
 
     # The investigator

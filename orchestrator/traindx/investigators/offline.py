@@ -21,6 +21,7 @@ from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, G
 from traindx.investigators.observed_run import with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
+from traindx.session_result import MEANWHILE
 from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
 from traindx_tools import triage
@@ -225,6 +226,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
                   "evidence.")
     elif before := failed_before.told(_strikes_before(case), first):
         reason = f"{reason.rstrip('.')}. {before}"
+    reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
     if waits := failed_before.open_decision(case.workspace, case.refused):
         reason = f"{reason} {waits}."
     said = steering.noted(said_in(case), report.seen)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx import events, gate, patching
-from traindx.beside import FixUnderWay, one_fix_at_a_time, under_test, unsettled
+from traindx.beside import FixUnderWay, fixed_meanwhile, one_fix_at_a_time, under_test, unsettled
 from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
@@ -72,7 +72,8 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     other = next(iter(under_test(turn.folder)), None)
     if other is not None:
         raise Interruption(unsettled(other))
-    turn.halt_if_changed(but=_files_of(turn, option))
+    meanwhile = fixed_meanwhile(turn.folder)
+    turn.halt_if_changed(but=() if meanwhile else _files_of(turn, option), because=meanwhile)
     return True
 
 
@@ -101,7 +102,7 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
     except (PatchRefused, PathRefused) as error:
         _take_back(turn, key)
         turn.watch()
-        turn.record(events.ApprovalStale(reasons=(str(error),)))
+        turn.record(events.ApprovalStale(reasons=tuple(filter(None, (fixed_meanwhile(turn.folder), str(error))))))
         return True
     if set(turn.changed()) - {s.path for s in states}:
         _take_back(turn, key)
