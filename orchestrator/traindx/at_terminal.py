@@ -207,6 +207,8 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     here = shlex.quote(from_here(result.workspace))
     first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
     own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
+    if result.status == "needs_more_data" and result.needs is not None and not result.needs.artifacts:
+        own = []  # nothing that could be handed over was asked for
     if result.status == "interrupted":
         own[0] = f"traindx resume {result.session}{more_than(result.reason, result.budget)}{where}"
     if result.status == "interrupted" and result.phase == "verify":

@@ -69,7 +69,10 @@ class SessionResult(Model):
     """Strikes that the diagnosed approach has in this workspace, from this session and earlier ones."""
     needs: NeedsData | None = None
     changed: tuple[str, ...] = ()
-    """Files that changed while nothing was allowed to change, or that a revert could not settle."""
+    """Files that changed while nothing was allowed to change, or that a revert could not settle; a fix that stands is
+    in `standing`."""
+    standing: tuple[str, ...] = ()
+    """Where the session's fix is in the files, verified or not, as `path:line`."""
     verification: VerificationResult | None = None
     """What the last verification came to (see `verification.VerificationResult`), None before the first."""
     budget: Budget = Budget()
@@ -96,6 +99,13 @@ class SessionResult(Model):
         return f"<SessionResult {self.session}: {self.status}{said}, in {self.folder}>"
 
     __str__ = __repr__
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What can be typed next, as it works from the current directory; `next_step` says it in words."""
+        from traindx.at_terminal import next_commands
+
+        return next_commands(self)
 
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session
@@ -151,8 +161,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder),
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
-        changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
-        budget=opening.budget,
+        changed=s.halt.files if s.halt is not None else (), standing=_standing_fix(s),
+        has_verify=opening.verify is not None, budget=opening.budget,
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
@@ -180,9 +190,10 @@ def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
 
 
 def from_here(folder: str | Path) -> str:
-    """A folder as it is typed in the current directory."""
+    """A folder as it is typed in the current directory; from the root of the file system as anywhere else."""
     path, here = Path(folder).resolve(), Path.cwd().resolve()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    below = path.is_relative_to(here) and here != Path(here.anchor)
+    return str(path.relative_to(here)) if below else str(path)
 
 
 def workspace_option(workspace: str | Path) -> str:
@@ -245,6 +256,12 @@ def _with_what_stands(s: Session, reason: str) -> str:
 def changed_files(s: Session) -> tuple[str, ...]:
     """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
     last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    return () if last is None or last.reverted else last.where
+
+
+def _standing_fix(s: Session) -> tuple[str, ...]:
+    """Places of the last fix, where it was not taken back."""
+    last = s.attempts[-1] if s.attempts else None
     return () if last is None or last.reverted else last.where
 
 

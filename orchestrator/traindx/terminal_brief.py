@@ -36,6 +36,8 @@ MOST_LINES = 30
 ALL_OF_IT = "-v prints all of it"
 """The last line where no report was written."""
 FEWEST_OF_A_DIFF = 4
+NO_PERMISSION = "no permission"
+"""In the note of a file that could not be opened."""
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
@@ -140,6 +142,11 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
 
 def _scope(view: View, page: Page) -> Iterator[str]:
     """What of the given files and which run were judged, and a line for some of the other runs."""
+    closed = [row.path for row in view.read if NO_PERMISSION in row.note]
+    if closed:
+        more = f" and {len(closed) - MOST_SAID} more" if len(closed) > MOST_SAID else ""
+        named = f"{', '.join(closed[:MOST_SAID])}{more}"
+        yield from page.fit(f"Not read, as you have no permission to: {named}.", "    ", "  ", most=3)
     told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
     if len(told) == 1 and (view.result.get("scope") or {}).get("entry"):
         return  # everything that was given is the run's own: the place of the cause says where to look

@@ -32,8 +32,11 @@ def applied(workspace: Path, **options: object) -> SessionResult:
 def test_the_files_are_as_before_and_nothing_is_held_against_the_cause(workspace: Path) -> None:
     found = applied(workspace)
     assert found.status == "awaiting_verification"
+    assert (found.standing, found.changed) == (("train.py:4",), ())
+    assert any(c.startswith(f"traindx resume {found.session} --undo") for c in found.commands)
     back = undo_fix(found.folder, by="ann", comment="it was cut off")
     assert (workspace / "train.py").read_text() == TRAIN
+    assert back.standing == ()
     assert (back.status, back.strikes, back.digest) == ("awaiting_approval", 0, found.digest)
     assert [(a.reverted, a.undone, a.verification) for a in back.attempts] == [(True, True, None)]
     assert Ledger(workspace).strikes(diagnosis().approach, diagnosis().options[0]) == ()
