@@ -104,7 +104,7 @@ def settled(checked: Verification, case: Compared) -> Verification:
                                       "table": _rows(case)})
     if checked.result == "failed":
         ended = _ends_as_before(case) if set(checked.reasons) <= set(checked.endings) else ""
-        if not ended or (_same_error(case) and about_ending(case.diagnosis)) or not _says_more(case):
+        if not ended or (_ends_in_an_error(case) and about_ending(case.diagnosis)) or not _says_more(case):
             return _of_failure(told, case)
         told = checked = told.model_copy(update={"reasons": (ended,)})
     if case.executed.state == "no":
@@ -183,7 +183,8 @@ def _way(outcome: Outcome) -> tuple[object, ...]:
             None if error is None else signature(error))
 
 
-def _same_error(case: Compared) -> bool:
+def _ends_in_an_error(case: Compared) -> bool:
+    """Whether an exception ended the last run: where that is what was diagnosed, it is the symptom itself."""
     return bool(case.outcomes) and ended_by(case.outcomes[-1]) is not None
 
 

@@ -76,6 +76,7 @@ def test_one_that_was_killed_before_its_verification_says_what_stands_changed(wo
     assert (work / "train.py").read_bytes() != before
     assert "the fix stands in train.py:20 and is not verified" in found.reason
     assert f"traindx resume {found.session} --undo takes the change back" in found.next_step
+    assert f"    traindx resume {found.session} --undo\n" in listed()
     undone = undo_fix(found.folder, comment="taken back")
     assert (work / "train.py").read_bytes() == before
     assert (undone.status, undone.strikes, undone.digest) == ("awaiting_approval", 0, found.digest)
