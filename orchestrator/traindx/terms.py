@@ -6,6 +6,7 @@ what came, what was expected.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -82,9 +83,9 @@ def there(given: Artifacts, root: Path) -> Artifacts:
     Raises BadUsage: a name with a typing error would be worked without, and nobody would notice.
     """
     absent = [p for p in given.paths if "://" not in p and not any(c in p for c in "*?[")
-              and not Path(p).exists() and not (root / p).exists()]
+              and not os.path.exists(p) and not os.path.exists(root / p)]
     if absent:
-        raise BadUsage(f"there is no file or folder {', '.join(absent)}, here or in {root}: give artifacts that exist")
+        raise BadUsage(f"there is no file or folder {', '.join(a[:200] for a in absent)}, here or in {root}: give artifacts that exist")
     return given
 
 
