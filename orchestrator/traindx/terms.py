@@ -85,7 +85,8 @@ def there(given: Artifacts, root: Path) -> Artifacts:
     absent = [p for p in given.paths if "://" not in p and not any(c in p for c in "*?[")
               and not os.path.exists(p) and not os.path.exists(root / p)]
     if absent:
-        raise BadUsage(f"there is no file or folder {', '.join(a[:200] for a in absent)}, here or in {root}: give artifacts that exist")
+        named = ", ".join(a[:200] for a in absent)
+        raise BadUsage(f"there is no file or folder {named}, here or in {root}: give artifacts that exist")
     return given
 
 
