@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traindx.model import Budget as Budget
     from traindx.model import Decision as Decision
     from traindx.model import Diagnosis as Diagnosis
     from traindx.model import Verify as Verify
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
     from traindx.session import run_debug_session as run_debug_session
     from traindx.session import run_debug_session_sync as run_debug_session_sync
     from traindx.session_result import SessionResult as SessionResult
+    from traindx.undoing import undo_fix as undo_fix
     from traindx_tools import __version__ as __version__
 
-_HOME = {"Decision": "traindx.model", "Diagnosis": "traindx.model", "Verify": "traindx.model",
+_HOME = {"Budget": "traindx.model", "Decision": "traindx.model", "Diagnosis": "traindx.model",
+         "Verify": "traindx.model", "undo_fix": "traindx.undoing",
          "SessionResult": "traindx.session_result", "run_debug_session": "traindx.session",
          "run_debug_session_sync": "traindx.session", "resume_session": "traindx.session",
          "resume_session_sync": "traindx.session", "__version__": "traindx_tools"}
 
-__all__ = ["Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "resume_session", "resume_session_sync",
-           "run_debug_session", "run_debug_session_sync"]
+__all__ = ["Budget", "Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "resume_session",
+           "resume_session_sync", "run_debug_session", "run_debug_session_sync", "undo_fix"]
 
 
 def __getattr__(name: str) -> object:

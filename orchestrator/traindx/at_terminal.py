@@ -27,7 +27,7 @@ from traindx.recorded import recorded_command
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_folder import SessionFolder
-from traindx.session_result import SessionResult, from_here, workspace_option
+from traindx.session_result import SessionResult, from_here, more_than, workspace_option
 from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.terminal import render_gate
 
@@ -41,9 +41,10 @@ COMMANDS = {
     "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
                           "revise {s} --comment '...'", "review {s}"),
     "awaiting_edit": ("resume {s}", "approve {s} --option {o}", "revise {s} --comment '...'"),
-    "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
-    "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
-    "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
+    "awaiting_verification": ("resume {s} --passed", "resume {s} --failed", "resume {s} --undo"),
+    "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed",
+                         "resume {s} --undo"),
+    "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed", "resume {s} --undo"),
     "needs_more_data": ("resume {s} --give {w}",),
     "fixed": ("resume {s} --remember",),
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
@@ -161,6 +162,7 @@ def describe(result: SessionResult) -> Iterator[str]:
         d = result.diagnosis
         yield f"  cause: {line(d.claim or d.root_cause)}"
         yield f"  {100 * d.confidence:.0f} % confident, {d.severity}{f', {line(d.location)}' if d.location else ''}"
+    yield from (f"  experiment: {line(e.statement)}" for e in result.experiments)
     for attempt in result.attempts:
         yield from _attempt(attempt)
     for note in result.notes:
@@ -208,8 +210,12 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     first = next((o for o in options if o != taken), "" if options else "A")
     own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())
            if first or "{o}" not in c]
-    if result.status == "interrupted" and result.phase in ("verify", "strike") and not result.attempts[-1].reverted:
-        own.append(f"traindx resume {result.session} --failed{where}")
+    if result.status == "needs_more_data" and result.needs is not None and not result.needs.artifacts:
+        own = []  # nothing that could be handed over was asked for
+    if result.status == "interrupted":
+        own[0] = f"traindx resume {result.session}{more_than(result.reason, result.budget)}{where}"
+    if result.status == "interrupted" and result.phase == "verify":
+        own.append(f"traindx resume {result.session} --undo{where}")
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
@@ -229,7 +235,7 @@ def _checked(result: SessionResult) -> tuple[str, ...]:
 def _attempt(attempt: Attempt) -> Iterator[str]:
     seen = attempt.verification
     state = "not verified yet" if seen is None else RESULT_WORDS[seen.result]
-    kept = ", taken back" if attempt.reverted else ""
+    kept = ", undone" if attempt.undone else ", taken back" if attempt.reverted else ""
     yield f"  fix {attempt.number}, option {attempt.option}: {line(attempt.summary).rstrip('.')}: {state}{kept}"
     if seen is None:
         return

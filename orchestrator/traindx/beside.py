@@ -12,10 +12,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from traindx.journal import read_journal
 from traindx.machine import Session
 from traindx.notices import PHASE_WORDS
 from traindx.session_folder import SessionFolder, folders, read_session
-from traindx.session_result import changed_files
+from traindx.session_result import MEANWHILE, changed_files
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import TraindxError
 
@@ -44,7 +45,27 @@ def under_test(folder: SessionFolder) -> tuple[str, ...]:
 def unsettled(session: str) -> str:
     """Why no fix is applied beside that of another session, and what settles it."""
     return (f"one fix at a time: session {session} has one in this workspace that is not settled yet. Settle it first: "
-            f"`traindx resume {session}` verifies it, `traindx resume {session} --failed` takes it back")
+            f"`traindx resume {session}` verifies it, `traindx resume {session} --undo` takes it back")
+
+
+def fixed_meanwhile(folder: SessionFolder) -> str:
+    """The verified fix of another session that came after this one's diagnosis, in a sentence; "" where none did."""
+    since = _when(folder, "diagnosed")
+    for other, session in _others(folder):
+        last = session.attempts[-1] if session.attempts else None
+        passed = last is not None and last.verification is not None and last.verification.passed
+        if last is not None and passed and since and _when(other, "verified") > since:
+            return (f"{MEANWHILE}{session.id} of this folder changed {', '.join(last.where)} "
+                    f"({last.summary.rstrip('.')}) and verified it: what this diagnosis was made from is of before")
+    return ""
+
+
+def _when(folder: SessionFolder, kind: str) -> str:
+    """When the last event of a kind was recorded, as it sorts; "" where none was."""
+    with contextlib.suppress(TraindxError, OSError):
+        at = [r.at for r in read_journal(folder.journal) if r.kind == "event" and r.body.get("kind") == kind]
+        return at[-1] if at else ""
+    return ""
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from traindx.render import (
     render_root_cause_analysis,
     render_strike_report,
 )
+from traindx.strikes import Strike
 
 
 def write_diagnosis(session: Session, folder: Path) -> tuple[str, ...]:
@@ -29,9 +30,9 @@ def write_diagnosis(session: Session, folder: Path) -> tuple[str, ...]:
                            "diagnosis.json": json.dumps(shown, indent=2, ensure_ascii=False) + "\n"})
 
 
-def write_strike_report(session: Session, folder: Path, learned: tuple[str, ...]) -> tuple[str, ...]:
-    """strike_report.md: what the failed fixes showed, and the question that follows."""
-    return _write(folder, {"strike_report.md": render_strike_report(session, learned)})
+def write_strike_report(session: Session, folder: Path, earlier: tuple[Strike, ...]) -> tuple[str, ...]:
+    """strike_report.md: what the failed fixes showed, those of earlier sessions too, and the question that follows."""
+    return _write(folder, {"strike_report.md": render_strike_report(session, earlier=earlier)})
 
 
 def write_analysis(session: Session, folder: Path, retrospective: dict[str, object]) -> tuple[str, ...]:

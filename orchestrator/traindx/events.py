@@ -127,6 +127,14 @@ class Reverted(Model):
     note: str = ""
 
 
+class Undone(Model):
+    """The applied fix was taken back before anybody judged it: no strike; the diagnosis waits at the gate again."""
+
+    kind: Literal["undone"] = "undone"
+    by: str = "user"
+    comment: str = ""
+
+
 class Struck(Model):
     """A strike was counted; `level` is how many this approach has now in this workspace."""
 
@@ -174,7 +182,7 @@ class Resumed(Model):
 Event = Annotated[
     Union[  # noqa: UP007 - a runtime expression, Python 3.10 reads it either way, pydantic documents this form
         Characterized, Hypothesized, GatheredEvidence, Diagnosed, SentBack, QuickPathEnded, DataNeeded, DataGiven,
-        FoundHealthy, Decided, ApprovalStale, Applied, Verified, Reverted, Struck, Directed, Recorded, Halted,
+        FoundHealthy, Decided, ApprovalStale, Applied, Verified, Reverted, Undone, Struck, Directed, Recorded, Halted,
         Interrupted, Resumed,
     ],
     Field(discriminator="kind"),

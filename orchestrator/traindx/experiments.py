@@ -18,6 +18,7 @@ from traindx.durable import write_state
 from traindx.experiment_place import ProtectedPlace
 from traindx.model import Verify
 from traindx.scratch import SCRATCH
+from traindx.terms import runnable
 from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.arms import MOST_REPEATS
@@ -124,6 +125,7 @@ def checked(request: Request) -> None:
         raise BadUsage(f"--budget is a number of seconds, got {request.budget}")
     if request.workspace.resolve() in _NO_PROJECTS:
         raise BadUsage(f"{request.workspace} is no folder of a project: give the folder of the training code")
+    runnable(request.command, request.workspace, "--run")
 
 
 def folder_of(request: Request) -> Path:

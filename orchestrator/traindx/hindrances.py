@@ -98,10 +98,10 @@ def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: New
             if found:
                 return found
     began = after.last_step is not None or bool(after.metrics)
-    return None if began or _about_ending(diagnosis) else _cut_off(outcome, verify)
+    return None if began or about_ending(diagnosis) else _cut_off(outcome, verify)
 
 
-def _about_ending(diagnosis: Diagnosis) -> bool:
+def about_ending(diagnosis: Diagnosis) -> bool:
     """Whether the fault that was diagnosed is itself one that hangs a run or gets it killed."""
     from traindx_tools.catalog.catalog import load_catalog
 
@@ -140,11 +140,21 @@ def _module(ended: Ended) -> str | None:
     return None
 
 
+_REFUSED = re.compile(r"^[\w./-]+: error: ((?:unrecognized arguments|the following arguments are required|argument "
+                      r"|ambiguous option|invalid choice).*)", re.MULTILINE)
+"""How `argparse` and what is built on it end before anything is run."""
+
+
 def _command(ended: Ended) -> str | None:
     """A command, or a script that it names, which is not there."""
     missing = re.search(r"can't open file ['\"]([^'\"]+)", ended.said)
     if missing is not None and ended.outcome.exit_code == 2:
         return f"there is no script {missing[1]}: give the command that starts the training (--verify CMD)"
+    refused = _REFUSED.search(ended.said)
+    parses = any(c.before.count("add_argument") != c.after.count("add_argument") for c in ended.changes)
+    if refused is not None and not parses:
+        return (f"the program refuses the command's arguments ({refused[1][:120]}): give the command as it is typed to "
+                "train (--verify CMD)")
     if ended.outcome.exit_code in (126, 127):
         said = _first_line(ended.said.strip().split("\n")[-1])
         return f"the command could not be started ({said}): install it, or give another one (--verify CMD)"

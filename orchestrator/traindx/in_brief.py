@@ -31,6 +31,7 @@ _WHAT_IT_DOES = (
     (" --line ", "reads these lines too; the names in braces are a guess: put the right ones"),
     (" --name ", "says what a name stands for; loss is a guess: put the right one"),
     ("traindx debug ", "shows the fix with its side effects, asks you, applies and verifies it"),
+    (" --screen", "changes everything that can be changed, one at a time, and says what carries it"),
     ("traindx experiment ", "decides it: one change against a control, in protected copies"),
     ("traindx replay ", "runs what it failed on once more, with one change at a time"),
     (" --run ", "runs it again with instruments, in a protected copy"),

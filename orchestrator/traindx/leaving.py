@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from traindx.notices import Hear, Notice, nobody
+from traindx.notices import Hear, Notice, in_a_script, nobody
 from traindx.session_folder import SessionFolder, read_session
 from traindx.session_result import changed_files, stands_changed, workspace_option
 from traindx.stopping import ASKED
@@ -39,7 +39,7 @@ def leaving(folder: SessionFolder, hear: Hear) -> Iterator[None]:
         asked.set()
         told = left_words(folder)
         hear(Notice("left", text=told))
-        if hear is nobody:
+        if hear in (nobody, in_a_script):
             _log.warning("%s", told)
         raise (KeyboardInterrupt if pressed.is_set() or isinstance(left, KeyboardInterrupt)
                else asyncio.CancelledError)(told) from left
@@ -57,7 +57,7 @@ def left_words(folder: SessionFolder) -> str:
     said = [f"session {name} is kept as it stands"]
     said += [stands_changed(stands)] if stands else ["no file of yours was changed by it"]
     said += [f"to go on: traindx resume {name}{where}"]
-    said += [f"to take the change back, as a try that failed: traindx resume {name} --failed{where}"] if stands else []
+    said += [f"to take the change back, which is no strike: traindx resume {name} --undo{where}"] if stands else []
     return "; ".join(said)
 
 

@@ -5,6 +5,7 @@
                          +---- quick path ---+    |       |      |        +-> strike -> gather | halted
                                                   |       |      +-> gather (the approved text is no longer there)
                                                   |       +-> gather (revise) | halted (reject)
+                                                  |       ^ gate (undone, from fix or verify)
                                                   +-> gather (unfit, sent back) | needs_data | healthy
 
 Nothing here reads a clock, a file or a random number: the same events give the same session, which is what makes the
@@ -204,6 +205,14 @@ def _reverted(s: Session, e: ev.Reverted) -> Session:
     return s.but(attempts=(*s.attempts[:-1], last))
 
 
+def _undone(s: Session, e: ev.Undone) -> Session:
+    back = s.but(phase="gate", decision=None)
+    if s.phase == "fix":
+        return back
+    last = s.attempts[-1].model_copy(update={"reverted": True, "undone": True})
+    return back.but(attempts=(*s.attempts[:-1], last))
+
+
 def _struck(s: Session, e: ev.Struck) -> Session:
     last = s.attempts[-1]
     if not last.reverted:
@@ -278,6 +287,7 @@ LEGAL: dict[type[Model], tuple[frozenset[Phase], Callable[[Session, Any], Sessio
     ev.Applied: (frozenset({"fix"}), _applied),
     ev.Verified: (frozenset({"verify"}), _verified),
     ev.Reverted: (frozenset({"strike"}), _reverted),
+    ev.Undone: (frozenset({"fix", "verify"}), _undone),
     ev.Struck: (frozenset({"strike"}), _struck),
     ev.Directed: (frozenset({"halted"}), _directed),
     ev.Recorded: (frozenset({"retrospective"}), _recorded),

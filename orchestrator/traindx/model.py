@@ -411,6 +411,8 @@ class Attempt(Model):
     """What the edited lines held before, so that the same lines are recognized after they moved."""
     verification: Verification | None = None
     reverted: bool = False
+    undone: bool = False
+    """Taken back by a person before it was judged: nothing speaks against it."""
 
     @property
     def where(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What a session is at, in a notebook: one output of the cell, written anew with each phase.
 
-A cell has no terminal to draw over, and lines that scroll by push the result away. In a script nothing is shown.
+A cell has no terminal to draw over, and lines that scroll by push the result away. In a script they are lines
+on standard error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx.in_notebook import page
-from traindx.notices import Hear, Notice, nobody
+from traindx.notices import Hear, Notice, in_a_script
 from traindx.safe_text import line
 
 LASTING = frozenset({"said", "answered", "failed", "checked", "left"})
@@ -58,9 +59,9 @@ class Progress:
 
 
 def listening() -> Hear:
-    """Who is told where a caller named nobody: the cell of a notebook that this runs in, elsewhere nobody."""
+    """Who is told where a caller named nobody: the cell of a notebook that this runs in, elsewhere standard error."""
     show = _cell()
-    return nobody if show is None else Progress(show).hear
+    return in_a_script if show is None else Progress(show).hear
 
 
 def _cell() -> Callable[[str], None] | None:

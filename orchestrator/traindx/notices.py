@@ -5,11 +5,13 @@ In a pipe a notice is a line; at a terminal the live view puts them together.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from traindx.phases import Phase
+from traindx.safe_text import line
 
 Kind = Literal["opened", "phase", "said", "asked", "working", "answered", "failed", "checked", "evidence", "left"]
 
@@ -56,6 +58,12 @@ def working(who: str, tool: str, allowed: bool) -> Notice:
 
 def nobody(notice: Notice) -> None:
     """Nobody listens."""
+
+
+def in_a_script(notice: Notice) -> None:
+    """Phases and what is said meanwhile, a line each on standard error: a job's log shows what its minutes go into."""
+    if notice.kind in ("phase", "said"):
+        print(f"traindx: {line(notice.line)}", file=sys.stderr, flush=True)
 
 
 def as_lines(say: Callable[[str], None]) -> Hear:

@@ -165,7 +165,8 @@ class Ground:
 def seen_from_here(path: Path) -> str:
     """As seen from the current directory where it lies below it."""
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    below = path.is_relative_to(here) and here != Path(here.anchor)
+    return str(path.relative_to(here)) if below else str(path)
 
 
 def _settings(words: list[str]) -> int:

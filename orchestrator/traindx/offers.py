@@ -43,9 +43,10 @@ def offer(edits: Sequence[ProposedEdit], carriers: Sequence[Finding], places: Pl
         return FREE  # what cannot be applied at all is refused, with its reason, where it would be
     changes = [Change(p, old.decode("utf-8", "replace"), new.decode("utf-8", "replace"))
                for p, (old, new) in contents.items()]
-    before = TriedDiffs(places.root).last(fingerprint(changes))
-    if before is not None and before.own_error:
-        return Offer(refused=before.said)
+    known = TriedDiffs(places.root)
+    before, failed = known.last(fingerprint(changes)), known.failed(fingerprint(changes))
+    if before is not None and (before.own_error or len(failed) > 1):
+        return Offer(refused="; ".join(d.said for d in failed[-3:]) or before.said)
     texts, _ = read_texts(code)
     after = {t.path: c.after for t in texts for c in changes if places.name(t.path) == c.path}
     why = trial.what_fails(texts, after, carriers)

@@ -97,7 +97,7 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     unlinked.made(folder)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
-    engine = Engine(place, preparing(command, workspace), kept, journal, say=say, control=control)
+    engine = Engine(place, preparing(command, workspace), kept, journal, resume=True, say=say, control=control)
     purse = Budget(budget if budget is not None else min(MOST_SECONDS, TIMES_LENGTH * max(run_seconds, LEAST_LENGTH)),
                    length=run_seconds)
     planned = Planned(report, engine, outcome, purse, folder, run_seconds, say, command, workspace)
@@ -195,7 +195,7 @@ class Planned:
 
     def _choice(self, tried: set[str]) -> Choice | None:
         beliefs = self._beliefs()
-        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report)]
+        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report, self.outcome)]
         left = self.purse.left
         return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0), left=left, done=tried)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from traindx.machine import Session
     from traindx.review.form import Form
+    from traindx.strikes import Strike
     from traindx.view import Story
 
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
@@ -43,12 +44,12 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     return _environment().get_template("diagnosis.md.j2").render(d=diagnosis, looked=looked_at_by(diagnosis))
 
 
-def render_strike_report(session: Session, learned: Sequence[str] = ()) -> str:
+def render_strike_report(session: Session, learned: Sequence[str] = (), earlier: Sequence[Strike] = ()) -> str:
     """What the failed fixes of this approach showed, and the question that follows from it, as Markdown.
 
-    `learned`: further lessons beside those that the attempts themselves carry.
+    `learned`: further lessons beside those that the attempts themselves carry. `earlier`: strikes of other sessions.
     """
-    return _environment().get_template("strike_report.md.j2").render(s=session, learned=learned,
+    return _environment().get_template("strike_report.md.j2").render(s=session, learned=learned, earlier=earlier,
                                                                      failed=_failed(session.attempts))
 
 

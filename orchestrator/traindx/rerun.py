@@ -9,6 +9,8 @@ one that is always there, and a run without a log gets one.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -25,7 +27,8 @@ from traindx.proving import Say, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.stopping import run_here
 from traindx.trial_run import TrialRun
-from traindx.verify import Outcome, clean_environment, ended, specification, supervised, verify_from
+from traindx.verify import Outcome, clean_environment, ended, read_outcome, specification, supervised, verify_from
+from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import Watch
@@ -43,6 +46,9 @@ COPY_LIMIT = 4 * 2**30
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
+
+MADE = "made.json"
+"""What is remembered of a run in its folder, for a process that takes over."""
 
 PROBES = ("all",)
 """The live instruments of a run that was made to find something out: all that watch."""
@@ -109,9 +115,15 @@ def _stamps(root: Path) -> dict[Path, tuple[int, int]]:
 def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Rerun:
     """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment.
 
-    The live instruments are attached; what they see is in the result.
+    The live instruments are attached; what they see is in the result. A run that an earlier process made in this
+    folder, of the same command on the same files, is taken as it is.
     """
     copy, live = folder / "copy", folder / "live"
+    state = _state_of(command, workspace)
+    earlier = _made_before(command, folder, state)
+    if earlier is not None:
+        return earlier
+    _cleared(folder)
     copy_workspace(workspace, copy)
     before = _stamps(copy)
     job = Job((command,), live, PROBES, options={"protected": True})
@@ -120,7 +132,47 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
     seen = read_folder(live).seen_from(copy.resolve())
     origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen)
-    return Rerun(command, copy, outcome, written, (*seen, *origins))
+    rerun = Rerun(command, copy, outcome, written, (*seen, *origins))
+    if not outcome.cancelled:
+        _remembered(rerun, folder, state)
+    return rerun
+
+
+def _state_of(command: str, workspace: Path) -> str:
+    """A digest of the command and of the names, sizes and times of the files that it is run on."""
+    stamps = sorted((f.relative_to(workspace).as_posix(), *stamp) for f, stamp in _stamps(workspace).items())
+    return hashlib.sha256(json.dumps([command, stamps]).encode()).hexdigest()
+
+
+def _cleared(folder: Path) -> None:
+    """Without what a process left that was killed in the midst of the run; its experiments are kept by content."""
+    if folder.is_symlink():
+        return
+    for name in ("copy", "live", "run"):
+        for part in folder.glob(f"{name}*"):
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def _remembered(rerun: Rerun, folder: Path, state: str) -> None:
+    told = {"state": state, "written": [w.relative_to(rerun.copy).as_posix() for w in rerun.written],
+            "seen": [f.to_json() for f in rerun.seen]}
+    half = folder / f"{MADE}.part"
+    unlinked.write(half, json.dumps(told, allow_nan=False))
+    half.replace(folder / MADE)
+
+
+def _made_before(command: str, folder: Path, state: str) -> Rerun | None:
+    """The run that was remembered here, None where there is none of this state that can be read whole."""
+    try:
+        data = json.loads((folder / MADE).read_text("utf-8"))
+        if data["state"] != state:
+            return None
+        seen = tuple(Finding.from_json(f) for f in data["seen"])
+        written = tuple(folder / "copy" / w for w in data["written"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    outcome = read_outcome(folder / "run")
+    return None if outcome.cancelled else Rerun(command, folder / "copy", outcome, written, seen)
 
 
 def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: Job,

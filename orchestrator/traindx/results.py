@@ -11,14 +11,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traindx.before_after import Ended, rows
-from traindx.bounded_output import cut
+from traindx.bounded_output import cut, judged_output
 from traindx.effect import NOT_SHOWN, Level, Moved, compared
 from traindx.executed import Executed
-from traindx.hindrances import Change, last_error, tail
+from traindx.hindrances import Change, about_ending, last_error, tail
 from traindx.model import Diagnosis, Fix, MetricChange, Verification
 from traindx.promised import promises_of
 from traindx.recurrence import is_cited, same_finding
-from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, is_back
+from traindx.verify import (
+    NewRun,
+    Outcome,
+    cited_rules,
+    failing_step,
+    grave,
+    is_back,
+    prints_nonfinite,
+)
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import ErrorEvent
 
@@ -95,7 +103,10 @@ def settled(checked: Verification, case: Compared) -> Verification:
     told = checked.model_copy(update={"notes": (*checked.notes, *notes), "compared": tuple(m.said for m in moved),
                                       "table": _rows(case)})
     if checked.result == "failed":
-        return _of_failure(told, case)
+        ended = _ends_as_before(case) if set(checked.reasons) <= set(checked.endings) else ""
+        if not ended or (_ends_in_an_error(case) and about_ending(case.diagnosis)) or not _says_more(case):
+            return _of_failure(told, case)
+        told = checked = told.model_copy(update={"reasons": (ended,)})
     if case.executed.state == "no":
         return _with(told, "not_executed", f"{checked.reasons[0]}, but {case.executed.said}: nothing is verified")
     stayed = _stayed(case)
@@ -104,6 +115,8 @@ def settled(checked: Verification, case: Compared) -> Verification:
     shown = _gone(case) or next((m.said for m in moved if m.outcome == "moved"), "")
     if shown and not other:
         return _with(told, "fixed", f"{checked.reasons[0]}; {shown}")
+    if checked.endings and about_ending(case.diagnosis):
+        return _with(told, "no_effect", f"{checked.reasons[0]}, and how it ends is what was diagnosed")
     return _of_no_effect(told, case, moved)
 
 
@@ -135,6 +148,44 @@ def _ending(outcome: Outcome, run: NewRun) -> str:
     how = (error.type.rpartition(".")[2] if error is not None else "not in time" if outcome.timed_out
            else "out of memory" if outcome.out_of_memory else f"exit code {outcome.exit_code}")
     return how if run.last_step is None else f"{how} at step {run.last_step:g}"
+
+
+def _ends_as_before(case: Compared) -> str:
+    """How the command ends with the fix and without it, in words; "" where the two differ or are not known.
+
+    What is alike decides nothing: the command has a reason of its own to end so (a bar that it misses, an argument).
+    """
+    unfixed = [b.outcome for b in case.baseline.runs]
+    if not unfixed or not case.outcomes or any(o is None for o in unfixed):
+        return ""
+    ways = {_way(o) for o in (*unfixed, *case.outcomes) if o is not None}
+    if len(ways) != 1:
+        return ""
+    last = case.outcomes[-1]
+    how = ("does not end in time" if last.timed_out else "uses more memory than allowed" if last.out_of_memory
+           else f"ends with exit code {last.exit_code}")
+    return f"the command {how} with the fix and without it, which decides nothing"
+
+
+def _says_more(case: Compared) -> bool:
+    """Whether the runs tell by more than how they ended: they measured something, or did not reach the change at all.
+
+    A checker that prints nothing has its exit code alone: where it fails as before, the fix did not make it pass.
+    """
+    measured = any(r.metrics or r.levels for r in (*(b.run for b in case.baseline.runs), *case.after))
+    return measured or case.executed.state == "no" or any(b.nonfinite for b in case.baseline.runs)
+
+
+def _way(outcome: Outcome) -> tuple[object, ...]:
+    """How a command ended, as far as two endings are alike."""
+    error = ended_by(outcome)
+    return (outcome.exit_code, outcome.timed_out, outcome.out_of_memory,
+            None if error is None else signature(error))
+
+
+def _ends_in_an_error(case: Compared) -> bool:
+    """Whether an exception ended the last run: where that is what was diagnosed, it is the symptom itself."""
+    return bool(case.outcomes) and ended_by(case.outcomes[-1]) is not None
 
 
 def _with(told: Verification, result: str, *reasons: str) -> Verification:
@@ -202,7 +253,8 @@ def _of_failure(told: Verification, case: Compared) -> Verification:
 
 def _as_before(case: Compared) -> str:
     """How the fault is there as without the fix, "" where that was not seen."""
-    printed = all(o.exit_code == 0 for o in case.outcomes) and any(b.nonfinite for b in case.baseline.runs)
+    printed = any(b.nonfinite for b in case.baseline.runs) and any(
+        prints_nonfinite(judged_output(o.folder)) for o in case.outcomes)
     return _stayed(case) or (
         "the symptom stayed: the unfixed code prints a value that is not finite as well" if printed else "")
 
@@ -263,7 +315,8 @@ def _gone(case: Compared) -> str:
     """The fault of the unfixed code that the new run does not have, in words; "" where none was seen to go."""
     if not case.baseline.runs:
         return _passed_beyond(case)
-    bad = [b for b in case.baseline.runs if _failed(b)]
+    alike = bool(_ends_as_before(case))
+    bad = [b for b in case.baseline.runs if (b.nonfinite if alike else _failed(b))]
     usable = [b for b in bad if not _only_of_the_copy(b, case)]
     if usable:
         return _how_it_fails(usable[0]) + ", and not with the fix"
@@ -276,7 +329,7 @@ def _gone(case: Compared) -> str:
 
 def _how_it_fails(run: BaselineRun) -> str:
     outcome, error = run.outcome, run.error
-    if error is not None:
+    if error is not None and not run.nonfinite:
         return f"the unfixed code ends with {error.type}"
     if run.nonfinite:
         return "the unfixed code prints a loss or gradient norm that is not finite"

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from traindx import arguments, documents, events, gate
 from traindx.beside import beside
-from traindx.characterize import read_symptom
 from traindx.driver import drive
 from traindx.investigators.base import Investigator
 from traindx.journal import Journal, read_journal
 from traindx.knowledge import add_knowledge, read_knowledge
 from traindx.leaving import leaving
 from traindx.machine import Session, advance
-from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
+from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Verification, Verify
 from traindx.notebook_progress import listening
 from traindx.notices import Hear, Notice
 from traindx.session_folder import (
@@ -42,11 +41,11 @@ from traindx.session_folder import (
 from traindx.session_result import SessionResult, result_of
 from traindx.steps.fixing import waits_unedited
 from traindx.strikes import Ledger
+from traindx.terms import Told, artifacts_from, budget_from, callables, entry_of, symptom_from, there, verification
 from traindx.turn import Approve, Fixer, Turn
-from traindx.verify import Examine, examine_with_instruments, verify_from
+from traindx.verify import Examine, examine_with_instruments
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
-from traindx_tools.scope.find import entry_file
 
 if TYPE_CHECKING:
     from traindx.investigators.choose import Chosen
@@ -55,7 +54,6 @@ __all__ = ["SessionResult", "confirm_fix", "decide", "direct", "give_data", "lis
            "record_knowledge", "reopen_approach", "resume_session", "resume_session_sync", "run_debug_session",
            "run_debug_session_sync"]
 
-Told = str | Symptom | Mapping[str, Any]
 Given = ParamSpec("Given")
 
 
@@ -71,7 +69,7 @@ async def run_debug_session(
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
     investigator: Investigator | Chosen | str | None = None,
-    budget: Budget | None = None,
+    budget: Budget | Mapping[str, Any] | float | None = None,
     allow_run: bool = False,
     fixer: Fixer | None = None,
     examine: Examine = examine_with_instruments,
@@ -97,7 +95,8 @@ async def run_debug_session(
         investigator: who looks and thinks; by default the offline one: deterministic, no model, no network. "claude",
             "api" or "auto" take Claude with the settings of the environment, and its fixer where none is given. Where
             "auto" reaches nobody the offline one looks, and `degraded` of the result says who was missing and why.
-        budget: time for looking (verification has its own limit) and how many fixes may be tried.
+        budget: time for looking in each turn (verification has its own limit; 1,800 s by default) and how many fixes
+            may be tried (6): seconds, or a `Budget`. Where it is spent, `resume_session(..., budget=...)` gives more.
         allow_run: the user agrees that `verify` is run.
         fixer: turns the instructions of an approved option into edits, which must lie within it.
         examine: reads the artifacts of a run for the verification.
@@ -109,25 +108,25 @@ async def run_debug_session(
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
         hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`. By
-            default the cell of a notebook shows the phases, and a script nothing.
+            default the cell of a notebook shows the phases, and a script prints them on standard error
+            (`hear=lambda notice: None` says nothing).
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses. Ctrl-C and asyncio's
     CancelledError pass through after they were recorded, with words: what stands changed, the commands that go on or
     take it back; without a `hear` they are logged as well. The session can be resumed in each of these cases.
     """
     root = arguments.folder("workspace", workspace)
-    told = arguments.filled("symptom", read_symptom, symptom, '"loss is NaN after step 400"')
-    check, approve = verify_from(verify), arguments.callable_or_none("approve", approve, "ask_me")
+    callables(approve=approve, hear=hear, fixer=fixer)
+    first = {"symptom": symptom_from(symptom), "artifacts": there(artifacts_from(artifacts), root),
+             "verify": verification(verify, root), "budget": budget_from(budget) or Budget(), "allow_run": allow_run,
+             "good_commit": arguments.optional_text("good_commit", good_commit, '"1a2b3c4"'),
+             "unwatched": arguments.paths("unwatched", unwatched), "entry": entry_of(entry, root),
+             "everything": everything}
     from traindx.investigators import choose
 
     hear = hear or listening()
     taken = await choose.named(investigator, root, hear)
-    folder = new_folder(root, {
-        "symptom": told, "artifacts": artifacts_from(artifacts), "verify": check, "allow_run": allow_run,
-        "budget": arguments.of_type("budget", budget or Budget(), Budget, "Budget(seconds=600)"),
-        "good_commit": arguments.optional_text("good_commit", good_commit, '"1a2b3c4"'),
-        "unwatched": arguments.paths("unwatched", unwatched), "entry": entry_of(entry, root), "everything": everything,
-        "degraded": taken.degraded})
+    folder = new_folder(root, {**first, "degraded": taken.degraded})
     hear(Notice("opened", text=str(folder.path)))
     with leaving(folder, hear), folder.locked() as lock:
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
@@ -144,7 +143,7 @@ async def resume_session(
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
     investigator: Investigator | Chosen | str | None = None,
-    budget: Budget | None = None,
+    budget: Budget | Mapping[str, Any] | float | None = None,
     allow_run: bool | None = None,
     accept_changes: bool = False,
     fixer: Fixer | None = None,
@@ -160,13 +159,15 @@ async def resume_session(
     Raises NoSuchSession, SessionBusy, IllegalTransition (three strikes wait for `direct`).
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
+    callables(approve=approve, hear=hear, fixer=fixer)
+    check, money = verification(verify, folder.workspace), budget_from(budget)
     from traindx.investigators import choose
 
     hear = hear or listening()
     taken = await choose.named(investigator, folder.workspace, hear)
     hear(Notice("opened", text=str(folder.path)))
     with leaving(folder, hear), folder.locked() as lock:
-        terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run,
+        terms = {"verify": check, "budget": money, "allow_run": allow_run,
                  "degraded": taken.degraded if investigator is not None else None}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
@@ -182,11 +183,6 @@ def _look_beside(turn: Turn) -> None:
         turn.journal.append("note", {"beside": list(others)})
         for said in others:
             turn.hear(Notice("said", text=said))
-
-
-def entry_of(entry: Sequence[str | Path] | str | Path, root: Path) -> tuple[str, ...]:
-    """The entry points as absolute paths. Raises BadUsage for one that is no Python file."""
-    return tuple(str(entry_file(e, root)) for e in arguments.paths("entry", entry))
 
 
 def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool) -> None:
@@ -374,13 +370,3 @@ def reopen_approach(workspace: str | Path, approach: Approach, *, by: str, reaso
     if not reason.strip():
         raise BadUsage("reopening an approach needs a reason: what is different now?")
     Ledger(Path(workspace).absolute()).reopen(approach, by, reason)
-
-
-def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None) -> Artifacts:
-    """`Artifacts` from a list of paths or from roles. Raises BadUsage for anything else."""
-    if given is None or isinstance(given, Artifacts):
-        return given or Artifacts()
-    if isinstance(given, Mapping):
-        return arguments.filled("artifacts", Artifacts.model_validate, given, '["runs/pump/log.txt"]')
-    return Artifacts(paths=arguments.paths("artifacts", given))
-

@@ -47,6 +47,15 @@ class NoSuchSession(TraindxError):
     """There is no session with this id or in this folder."""
 
 
+class NoPlaceForSession(StateNotWritable):
+    """A session cannot be begun: its folder lies in the workspace, which cannot be written to."""
+
+    def __init__(self, workspace: Path, cause: OSError) -> None:
+        TraindxError.__init__(self, f"no session was begun: it lives in {workspace / SCRATCH}, which cannot be written "
+                              f"({cause.strerror or cause}). Work on a copy of the folder, or make one that you may "
+                              f"write to: mkdir -p {workspace / SCRATCH}. `traindx diagnose` needs no place there")
+
+
 class NotOurSession(TraindxError):
     """A folder that looks like a session, and that the protected runner's commands could have made."""
 
@@ -154,7 +163,7 @@ class SessionFolder:
 
 
 def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
-    """Make a session's folder and write its first record. Raises StateNotWritable."""
+    """Make a session's folder and write its first record. Raises NoPlaceForSession, StateNotWritable."""
     scratch = workspace / SCRATCH
     stamp = now().strftime("%Y%m%d-%H%M%S")
     name = f"{stamp}-{secrets.token_hex(3)}"
@@ -168,7 +177,7 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
             (folder.path / part).mkdir()
         folder.path.chmod(stat.S_IMODE(folder.path.stat().st_mode) | stat.S_ISVTX)
     except OSError as error:
-        raise StateNotWritable(folder.path, error) from error
+        raise NoPlaceForSession(workspace, error) from error
     first = Opening.model_validate({**opening, "id": name, "workspace": str(workspace)})
     with Journal(folder.journal) as journal:
         journal.append("opened", first.to_json())

@@ -15,11 +15,13 @@ from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
 from traindx.knowledge import Addition, read_knowledge
-from traindx.machine import Session
+from traindx.machine import ENDS, Session
 from traindx.model import (
     Attempt,
+    Budget,
     Decision,
     Diagnosis,
+    Evidence,
     Hypothesis,
     Model,
     NeedsData,
@@ -30,7 +32,7 @@ from traindx.notices import PHASE_WORDS
 from traindx.session_folder import Opening, SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
-from traindx.turn import CALLBACK_FAILED
+from traindx.turn import CALLBACK_FAILED, NO_MORE, SPENT
 from traindx_tools.errors import BadUsage
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
@@ -39,6 +41,10 @@ Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "aw
 
 DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_analysis.md", "retrospective.md",
              "retrospective.json", "report.html", "journal.jsonl")
+
+
+EXPERIMENT = "X10"
+"""Begins the rules of experiments (X101 to X105)."""
 
 
 class SessionResult(Model):
@@ -63,9 +69,14 @@ class SessionResult(Model):
     """Strikes that the diagnosed approach has in this workspace, from this session and earlier ones."""
     needs: NeedsData | None = None
     changed: tuple[str, ...] = ()
-    """Files that changed while nothing was allowed to change, or that a revert could not settle."""
+    """Files that changed while nothing was allowed to change, or that a revert could not settle; a fix that stands is
+    in `standing`."""
+    standing: tuple[str, ...] = ()
+    """Where the session's fix is in the files, verified or not, as `path:line`."""
     verification: VerificationResult | None = None
     """What the last verification came to (see `verification.VerificationResult`), None before the first."""
+    budget: Budget = Budget()
+    """What each turn may take."""
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     investigators: tuple[str, ...] = ()
@@ -75,6 +86,8 @@ class SessionResult(Model):
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     tests: tuple[str, ...] = ()
     """Commands of the experiments that would test the cause which a person named when they last rejected."""
+    experiments: tuple[Evidence, ...] = ()
+    """What the session's experiments came to, undecided ones too."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -87,10 +100,23 @@ class SessionResult(Model):
 
     __str__ = __repr__
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What can be typed next, as it works from the current directory; `next_step` says it in words."""
+        from traindx.at_terminal import next_commands
+
+        return next_commands(self)
+
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session
 
         return of_session(self.status, self.reason, self.next_step, self.diagnosis)
+
+    def _shown(self) -> tuple[Evidence, ...]:
+        """The evidence of the diagnosis, then the experiments that it does not cite."""
+        cited = self.diagnosis.evidence if self.diagnosis is not None else ()
+        known = {e.id for e in cited}
+        return (*cited, *(e for e in self.experiments if e.id not in known))
 
     def to_diagnosis_result(self) -> DiagnosisResult:
         """The result JSON of the context-package interface."""
@@ -101,7 +127,7 @@ class SessionResult(Model):
             status=status,
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
-            findings=tuple(e.finding for e in d.evidence if e.finding is not None) if d is not None else (),
+            findings=tuple(e.finding for e in self._shown() if e.finding is not None),
             quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
@@ -123,7 +149,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
-    others = [r.body["beside"] for r in records if r.kind == "note" and "beside" in r.body]
+    others = () if s.phase in ENDS else _beside(folder)
     tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
@@ -135,12 +161,21 @@ def result_of(folder: SessionFolder) -> SessionResult:
         hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder),
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
-        changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
-        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in (others or [[]])[-1]),
+        changed=s.halt.files if s.halt is not None else (), standing=_standing_fix(s),
+        has_verify=opening.verify is not None, budget=opening.budget,
+        notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
-        documents=present, tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
+        documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
+        tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def _beside(folder: SessionFolder) -> tuple[str, ...]:
+    """The other sessions of the folder as they stand now: a note of when this one began is soon out of date."""
+    from traindx.beside import beside
+
+    return beside(folder)
 
 
 def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
@@ -155,9 +190,10 @@ def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
 
 
 def from_here(folder: str | Path) -> str:
-    """A folder as it is typed in the current directory."""
+    """A folder as it is typed in the current directory; from the root of the file system as anywhere else."""
     path, here = Path(folder).resolve(), Path.cwd().resolve()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    below = path.is_relative_to(here) and here != Path(here.anchor)
+    return str(path.relative_to(here)) if below else str(path)
 
 
 def workspace_option(workspace: str | Path) -> str:
@@ -184,13 +220,15 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
 
 
 Standing = tuple[Status, str, str]
+MEANWHILE = "meanwhile session "
+"""In the reason of a halt: another session of the folder made a fix since the diagnosis."""
 
 
 def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
     if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
         return _hindered(s, s.interrupted)
     if s.interrupted is not None:
-        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s)
+        return "interrupted", _with_what_stands(s, s.interrupted), _after_interruption(s, opening.budget)
     if s.phase == "verify" and not (verifies_by_itself(opening) and s.attempts[-1].verification is None):
         return _verify(s, opening.verify is not None)
     standing = _STANDINGS.get(s.phase, _running)(s)
@@ -221,6 +259,12 @@ def changed_files(s: Session) -> tuple[str, ...]:
     return () if last is None or last.reverted else last.where
 
 
+def _standing_fix(s: Session) -> tuple[str, ...]:
+    """Places of the last fix, where it was not taken back."""
+    last = s.attempts[-1] if s.attempts else None
+    return () if last is None or last.reverted else last.where
+
+
 def stands_changed(places: tuple[str, ...]) -> str:
     """In words, for a person whose session stopped meanwhile."""
     return f"the fix stands in {', '.join(places)} and is not verified"
@@ -233,13 +277,24 @@ def _hindered(s: Session, said: str) -> Standing:
             f"{todo}, then traindx resume {s.id}: it verifies again")
 
 
-def _after_interruption(s: Session) -> str:
+def more_than(reason: str, budget: Budget) -> str:
+    """The option of `traindx resume` that an interruption for want of a budget needs, else ""."""
+    if reason.startswith(SPENT):
+        return f" --budget {2 * budget.seconds:g}"
+    return f" --attempts {2 * budget.attempts}" if reason.endswith(NO_MORE) else ""
+
+
+def _after_interruption(s: Session, budget: Budget | None = None) -> str:
     """What to do first, where the reason is the caller's own code; its error is named."""
     if s.interrupted is not None and s.interrupted.startswith(CALLBACK_FAILED):
         error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
         return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
                 f"traindx approve {s.id} --option A (or reject, revise)")
-    back = f"; traindx resume {s.id} --failed takes the change back, as a try that failed" if changed_files(s) else ""
+    more = more_than(s.interrupted or "", budget) if budget is not None else ""
+    if more:
+        return f"give the next turn more: traindx resume {s.id}{more}"
+    undo = s.phase == "verify" and changed_files(s)
+    back = f"; traindx resume {s.id} --undo takes the change back, which is no strike" if undo else ""
     return f"resume session {s.id}{back}"
 
 
@@ -276,7 +331,8 @@ def _undecided(s: Session, seen: Verification) -> Standing:
     kept = "The fix stays in place; it is neither verified nor a strike"
     return (status, f"{'; '.join(seen.reasons).rstrip('.')}. {kept}",
             f"give a command that trains with the change and prints what should move (traindx resume {s.id} --verify "
-            "CMD), or look yourself and say whether it helped (--passed, --failed: --failed takes it back)")
+            "CMD), or look yourself and say whether it helped (--passed, --failed: --failed takes it back and "
+            "counts a strike; --undo takes it back and counts none)")
 
 
 def _verify(s: Session, has_verify: bool) -> Standing:
@@ -296,7 +352,9 @@ def _halted(s: Session) -> Standing:
                 "decide: try a fundamentally different approach, or stop (strike_report.md says what was learned)")
     if halt.halt == "rejected":
         return "rejected", halt.reason, f"resume session {s.id} to look for another cause"
-    todo = ("put these files back, or resume with the changes accepted as yours" if halt.halt == "workspace-changed"
+    solved = ("; where that fix is all that was wanted, nothing is left to do here" if MEANWHILE in halt.reason else "")
+    todo = (f"put these files back, or resume with the changes accepted as yours{solved}"
+            if halt.halt == "workspace-changed"
             else "put the old lines back by hand, then resume with the changes accepted")
     return "halted", halt.reason, todo
 

@@ -35,6 +35,8 @@ from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
 FEWEST_OF_A_DIFF = 4
+NO_PERMISSION = "no permission"
+"""In the note of a file that could not be opened."""
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
@@ -142,6 +144,11 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
 
 def _scope(view: View, page: Page) -> Iterator[str]:
     """What of the given files and which run were judged, and a line for some of the other runs."""
+    closed = [row.path for row in view.read if NO_PERMISSION in row.note]
+    if closed:
+        more = f" and {len(closed) - MOST_SAID} more" if len(closed) > MOST_SAID else ""
+        named = f"{', '.join(closed[:MOST_SAID])}{more}"
+        yield from page.fit(f"Not read, as you have no permission to: {named}.", "    ", "  ", most=3)
     told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
     if len(told) == 1 and str((view.result.get("scope") or {}).get("how", "")).startswith(("you named", "named with")):
         return  # the person said which: the place of the cause says where to look

@@ -93,6 +93,12 @@ class TriedDiffs:
         """The last trial of the diff with this fingerprint, or None."""
         return next((e for e in reversed(self.entries()) if e.fingerprint == mark), None)
 
+    def failed(self, mark: str) -> tuple[TriedDiff, ...]:
+        """The trials of a diff that failed since it last helped, the oldest first."""
+        own = [e for e in self.entries() if e.fingerprint == mark]
+        helped = max((i for i, e in enumerate(own) if e.result == "fixed"), default=-1)
+        return tuple(e for e in own[helped + 1:] if e.result in ("failed", "no_effect"))
+
     def add(self, entry: TriedDiff) -> None:
         """Note a trial, once. Raises StateNotWritable."""
         try:

@@ -40,6 +40,12 @@ Fixer = Callable[[Diagnosis, Fix], Any]
 CALLBACK_FAILED = "the approval callback failed"
 """Begins the reason of an interruption that the caller's own code caused."""
 
+SPENT = "the budget of "
+"""Begins the reason of an interruption for want of time: the same budget again would end at the same place."""
+
+NO_MORE = "the budget allows no more"
+"""Ends the reason of one for want of tries."""
+
 T = TypeVar("T")
 
 
@@ -167,15 +173,18 @@ class Turn:
         before = self.folder.saved_fingerprint()
         return () if before is None else tuple(map(printable, before.changed(self._prints.take())))
 
-    def halt_if_changed(self, but: Iterable[str] = ()) -> None:
-        """Record a halt that names the changed files, and raise HaltRecorded; `but`: files that may have changed."""
-        allowed = set(but)
-        changed = tuple(p for p in self.changed() if p not in allowed)
-        if not changed:
+    def halt_if_changed(self, but: Iterable[str] = (), because: str = "") -> None:
+        """Record a halt that names the changed files, and raise HaltRecorded.
+
+        `but`: files that may have changed; where others did they are named as well. `because`: who changed them.
+        """
+        changed, allowed = self.changed(), set(but)
+        if not set(changed) - allowed:
             return
         shown = ", ".join(changed[:10]) + (" ..." if len(changed) > 10 else "")
         self.record(events.Halted(halt="workspace-changed", files=changed,
-                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"))
+                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"
+                                         f"{f'. {because}' if because else ''}"))
         raise HaltRecorded
 
     # The investigator
@@ -194,7 +203,7 @@ class Turn:
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:
         """One step of the investigator: in time, and with the workspace unchanged after it, however it ended."""
-        spent = f"the budget of {self.budget.seconds:g} s is spent; resume the session to go on"
+        spent = f"{SPENT}{self.budget.seconds:g} s for looking is spent"
         if self.seconds_left <= 0:
             raise Interruption(spent)
         case = self.case()

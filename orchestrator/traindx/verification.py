@@ -51,6 +51,8 @@ class Verification(Model):
     """True for the result "fixed" and for nothing else."""
     reasons: tuple[str, ...]
     result: VerificationResult = "failed"
+    endings: tuple[str, ...] = ()
+    """Those of the reasons that only say how the command ended: they decide nothing where the unfixed code ends so."""
     own_error: Quoted = ""
     """The error that the change brought with it and the unfixed code does not have: it speaks against the change and
     not against the cause."""

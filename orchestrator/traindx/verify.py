@@ -255,7 +255,8 @@ def grave(findings: Sequence[Finding]) -> list[Finding]:
     return [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
 
 
-def _exit_reasons(outcome: Outcome, verify: Verify) -> list[str]:
+def exit_reasons(outcome: Outcome, verify: Verify) -> list[str]:
+    """What the way in which the command ended says against the fix."""
     if outcome.timed_out:
         return [f"the command did not end within {verify.timeout:g} s and was killed"]
     if outcome.out_of_memory:
@@ -339,13 +340,16 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     The result is "failed" or, where nothing does, "passed_effect_not_shown": `results.settled` says what was shown.
     """
     reasons: list[str] = []
+    endings: list[str] = []
     notes: list[str] = []
     for number, outcome in enumerate(outcomes, 1):
         run = f"run {number}: " if len(outcomes) > 1 else ""
-        reasons += [run + r for r in _exit_reasons(outcome, verify)]
-        if outcome.exit_code == 0 and prints_nonfinite(judged_output(outcome.folder)):
-            reasons.append(f"{run}the command ended with exit code 0, but its output shows a loss or gradient norm "
+        endings += [run + r for r in exit_reasons(outcome, verify)]
+        if prints_nonfinite(judged_output(outcome.folder)):
+            reasons.append(f"{run}the command ended with exit code {outcome.exit_code}"
+                           f"{', but' if outcome.exit_code == 0 else ', and'} its output shows a loss or gradient norm "
                            "that is not finite")
+    reasons = [*endings, *reasons]
     for number, new in enumerate(after, 1):
         run = f"run {number}: " if len(after) > 1 else ""
         reasons += [run + r for r in _run_reasons(diagnosis, before, new)]
@@ -364,7 +368,8 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     good += _seen_instead_of_steps(before, after[-1]) if after else ""
     return Verification(
         passed=False, result="failed" if reasons else "passed_effect_not_shown",
-        reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
+        reasons=tuple(dict.fromkeys(reasons)) or (good,), endings=tuple(dict.fromkeys(endings)),
+        notes=tuple(dict.fromkeys(notes)),
         command=None if verify.command is None else shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
         seconds=sum(o.seconds for o in outcomes),

@@ -54,6 +54,8 @@ def test_a_log_that_is_not_there_fails_the_step(tmp_path: Path) -> None:
     done = step("diagnose", tmp_path / "runner", tmp_path / "work", LOG="gone.log", SYMPTOM="")
     assert done.returncode == 2
     assert "gone.log" in done.stderr
+    assert "gone.log" in (tmp_path / "runner" / "summary").read_text()
+    assert done.stdout.startswith("::error title=traindx diagnose::")
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_what_the_pages_import_is_there() -> None:
                 exec(f"from {node.module} import {names}", {})
 
 
-def test_a_cell_shows_the_phases_and_a_script_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_a_cell_shows_the_phases_and_a_script_prints_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                        capsys: pytest.CaptureFixture[str]) -> None:
     shown: list[tuple[str, dict[str, str]]] = []
 
@@ -126,7 +126,10 @@ def test_a_cell_shows_the_phases_and_a_script_nothing(tmp_path: Path, monkeypatc
     assert last["text/plain"].splitlines()[-2:] == ["     ...  a diagnosis is ready for your decision",
                                                     "          6 pieces of evidence"]
     assert "<pre" in last["text/html"]
-    assert capsys.readouterr() == ("", "")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-3:] == ["traindx: gathering evidence", "traindx: diagnosing",
+                                     "traindx: a diagnosis is ready for your decision"]
 
 
 def test_progress_keeps_what_is_read_again_within_bounds_and_escapes_it() -> None:

@@ -39,6 +39,7 @@ TRACE = 'Traceback (most recent call last):\n  File "/w/train.py", line {line}, 
     (TRACE.format(line=1, error="ImportError: cannot import name 'Muon' from 'torch.optim' (x.py)"), 1, "has no Muon"),
     ("/bin/sh: 1: torchrun: not found\n", 127, "torchrun: not found"),
     ("python: can't open file '/w/go.py': [Errno 2] No such file or directory\n", 2, "no script /w/go.py"),
+    ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x 1\n", 2, "unrecognized arguments: --x 1"),
     (TRACE.format(line=9, error="OSError: [Errno 28] No space left on device"), 1, "no space left"),
     (TRACE.format(line=1, error="RuntimeError: Found no NVIDIA driver on your system."), 1, "CUDA device"),
     (TRACE.format(line=1, error="AssertionError: Torch not compiled with CUDA enabled"), 1, "CUDA device"),
@@ -67,6 +68,13 @@ def test_limits_before_the_first_step_say_nothing_of_the_fix(tmp_path: Path) -> 
 def test_what_the_fix_has_to_answer_for_stays_a_failure(tmp_path: Path, error: str) -> None:
     (tmp_path / "model.py").write_text("x = 1\n")
     assert judged(tmp_path, TRACE.format(line=1, error=error)) is None
+
+
+def test_arguments_that_the_fix_changed_stay_a_failure(tmp_path: Path) -> None:
+    text = "usage: train.py [-h]\ntrain.py: error: the following arguments are required: --lr\n"
+    brought = Change("train.py", TRAIN, f'parser.add_argument("--lr", required=True)\n{TRAIN}')
+    assert judged(tmp_path, text, 2, change=brought) is None
+    assert "give the command" in (judged(tmp_path, text, 2) or "")
 
 
 def test_an_import_that_the_fix_brought_stays_a_failure(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_pressed_after_the_change_it_says_what_stands_and_the_command_takes_it_b
     [found] = list_sessions(workspace)
     assert (workspace / "train.py").read_text() == FIXED
     assert "; the fix stands in train.py:4 and is not verified; to go on: " in str(raised)
-    assert f"; to take the change back, as a try that failed: traindx resume {found.session} --failed" in str(raised)
+    assert f"; to take the change back, which is no strike: traindx resume {found.session} --undo" in str(raised)
     assert [n.text for n in heard if n.kind == "left"] == [str(raised)]
     assert found.reason == "cancelled; the fix stands in train.py:4 and is not verified"
     confirm_fix(found.folder, passed=False, comment="taken back")

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from traindx.group import traindx
 from traindx.model import Decision
-from traindx.session import confirm_fix, decide, list_sessions, read_result, resume_session_sync, run_debug_session_sync
+from traindx.session import decide, list_sessions, read_result, resume_session_sync, run_debug_session_sync
 from traindx.session_folder import SessionFolder
+from traindx.undoing import undo_fix
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
 
@@ -74,10 +75,11 @@ def test_one_that_was_killed_before_its_verification_says_what_stands_changed(wo
     assert found.status == "interrupted"
     assert (work / "train.py").read_bytes() != before
     assert "the fix stands in train.py:20 and is not verified" in found.reason
-    assert f"traindx resume {found.session} --failed takes the change back" in found.next_step
-    confirm_fix(found.folder, passed=False, comment="taken back")
-    resume_session_sync(found.folder, report=False)
+    assert f"traindx resume {found.session} --undo takes the change back" in found.next_step
+    assert f"    traindx resume {found.session} --undo\n" in listed()
+    undone = undo_fix(found.folder, comment="taken back")
     assert (work / "train.py").read_bytes() == before
+    assert (undone.status, undone.strikes, undone.digest) == ("awaiting_approval", 0, found.digest)
 
 
 def test_an_approval_that_nobody_went_on_with_is_not_called_running(work: Path) -> None:

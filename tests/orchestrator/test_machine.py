@@ -81,8 +81,8 @@ def test_every_event_in_every_phase_where_it_is_not_listed_raises():
         ev.QuickPathEnded(reason="r"), ev.DataNeeded(needs=NeedsData(reason="r")), ev.DataGiven(artifacts=Artifacts()),
         ev.FoundHealthy(healthy=Healthy(reason="r")), approval(at_gate()), ev.ApprovalStale(reasons=("r",)),
         ev.Applied(attempt=attempt(at_gate())), ev.Verified(verification=Verification(passed=True, reasons=("ok",))),
-        ev.Reverted(), ev.Struck(level=1), ev.Directed(direction=Direction(choice="stop")), ev.Recorded(files=()),
-        ev.Halted(halt="rejected", reason="r"), ev.Interrupted(reason="r"), ev.Resumed()]
+        ev.Reverted(), ev.Undone(), ev.Struck(level=1), ev.Directed(direction=Direction(choice="stop")),
+        ev.Recorded(files=()), ev.Halted(halt="rejected", reason="r"), ev.Interrupted(reason="r"), ev.Resumed()]
     assert {type(e) for e in samples} == set(LEGAL)
     for event in samples:
         for phase in set(PHASES) - LEGAL[type(event)][0]:

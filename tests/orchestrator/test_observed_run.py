@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from traindx import rerun
 from traindx.diagnose import diagnose
 from traindx.investigators.base import Case
-from traindx.investigators.observed_run import KEPT, with_observed_run
+from traindx.investigators.observed_run import KEPT, at_most, with_observed_run
 from traindx.model import Artifacts, Symptom, Verify
+from traindx.session import run_debug_session_sync
 
 FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
 SHOWS = ("print('ValueError: Attempting to unscale FP16 gradients.'); open('made.txt', 'a').write('x')\n"
@@ -80,3 +82,43 @@ def test_a_run_that_was_killed_in_the_midst_is_made_again(case: Case) -> None:
     after = with_observed_run(report, case, may_run=True)
     assert any("was run again in a copy" in r for r in after.remarks), after.remarks
     assert not (folder / "copy" / "train.py").exists() or "half" not in (folder / "copy" / "train.py").read_text()
+
+
+def test_a_process_that_takes_over_runs_nothing_twice(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after the run and before what it showed was kept."""
+    report = diagnose([case.workspace], root=case.workspace)
+    first = with_observed_run(report, case, may_run=True)
+    folder = case.scratch / "evidence" / "run-0"
+    (folder / KEPT).unlink()
+    with monkeypatch.context() as nothing_runs:
+        nothing_runs.setattr(rerun, "run_here", lambda _: pytest.fail("run again"))
+        again = with_observed_run(report, case, may_run=True)
+    assert again.remarks == first.remarks
+    (folder / KEPT).unlink()
+    (case.workspace / "train.py").write_text(f"{SHOWS}# another program\n")
+    other = with_observed_run(report, case, may_run=True)
+    assert other.remarks
+    assert "another program" in (folder / "copy" / "train.py").read_text()
+
+
+def test_a_run_that_was_cut_off_is_made_anew(case: Case) -> None:
+    folder = case.scratch / "evidence" / "run-0"
+    (folder / "copy").mkdir(parents=True)
+    (folder / "run").mkdir()
+    (folder / rerun.MADE).write_text("{half")
+    (folder / "experiments" / "runs").mkdir(parents=True)
+    after = with_observed_run(diagnose([case.workspace], root=case.workspace), case, may_run=True)
+    assert any("was run again in a copy" in r for r in after.remarks)
+    assert (folder / "experiments" / "runs").is_dir(), "what experiments have run is kept by content"
+
+
+def test_the_seconds_that_it_may_take_are_known_before() -> None:
+    assert at_most(1000.0, Verify(command="x", timeout=60.0)) == 60.0 + 200.0
+    assert at_most(10_000.0, Verify(command="x")) == 1800.0 + 300.0
+
+
+def test_a_script_is_told_the_minutes_and_the_phases(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    run_debug_session_sync("it does not learn", case.workspace, verify=case.verify, allow_run=True, report=False)
+    said = capsys.readouterr().err.splitlines()
+    assert "traindx: gathering evidence" in said
+    assert any("in copies: " in line and line.endswith(" min at most") for line in said)

@@ -77,7 +77,7 @@ def test_a_sure_cause_without_code_asks_for_the_code_and_tells_the_cause(tmp_pat
 
 def failing(workspace: Path) -> SessionResult:
     return run_debug_session_sync("loss is nan", workspace, approve=approve, allow_run=True,
-                                  verify=f"{sys.executable} -c 'raise SystemExit(1)'")
+                                  verify=f"{sys.executable} train.py --steps 50 > /dev/null; exit 1")
 
 
 def test_a_fix_that_does_not_help_is_taken_back_and_not_proposed_again(workspace: Path) -> None:

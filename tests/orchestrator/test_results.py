@@ -268,3 +268,58 @@ def test_a_run_whose_levels_are_not_known_is_compared_by_last_values() -> None:
     found = verdict([BaselineRun(NewRun((), None, None, {"loss": 2.3}))], NewRun((), None, None, {"loss": 0.4}))
     assert found.result == "fixed"
     assert Level(0.4).count == 1
+
+
+# a command that ends badly with and without the fix
+
+
+def both(folder: Path, code: int = 1, text: str = "below the bar\n") -> tuple[Outcome, Outcome, Verification]:
+    """The endings of the unfixed and of the fixed code, and what is said of the second alone."""
+    unfixed, fixed = ended(folder / "b", code, text), ended(folder / "a", code, text)
+    checked = judge(FAULT, Verify(command="x"), [fixed], NOTHING, [NOTHING], folder)
+    return unfixed, fixed, checked
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_an_ending_that_was_the_same_before_decides_nothing_and_the_symptom_does(tmp_path: Path, code: int) -> None:
+    unfixed, fixed, checked = both(tmp_path, code)
+    assert checked.result == "failed"
+    found = verdict([BaselineRun(run(2.3, noise=0.02), unfixed)], run(0.4, noise=0.02), checked, outcomes=[fixed])
+    assert found.result == "fixed"
+    assert f"ends with exit code {code} with the fix and without it, which decides nothing" in found.reasons[0]
+    stays = verdict([BaselineRun(run(2.3, noise=0.02), unfixed)], run(2.3, noise=0.02), checked, outcomes=[fixed])
+    assert stays.result == "passed_effect_not_shown"
+    assert not stays.failed
+
+
+def test_nan_that_is_gone_is_fixed_though_the_command_misses_its_bar_with_and_without_the_fix(tmp_path: Path) -> None:
+    unfixed = ended(tmp_path / "b", 1, "step 1 loss nan\nbelow the bar\n")
+    fixed = ended(tmp_path / "a", 1, "step 1 loss 0.3\nbelow the bar\n")
+    checked = judge(FAULT, Verify(command="x"), [fixed], NOTHING, [NOTHING], tmp_path)
+    found = verdict([BaselineRun(NOTHING, unfixed, nonfinite=True)], NOTHING, checked, option=VAGUE, outcomes=[fixed])
+    assert found.result == "fixed"
+    again = judge(FAULT, Verify(command="x"), [unfixed], NOTHING, [NOTHING], tmp_path)
+    stays = verdict([BaselineRun(NOTHING, unfixed, nonfinite=True)], NOTHING, again, option=VAGUE, outcomes=[unfixed])
+    assert stays.result == "no_effect"
+
+
+def test_a_checker_that_measures_nothing_and_fails_as_before_is_a_strike(tmp_path: Path) -> None:
+    unfixed, fixed, checked = both(tmp_path)
+    assert verdict([BaselineRun(NOTHING, unfixed)], NOTHING, checked, outcomes=[fixed]).result == "failed"
+
+
+def test_a_command_that_never_reaches_the_change_is_no_strike(tmp_path: Path) -> None:
+    unfixed, fixed, checked = both(tmp_path, 2, "usage: train.py\ntrain.py: error: unrecognized arguments: --x 1\n")
+    found = verdict([BaselineRun(NOTHING, unfixed)], NOTHING, checked, outcomes=[fixed], executed=NO)
+    assert found.result == "not_executed"
+
+
+def test_another_ending_than_before_counts_against_the_fix(tmp_path: Path) -> None:
+    unfixed, fixed = ended(tmp_path / "b", 1), ended(tmp_path / "a", 3)
+    checked = judge(FAULT, Verify(command="x"), [fixed], NOTHING, [NOTHING], tmp_path)
+    assert verdict([BaselineRun(NOTHING, unfixed)], NOTHING, checked, outcomes=[fixed]).result == "failed"
+
+
+def test_an_ending_that_was_not_seen_before_counts_against_the_fix(tmp_path: Path) -> None:
+    _, fixed, checked = both(tmp_path)
+    assert verdict([], NOTHING, checked, outcomes=[fixed], skipped="--no-baseline").result == "failed"

@@ -133,6 +133,44 @@ def test_after_the_decision_the_page_follows_to_the_result(workspace: Path) -> N
         browser.ask()
 
 
+def hidden_in(page: str) -> dict[str, str]:
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
+
+
+def test_after_a_revision_the_page_goes_on_to_the_next_diagnosis_and_its_form(workspace: Path) -> None:
+    result = waiting(workspace)
+    server, thread = served(result, follows=True)
+    browser = Browser(server)
+    browser.open()
+    first = hidden_in(browser.ask()[1])
+    another = diagnosis(fix(replace_line("learning_rate = 0.2")), BY_HAND)
+    code, page = browser.ask(form={**first, "decision": "revise", "comment": "it began with the new data"})
+    thread.join(60)
+    assert code == 200
+    assert "Recorded: revise." in page
+    assert "no process drives" not in page
+    with server.following():
+        between = browser.ask()[1]
+        assert "no process drives" not in between
+        again = resume_session_sync(result.folder, investigator=Scripted([another]), report=False,
+                                    examine=examined)
+        arrived = browser.ask()[1]
+        assert browser.ask(form={**first, "decision": "approve A"})[0] == 200, "a second click decides nothing"
+    assert again.status == "awaiting_approval"
+    assert 'http-equiv="refresh"' in arrived, "the form comes with the next look"
+    taker = threading.Thread(target=server.serve, daemon=True)
+    taker.start()
+    page = browser.ask()[1]
+    second = hidden_in(page)
+    assert "Approve B" in page
+    assert second["digest"] != first["digest"]
+    assert browser.ask(form={**first, "decision": "approve A"})[0] == 403, "the form of the old page is out"
+    assert "Recorded: approve option B." in browser.ask(form={**second, "decision": "approve B", "comment": ""})[1]
+    taker.join(60)
+    with server.following():
+        pass
+
+
 def test_where_nobody_looks_nobody_is_waited_for(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "LAST_LOOK", 1000.0)
     result = waiting(workspace)

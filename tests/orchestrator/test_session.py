@@ -258,7 +258,10 @@ def test_the_time_budget_ends_a_look_and_a_larger_one_goes_on(workspace: Path):
 
     result = start(workspace, investigator=Hangs([diagnosis()]), budget=Budget(seconds=0.2))
     assert result.status == "interrupted"
-    assert "budget of 0.2 s is spent" in result.reason
+    assert "budget of 0.2 s for looking is spent" in result.reason
+    assert f"traindx resume {result.session}" in result.next_step
+    assert result.next_step.endswith("--budget 0.4")
+    assert result.budget == Budget(seconds=0.2)
     assert go_on(result, approve=approve(), budget=Budget(seconds=100)).status == "fixed"
 
 
@@ -267,6 +270,7 @@ def test_the_budget_of_attempts(workspace: Path):
     result = start(workspace, wrong, diagnosis(confidence=0.9), approve=approve(), budget=Budget(attempts=1))
     assert result.status == "interrupted"
     assert "1 fixes were tried" in result.reason
+    assert result.next_step.endswith("--attempts 2")
     assert go_on(result, diagnosis(confidence=0.9), approve=approve(), budget=Budget(attempts=2)).status == "fixed"
 
 
@@ -475,6 +479,7 @@ def test_the_result_speaks_the_context_packages_format(workspace: Path):
 
 def test_artifacts_are_taken_as_a_list_or_by_role(workspace: Path):
     script = Scripted([Healthy(reason="x")])
+    (workspace / "log.txt").write_text("step 1 loss 2.3\n")
     start(workspace, investigator=script, artifacts=[Path("log.txt")])
     start(workspace, investigator=script, artifacts={"training_logs": "log.txt", "config": {"lr": 1}})
     assert script.seen[0].artifacts == Artifacts(paths=("log.txt",))

@@ -8,10 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from scripted import Scripted
 
 from traindx.at_terminal import describe, next_commands
-from traindx.model import Artifacts, Decision
+from traindx.investigators.base import Case, Gathered
+from traindx.model import Artifacts, Decision, Evidence, NeedsData
 from traindx.session import NotWaiting, decide, resume_session_sync, run_debug_session_sync
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"
 
@@ -173,3 +176,20 @@ def test_a_change_in_a_notebook_says_what_to_edit_and_what_to_type_then(tmp_path
     assert status == "awaiting_edit"
     assert "lower the rate" in steps
     assert steps.splitlines()[-1].startswith("edit that cell of a.ipynb, save the notebook, then traindx resume 2026")
+
+
+def test_an_experiment_that_decided_nothing_stands_in_what_is_shown_and_in_the_report(workspace: Path) -> None:
+    found = Finding("X104", "Inconclusive", Severity.INFO, Bearing.SIGN,
+                    "X001: float32 is inconclusive: too little time", Location(module="experiment X001"), "X001")
+
+    class Tries(Scripted):
+        async def gather(self, case: Case) -> Gathered:
+            tried = Evidence(id="X104-1", rule="X104", statement=found.statement, value="inconclusive",
+                             place="experiment X001", strength="ran", bearing="sign", finding=found.to_json())
+            return Gathered((tried,), case.hypotheses)
+
+    ended = run_debug_session_sync("x", workspace, investigator=Tries([NeedsData(reason="more is needed")]))
+    assert [e.id for e in ended.experiments] == ["X104-1"]
+    assert "  experiment: X001: float32 is inconclusive: too little time" in list(describe(ended))
+    assert [f["rule"] for f in ended.to_diagnosis_result().findings] == ["X104"]
+    assert "float32 is inconclusive" in Path(ended.documents["report.html"]).read_text()

@@ -22,6 +22,8 @@ from traindx_tools.errors import BadUsage
 @scope_options
 @click.option("--good-commit", help="The last commit that is known to be good.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
+@click.option("--budget", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="For looking, in each turn of the session (default: 1800).")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
 @click.option("--writable", multiple=True, metavar="DIR", help="A folder outside of PATH that --verify writes to.")
 @click.option("--no-sandbox", is_flag=True, help="Run --verify without the sandbox (Landlock, bubblewrap).")
@@ -37,7 +39,8 @@ from traindx_tools.errors import BadUsage
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
 def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifacts: tuple[str, ...],
-            entry: tuple[str, ...], everything: bool, good_commit: str | None, timeout: float, steps: int | None,
+            entry: tuple[str, ...], everything: bool, good_commit: str | None, timeout: float,
+            seconds: float | None, steps: int | None,
             writable: tuple[str, ...],
             no_sandbox: bool, no_baseline: bool, baseline_run: tuple[str, ...], backend: str | None,
             model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
@@ -81,7 +84,8 @@ def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifa
             symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
             approve=asked_within(watch) if interactive() and not as_json else None,
             allow_run=allow_run or verify is not None,
-            good_commit=good_commit, entry=entry, everything=everything, investigator=chosen, hear=watch.hear)
+            good_commit=good_commit, entry=entry, everything=everything, investigator=chosen, hear=watch.hear,
+            budget=seconds)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)

@@ -97,7 +97,8 @@ def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: 
 def _from_here(path: Path) -> str:
     """As seen from the current directory where it lies below it."""
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    below = path.is_relative_to(here) and here != Path(here.anchor)
+    return str(path.relative_to(here)) if below else str(path)
 
 
 def default_folder() -> Path:
@@ -233,7 +234,9 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                 from traindx.project_file import read_project_file
                 from traindx.rerun import with_rerun
                 from traindx.sandbox import find_sandbox
+                from traindx.terms import runnable
 
+                runnable(run_command, report.places.root, "--run")
                 unprotected = find_sandbox().warning
                 if unprotected:
                     _say(unprotected)

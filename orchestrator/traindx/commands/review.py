@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from pathlib import Path
 
@@ -22,17 +21,18 @@ from traindx.completing import session_ids
 def command(session: str, workspace: str | None, port: int, by: str, wait: bool, browser: bool) -> int:
     """Show the diagnosis that SESSION waits with as a page on 127.0.0.1; the decision is made there.
 
-    The page says what each decision does, and follows an approved fix to its result.
+    The page says what each decision does, and follows the session to its result. Where it comes to another diagnosis
+    (after a revision, a rejection, or a fix that failed) the same page shows that one and takes the next decision.
 
     From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`, then open the address as it is shown.
     """
-    from traindx.commands.deciding import go_on
-    from traindx.review import Server, review_page
+    from traindx.at_terminal import finish, resumed
+    from traindx.review import WAITS, Server, review_page
     from traindx.session import NotWaiting, decide, read_result
     from traindx_tools.errors import BadUsage
 
     waiting = read_result(session, workspace=None if workspace is None else Path(workspace))
-    if waiting.digest is None or waiting.status != "awaiting_approval":
+    if waiting.digest is None or waiting.status != WAITS:
         raise NotWaiting(f"session {waiting.session} waits for no decision: {waiting.reason}")
     anew = f"traindx review {waiting.session} --workspace {shlex.quote(waiting.workspace)}"
     try:
@@ -49,17 +49,25 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
         import webbrowser
 
         webbrowser.open(server.address)
-    try:
-        done = server.serve()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_standing(waiting.folder, waiting.session)) from None
-    click.echo(f"{done.said}: recorded")
-    with contextlib.nullcontext() if wait else server.following():
-        return go_on(done.result, wait)
+    while True:
+        try:
+            done = server.serve()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_standing(waiting.folder, waiting.session)) from None
+        click.echo(f"{done.said}: recorded")
+        if wait:
+            return finish(done.result, approve=True)
+        with server.following():
+            after = resumed(waiting.folder, ask=False)
+            if after.status != WAITS:
+                return finish(after, approve=True)
+        click.echo("another diagnosis waits: the same page shows it and takes the decision. Ctrl-C leaves it "
+                   "undecided.")
 
 
 def _standing(folder: str, session: str) -> str:
     """Where the session stands when the review is closed: it may have been decided here or elsewhere."""
+    from traindx.review import WAITS
     from traindx.session import read_result
     from traindx.session_result import workspace_option
     from traindx_tools.errors import TraindxError
@@ -69,6 +77,6 @@ def _standing(folder: str, session: str) -> str:
     except (TraindxError, OSError) as error:
         return f"the session cannot be read any more: {error}"
     where = workspace_option(now.workspace)
-    if now.status == "awaiting_approval":
+    if now.status == WAITS:
         return f"nothing was decided, the session still waits: traindx review {session}{where}"
     return f"the session was decided meanwhile ({now.status.replace('_', ' ')}): traindx show {session}{where}"

@@ -52,7 +52,7 @@ def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bo
 def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     """One session on one line that is no longer than `wide`, with its folder where that is another one.
 
-    Behind it the way back, where a session stopped that nobody drives.
+    Behind it the ways on and back, where a session stopped that nobody drives.
     """
     from traindx.at_terminal import next_commands, status_words
     from traindx.safe_text import block, line
@@ -65,7 +65,7 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     said = line(r.reason)
     yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"
     if r.status == "interrupted":
-        yield f"    {next_commands(r)[0]}"
+        yield from (f"    {command}" for command in next_commands(r))
 
 
 def _everywhere(workspace: Path, *, known: bool) -> tuple[SessionResult, ...]:

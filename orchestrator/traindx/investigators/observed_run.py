@@ -9,7 +9,6 @@ nothing twice.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from traindx.diagnose import Report
 from traindx.investigators.base import Case
 from traindx.joining import joined
+from traindx.model import Verify
 from traindx.rerun import DEFAULT_TIMEOUT, with_rerun
 from traindx.verify import shown
 from traindx_tools import unlinked
@@ -30,6 +30,12 @@ SHARE_FOR_EXPERIMENTS = 0.2
 KEPT = "seen.json"
 
 
+def at_most(seconds_left: float, verify: Verify) -> float:
+    """Seconds that the run and the experiments after it may take together."""
+    run = min(verify.timeout or DEFAULT_TIMEOUT, max(seconds_left * SHARE_OF_TIME, 1.0))
+    return run + min(seconds_left * SHARE_FOR_EXPERIMENTS, MOST_SECONDS)
+
+
 def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
     """The report together with what the agreed command showed; as it is where none was run.
 
@@ -39,8 +45,6 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
         return report
     folder = case.scratch / "evidence" / f"run-{len(case.attempts)}"
     if may_run and not (folder / KEPT).is_file():
-        if folder.is_dir() and not folder.is_symlink():  # left by a process that was killed in the midst of the run
-            shutil.rmtree(folder, ignore_errors=True)
         _keep(folder, *_observed(report, case, folder))
     seen, note = _kept(folder)
     return replace(joined(report, seen, 0), remarks=(*report.remarks, note)) if note else report

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from traindx import next_steps, proposal
+from traindx import failed_before, next_steps, proposal
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
 from traindx.in_this_run import this_run
@@ -21,6 +21,8 @@ from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, G
 from traindx.investigators.observed_run import with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
+from traindx.session_result import MEANWHILE
+from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
@@ -145,8 +147,13 @@ def _judged(report: Report, case: Case, *, may_run: bool) -> Report:
     run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
         case.allow_run and case.verify is not None and case.verify.command) else None
     report = with_observed_run(report, case, may_run=may_run)
-    return replace(report, trial_run=run,
-                   seen=replace(steering.steered(report.seen, said_in(case)), symptom=_told(case)))
+    seen = steering.reweighed(report.seen, failed_before.shifts(_strikes_before(case)),
+                              "What was tried before in this folder")
+    return replace(report, trial_run=run, seen=replace(steering.steered(seen, said_in(case)), symptom=_told(case)))
+
+
+def _strikes_before(case: Case) -> tuple[Strike, ...]:
+    return failed_before.strikes_before(case.workspace, case.scratch.name)
 
 
 def said_in(case: Case) -> tuple[steering.Steer, ...]:
@@ -157,7 +164,8 @@ def said_in(case: Case) -> tuple[steering.Steer, ...]:
 def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
     """The diagnosis, with what each comment of the person did to it."""
     said = said_in(case)
-    told = steering.told(said, made.failure_mode)
+    told = " ".join(filter(None, (failed_before.told(_strikes_before(case), made.failure_mode),
+                                  steering.told(said, made.failure_mode))))
     wishes = [s.comment for s in said if s.wish]
     answered = made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
     return _with_wishes(answered, wishes) if wishes else answered
@@ -212,9 +220,15 @@ def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
 def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     verdict = report.seen.verdict
     reason = verdict.reason
+    first = verdict.hypotheses[0].mode.id if verdict.hypotheses else ""
     if tried:
         reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
                   "evidence.")
+    elif before := failed_before.told(_strikes_before(case), first):
+        reason = f"{reason.rstrip('.')}. {before}"
+    reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
+    if waits := failed_before.open_decision(case.workspace, case.refused):
+        reason = f"{reason} {waits}."
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=next_steps.commands(report, tried),

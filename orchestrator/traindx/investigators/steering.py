@@ -8,7 +8,7 @@ talks a proven cause away: for that there is `reject`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -121,13 +121,19 @@ def _files(comment: str, workspace: Path) -> Iterable[Path]:
 
 def steered(seen: Examination, given: Sequence[Steer]) -> Examination:
     """The examination with its hypotheses weighed again; a healthy run stays healthy."""
+    hypotheses = seen.verdict.hypotheses
+    return reweighed(seen, {h.mode.id: sum(s.shift(h.mode.id) for s in given) for h in hypotheses},
+                     "What was said at the gate")
+
+
+def reweighed(seen: Examination, shifts: Mapping[str, float], what: str) -> Examination:
+    """The examination with its hypotheses moved by log-odds; `what` speaks against the first of them."""
     verdict = seen.verdict
-    shifts = {h.mode.id: sum(s.shift(h.mode.id) for s in given) for h in verdict.hypotheses}
-    if not any(shifts.values()) or verdict.status == "healthy":
+    if not any(shifts.get(h.mode.id) for h in verdict.hypotheses) or verdict.status == "healthy":
         return seen
-    ranked = weighing.shifted(verdict.hypotheses, shifts)
+    ranked = weighing.shifted(verdict.hypotheses, {h.mode.id: shifts.get(h.mode.id, 0.0) for h in verdict.hypotheses})
     sure = ranked[0].confidence >= CONFIDENT
-    open_ = (f"What was said at the gate speaks against {verdict.hypotheses[0].mode.id}, and no cause reaches a "
+    open_ = (f"{what} speaks against {verdict.hypotheses[0].mode.id}, and no cause reaches a "
              f"confidence of {CONFIDENT:.2f} with it.")
     reason = ranked[0].issue if sure else open_ if verdict.status == "diagnosis_complete" else verdict.reason
     return replace(seen, verdict=replace(verdict, hypotheses=ranked, reason=reason,

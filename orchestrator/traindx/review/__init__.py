@@ -2,6 +2,6 @@
 
 from traindx.review.form import Form
 from traindx.review.page import review_page
-from traindx.review.server import Reviewed, Server, Undecided
+from traindx.review.server import WAITS, Reviewed, Server, Undecided
 
-__all__ = ["Form", "Reviewed", "Server", "Undecided", "review_page"]
+__all__ = ["WAITS", "Form", "Reviewed", "Server", "Undecided", "review_page"]

@@ -67,7 +67,8 @@ def _verified(opening: Opening, folder: SessionFolder, resumed: str) -> Iterator
     how = opening.verify
     if how is None or how.command is None:
         yield ("Nothing is run: there is no command that verifies it. Run your training yourself, then type "
-               f"{resumed} --passed or --failed (--failed takes the change back), or give one with --verify 'CMD'.")
+               f"{resumed} --passed or --failed (--failed takes the change back, "
+               "--undo too and without a strike), or give one with --verify 'CMD'.")
         return
     command = shown(how.command)
     if not opening.allow_run:

@@ -2,7 +2,8 @@
 
 The address holds a token that works once; it is exchanged for a cookie, so that neither history nor a copied address
 opens the page elsewhere again. The browser that has the cookie may open or reload it as often as it likes; to any other
-it is said how a fresh address is made. After the decision the page follows the session to its result. A decision needs
+it is said how a fresh address is made. After the decision the page follows the session to its result, or to the next
+diagnosis and its form. A decision needs
 the cookie, the secret of the form and a page of this server as its origin, and names the diagnosis that was shown by
 its digest: what changed meanwhile is not approved. Other names for this machine than 127.0.0.1 and localhost are
 refused (DNS rebinding); their port may be another one, as it is behind `ssh -L`.
@@ -39,8 +40,10 @@ SECONDS = 20.0
 """For a request to arrive."""
 LAST_LOOK = 8.0
 """Seconds that the result waits for the page to ask for it, which it does every two."""
-GOES_ON = frozenset({"running", "interrupted", "rejected"})
-"""Statuses that a session passes through between a decision and where it comes to stand."""
+WAITS = "awaiting_approval"
+GOES_ON = frozenset({"running", "interrupted", "rejected", WAITS})
+"""Statuses that a session passes through between a decision and where it comes to stand; at the next diagnosis the page
+is asked anew as soon as the server takes decisions again."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
                                "form-action 'self'; frame-ancestors 'none'",
@@ -93,6 +96,8 @@ class Server:
         self._looked, self._shown = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._decided: Reviewed | None = None
+        self.deciding = False
+        """Whether `serve` waits for a decision."""
         self.cookie_name = f"traindx-{secrets.token_hex(4)}"
         """Cookies do not know ports: two reviews at a time must not take each other's."""
         self._http = ThreadingHTTPServer((HOST, port), type("Handler", (_Handler,), {"review": self}))
@@ -109,10 +114,15 @@ class Server:
         return f"http://{HOST}:{self.port}/?token={self._token}"
 
     def serve(self) -> Reviewed:
-        """Answers until a decision is recorded. Raises Undecided where `close` comes first."""
+        """Answers until a decision is recorded. Raises Undecided where `close` comes first.
+
+        After `following` it may be called again, where the session came to the next diagnosis.
+        """
+        self.deciding = True
         try:
             self._http.serve_forever(poll_interval=0.1)
         finally:
+            self.deciding = False
             if self._decided is None or not self._follows:
                 self._http.server_close()
         if self._decided is None:
@@ -122,18 +132,32 @@ class Server:
     @contextlib.contextmanager
     def following(self) -> Iterator[None]:
         """After a decision: the page shows how the session goes on. At the end it waits until the result was shown, for
-        a few seconds and only where somebody looked at all."""
+        a few seconds and only where somebody looked at all. Where the session came to another diagnosis the page stays:
+        `serve` takes the next decision."""
+        stays = False
         answering = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         answering.start()
         try:
             yield
-            self._settled = True
-            if self._looked.is_set():
+            stays = self._waits_again()
+            self._settled = not stays
+            if self._looked.is_set() and not stays:
                 self._shown.wait(LAST_LOOK)
         finally:
             self._http.shutdown()
             answering.join()
-            self._http.server_close()
+            if not stays:
+                self._http.server_close()
+            else:
+                self._decided, self._secret = None, secrets.token_urlsafe(24)
+                self._looked.clear()
+
+    def _waits_again(self) -> bool:
+        """Whether the session waits for the next decision."""
+        try:
+            return self._read().status == WAITS
+        except (TraindxError, OSError):
+            return False
 
     def close(self) -> None:
         """Ends `serve`, from another thread."""
@@ -184,7 +208,7 @@ class Server:
             result = self._read()
         except (TraindxError, OSError) as error:
             return refusal(HTTPStatus.GONE, f"The session cannot be read any more: {html.escape(str(error))}")
-        said = "" if result.status == "awaiting_approval" else f"The session waits for no decision: {result.reason}"
+        said = "" if result.status == WAITS else f"The session waits for no decision: {result.reason}"
         return Page(HTTPStatus.OK, self._show(result, Form(self._secret, error=said)))
 
     def decide(self, form: dict[str, str]) -> Page:
@@ -273,7 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._answer(self.review.decide(form))
         finally:
-            if self.review.is_decided:  # only now: the answer has left, or nobody waits for it
+            if self.review.is_decided and self.review.deciding:  # only now: the answer has left, or nobody waits for it
                 self.review.close()
         return None
 

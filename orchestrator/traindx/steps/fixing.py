@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx import events, gate, patching
-from traindx.beside import FixUnderWay, one_fix_at_a_time, under_test, unsettled
+from traindx.beside import FixUnderWay, fixed_meanwhile, one_fix_at_a_time, under_test, unsettled
 from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
@@ -72,7 +72,8 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     other = next(iter(under_test(turn.folder)), None)
     if other is not None:
         raise Interruption(unsettled(other))
-    turn.halt_if_changed(but=_files_of(turn, option))
+    meanwhile = fixed_meanwhile(turn.folder)
+    turn.halt_if_changed(but=() if meanwhile else _files_of(turn, option), because=meanwhile)
     return True
 
 
@@ -101,7 +102,7 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
     except (PatchRefused, PathRefused) as error:
         _take_back(turn, key)
         turn.watch()
-        turn.record(events.ApprovalStale(reasons=(str(error),)))
+        turn.record(events.ApprovalStale(reasons=tuple(filter(None, (fixed_meanwhile(turn.folder), str(error))))))
         return True
     if set(turn.changed()) - {s.path for s in states}:
         _take_back(turn, key)
@@ -178,22 +179,51 @@ def revert(turn: Turn) -> None:
     attempt = turn.session.attempts[-1]
     if attempt.reverted:
         return
-    key = f"revert-{attempt.number}"
-    applied = turn.journal.finished(f"applied-{attempt.number}") or {"files": []}
-    settled = _settled_by_hand(turn)
-    files = [s for s in states_of(applied["files"]) if s.path not in settled]
     try:
-        begun = turn.journal.begun(key)
-        states = states_of(begun["files"]) if begun else ()
-        if begun is None or not _still_holds(turn.workspace, states):
-            states = patching.plan_revert(turn.workspace, files, turn.store)
-            turn.journal.begin(key, files=[s.to_json() for s in states])
-        patching.put(turn.workspace, states, turn.store)
+        files = _put_back(turn, f"revert-{attempt.number}")
     except (PatchRefused, PathRefused) as error:
-        turn.record(events.Halted(halt="revert-conflict", reason=str(error), files=tuple(s.path for s in files)))
+        applied = turn.journal.finished(f"applied-{attempt.number}") or {"files": []}
+        named = tuple(s.path for s in states_of(applied["files"]) if s.path not in _settled_by_hand(turn))
+        turn.record(events.Halted(halt="revert-conflict", reason=str(error), files=named))
         raise HaltRecorded from error
     turn.watch()
     turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
+
+
+def _put_back(turn: Turn, key: str) -> tuple[FileState, ...]:
+    """Write what the files held before the last fix; begun under `key`, so that a kill leaves a known state.
+
+    Raises PatchRefused, PathRefused where the lines were changed since.
+    """
+    applied = turn.journal.finished(f"applied-{turn.session.attempts[-1].number}") or {"files": []}
+    settled = _settled_by_hand(turn)
+    files = tuple(s for s in states_of(applied["files"]) if s.path not in settled)
+    begun = turn.journal.begun(key)
+    states = states_of(begun["files"]) if begun else ()
+    if begun is None or not _still_holds(turn.workspace, states):
+        states = patching.plan_revert(turn.workspace, files, turn.store)
+        turn.journal.begin(key, files=[s.to_json() for s in states])
+    patching.put(turn.workspace, states, turn.store)
+    return files
+
+
+def undo(turn: Turn, by: str, comment: str) -> None:
+    """Take an unsettled fix out, exactly, and no more; the diagnosis waits again. Raises PatchRefused, PathRefused."""
+    if turn.session.phase == "fix":
+        _take_back(turn, f"fix-{_decision_number(turn)}")
+    else:
+        _put_back(turn, _undo_key(turn))
+    turn.watch()
+    turn.record(events.Undone(by=by, comment=comment))
+
+
+def undo_begun(turn: Turn) -> bool:
+    """Whether a kill came between taking the fix out and the record of it: the code as it is cannot be verified."""
+    return turn.journal.begun(_undo_key(turn)) is not None
+
+
+def _undo_key(turn: Turn) -> str:
+    return f"undo-{turn.session.attempts[-1].number}"
 
 
 def changes_of(turn: Turn, attempt: int) -> tuple[Change, ...]:

@@ -8,7 +8,7 @@ from traindx.model import Decision
 from traindx.session_report import write_report
 from traindx.steps.old_run import artifact_files
 from traindx.strikes import StrikeRefused
-from traindx.turn import Interruption, Turn, in_thread
+from traindx.turn import NO_MORE, Interruption, Turn, in_thread
 
 
 async def present(turn: Turn) -> bool:
@@ -18,9 +18,9 @@ async def present(turn: Turn) -> bool:
     documents.write_diagnosis(turn.session, turn.folder.path)
     if turn.report:
         await in_thread(write_report, turn.folder, artifact_files(turn))
-    tried = len(turn.session.attempts)
+    tried = sum(not a.undone for a in turn.session.attempts)
     if tried >= turn.budget.attempts:
-        raise Interruption(f"{tried} fixes were tried and the budget allows no more; resume with a larger one to go on")
+        raise Interruption(f"{tried} fixes were tried and {NO_MORE}")
     digest = diagnosis.digest()
     if turn.approve is None or digest in turn.asked:
         return False

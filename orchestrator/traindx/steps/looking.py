@@ -6,7 +6,9 @@ import contextlib
 
 from traindx import events, gate, patching
 from traindx.characterize import change_evidence, recent_changes
+from traindx.investigators.observed_run import at_most
 from traindx.model import Diagnosis, Healthy, NeedsData
+from traindx.notices import Notice
 from traindx.patching import PatchRefused, ReadOnlyFile
 from traindx.strike_levels import STRIKES_OUT
 from traindx.turn import Interruption, Turn, in_thread
@@ -33,6 +35,10 @@ async def hypothesize(turn: Turn) -> bool:
 
 async def gather(turn: Turn) -> bool:
     """New evidence, and the hypotheses as they stand with it."""
+    if turn.allow_run and turn.verify is not None and turn.verify.command:
+        minutes = max(1, round(at_most(turn.seconds_left, turn.verify) / 60))
+        turn.hear(Notice("said", text="where reading leaves the cause open, the command is run with instruments, then "
+                                      f"with one change at a time, in copies: {minutes} min at most"))
     found = await turn.look(turn.investigator.gather)
     turn.note(events.GatheredEvidence(evidence=found.evidence, hypotheses=found.hypotheses))
     return True

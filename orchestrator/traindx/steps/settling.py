@@ -23,8 +23,8 @@ async def strike(turn: Turn) -> bool:
     against = turn.ledger.strikes(attempt.approach, attempt)
     turn.record(events.Struck(level=max(len(against), 1)))
     if turn.session.phase == "halted":
-        learned = tuple(f"{s.summary}: {', '.join(s.learned)}" for s in against)
-        documents.write_strike_report(turn.session, turn.folder.path, learned)
+        earlier = tuple(s for s in against if s.key.partition("/")[0] != turn.session.id)
+        documents.write_strike_report(turn.session, turn.folder.path, earlier)
     return True
 
 

@@ -21,7 +21,7 @@ from traindx.model import Verification, Verify
 from traindx.results import Baseline, Compared, settled, unfixed_run, wants_more
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.steps.baseline import baseline, with_fixed_seed
-from traindx.steps.fixing import changes_of
+from traindx.steps.fixing import changes_of, undo, undo_begun
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.two_runs import draw
@@ -43,6 +43,9 @@ LOST_RUNS_AT_MOST = 3
 
 async def verify(turn: Turn) -> bool:
     """Check the fix. False: the person must run it, or agree that it is run."""
+    if undo_begun(turn):
+        await in_thread(undo, turn, "user", "an undo that was cut off is ended")
+        return True
     how = turn.verify
     if how is None or (not turn.allow_run if how.command else not _new_run_is_there(turn, how)):
         return False

@@ -17,6 +17,7 @@ from traindx_tools.catalog.decisions import (
 )
 from traindx_tools.errors import CatalogError
 from traindx_tools.experiments.change import Change, parse_change
+from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.plan import Decision, beliefs_of, choose, information
 
 MODES = ["a", "b", "c", "d"]
@@ -79,6 +80,22 @@ def test_every_mode_that_an_experiment_decides_exists_and_no_change_stands_twice
     assert {m for d in told for m in d.removes} <= load_catalog().keys()
     assert len({str(d.change) for d in told}) == len(told)
     assert all(d.why.endswith(".") for d in told)
+
+
+@pytest.mark.parametrize(("outcome", "decides"), [
+    (Outcome("nonfinite"), True), (Outcome("fall"), True), (Outcome("level", "validation accuracy"), False),
+    (Outcome("fall", "test loss"), False), (Outcome("level", "loss"), False),
+    (Outcome("gap", "loss", "validation loss"), False)])
+def test_one_batch_decides_nothing_of_what_it_moves_whatever_the_cause(outcome: Outcome, decides: bool) -> None:
+    by_change = {d.change.name: d for d in load_decisions()}
+    assert by_change["one-batch"].decides(outcome) is decides
+    assert by_change["float32"].decides(outcome)
+
+
+@pytest.mark.parametrize("moves", ["held-out", ["no-such"], 3])
+def test_an_outcome_that_is_none_is_refused(moves: object) -> None:
+    with pytest.raises(CatalogError, match="moves is"):
+        parse_decisions({"experiment": [{"change": "float32", "removes": [], "why": "x.", "moves": moves}]})
 
 
 def test_every_mode_that_a_change_of_a_step_decides_exists() -> None:

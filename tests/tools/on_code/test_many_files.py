@@ -58,3 +58,15 @@ def test_twice_the_files_are_twice_the_work(
         made.append(calls[0])
     assert made[0] > 0
     assert made[1] <= 2.3 * made[0]
+
+
+def test_copies_that_traindx_made_are_no_code_of_the_project(tmp_path: Path) -> None:
+    for name in ("train.py", "scratch/mine.py", "scratch/debug/s1/evidence/run-0/copy/train.py", "debug/log.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    texts, notes = read_texts([tmp_path])
+    assert [Path(t.path).relative_to(tmp_path).as_posix() for t in texts] == ["debug/log.py", "scratch/mine.py",
+                                                                             "train.py"]
+    assert notes == []
+    named, _ = read_texts([tmp_path / "scratch" / "debug" / "s1"])
+    assert len(named) == 1, "a folder that is named is read"

@@ -85,3 +85,45 @@ def test_another_symptom_of_the_same_sentence_is_kept() -> None:
 
 def test_a_question_states_no_expected_value() -> None:
     assert all(s.asked or s.target is None for s in parse("should val_acc be 0.9?"))
+
+
+@pytest.mark.parametrize("words", [
+    "val_acc 0.764, it is usually 0.994", "validation accuracy is only 0.764, usually 0.994",
+    "val_acc 0.764 (normally 0.994)", "val_acc was 0.994 last week, now 0.764",
+    "accuracy 0.764, yesterday it was 0.994",
+    "the nightly run failed its quality bar: val_acc 0.764, it is usually 0.994", "val_acc is usually 0.994",
+    "val_acc 0.764 does not reach the bar of 0.994", "val_acc 0.764 misses the threshold 0.994",
+])
+def test_what_is_usual_and_a_bar_are_expected_values(words: str) -> None:
+    found = [a for a in answers_to(words, RUN) if a.symptom.target is not None]
+    assert [a.values.get("target") for a in found] == [pytest.approx(0.994)]
+    assert found[0].answer == "seen"
+
+
+def test_a_bar_that_is_missed_by_little_is_missed() -> None:
+    assert answer("val_acc 0.764 is below the bar 0.765").answer == "seen"
+    assert answer("val_acc is usually 0.764").refuted
+    assert parse("val_acc 0.764, it is usually 0.760") == ()
+
+
+def test_a_little_less_than_usual_is_neither_seen_nor_refuted() -> None:
+    found = answer("val_acc is usually 0.770")
+    assert (found.answer, found.refuted, found.is_open) == ("not_seen", False, True)
+
+
+@pytest.mark.parametrize("words", ["val_acc 0.9647", "val_acc is 0.99", "the accuracy was 0.99"])
+def test_a_value_alone_is_asked_about_and_never_in_order(words: str) -> None:
+    found = answer(words)
+    assert found.answer == "not_understood"
+    assert found.is_open
+    assert "not what it should be" in found.statement
+
+
+@pytest.mark.parametrize("words", ["val_acc is 0.99 as usual", "val_acc is 0.99, all fine", "is val_acc 0.99 right?"])
+def test_a_value_that_the_words_call_right_or_ask_about_is_no_symptom(words: str) -> None:
+    assert [s for s in parse(words) if not s.asked] == []
+
+
+@pytest.mark.parametrize("words", ["accuracy 0.5 at threshold 0.9", "accuracy 0.5 in the last epoch 40"])
+def test_a_threshold_that_nothing_misses_and_a_last_epoch_are_no_expected_values(words: str) -> None:
+    assert all(s.target is None for s in parse(words))

@@ -11,7 +11,8 @@ from traindx_tools.catalog.shipped import shipped, table
 from traindx_tools.errors import BadUsage, CatalogError
 from traindx_tools.experiments.change import parse_change
 from traindx_tools.experiments.interventions import check
-from traindx_tools.experiments.plan import Decision
+from traindx_tools.experiments.outcome import EVENTS, NUMBERS
+from traindx_tools.experiments.plan import HELD_OUT, Decision
 from traindx_tools.experiments.replaying.changes import CHANGES
 
 TABLE = shipped("experiments.toml")
@@ -50,6 +51,14 @@ def parse_step_decisions(data: Mapping[str, object]) -> dict[str, StepDecision]:
     return told
 
 
+def _outcomes(named: object) -> frozenset[str]:
+    """Kinds of outcomes, and "held-out". Raises BadUsage."""
+    known = {*EVENTS, *NUMBERS, HELD_OUT}
+    if not isinstance(named, list) or not known.issuperset(map(str, named)):
+        raise BadUsage(f"moves is {named!r}: a list of {', '.join(sorted(known))}")
+    return frozenset(map(str, named))
+
+
 def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
     """The decisions of parsed TOML. Raises CatalogError on a change of another form and where a field is missing."""
     rows = data.get("experiment")
@@ -60,7 +69,8 @@ def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
         try:
             out.append(Decision(check(parse_change(row["change"])), frozenset(row["removes"]),
                                 " ".join(row["why"].split()), int(row.get("runs", 1)),
-                                re.compile(row.get("needs", "")).pattern))
+                                re.compile(row.get("needs", "")).pattern,
+                                moves=_outcomes(row.get("moves", []))))
         except (BadUsage, KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise CatalogError(f"experiments.toml: {error} in {row!r}") from error
     return tuple(out)

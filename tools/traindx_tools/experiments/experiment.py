@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run
+from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run, changes, controls
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.compare import EARLY, look_for
 from traindx_tools.experiments.design import enough_for, following
 from traindx_tools.experiments.horizon import end_of
 from traindx_tools.experiments.journal import Journal
@@ -98,8 +99,9 @@ class Engine:
                 return self._ended(name, design, wanted, made, purse, before)
             seconds = self._time_for(wanted, runs, design, purse)
             if seconds <= 0:
-                verdict = Verdict("inconclusive", f"the budget of {purse.seconds:.0f} s is spent after "
-                                  f"{_counted(runs)}; next would be: {wanted.name}", lacks="budget")
+                verdict = Verdict("inconclusive", f"what is left of the budget ({purse.left:.0f} of "
+                                  f"{purse.seconds:.0f} s) is too little after {_counted(runs)}; next would be: "
+                                  f"{wanted.name}", lacks="budget")
                 return self._ended(name, design, verdict, made, purse, before)
             new = self._made(name, design, runs, wanted, seconds, purse)
             made = [*(m for m in made if (m.run.changed, m.run.seed) != (wanted.changed, wanted.seed)), new]
@@ -116,7 +118,8 @@ class Engine:
         if not runs:
             return purse.for_first_control(event=design.outcome.is_event)
         like = max((r.trace.seconds for r in runs if r.changed == wanted.changed), default=runs[0].trace.seconds)
-        return purse.left if purse.left >= like else 0.0
+        needed = like * (EARLY[-1] if _may_end_early(design, runs, wanted) else 1.0)
+        return purse.left if purse.left >= needed else 0.0
 
     def _made(self, name: str, design: Design, runs: Sequence[Run], wanted: Next, seconds: float,
               purse: Budget) -> Made:
@@ -186,6 +189,14 @@ def shown_by(outcome: Outcome, seconds: float) -> Enough:
     A program that writes its metrics to a file when it ends shows none before, and is not cut off for that.
     """
     return lambda now: now.seconds >= seconds and end_of(outcome, now) is not None
+
+
+def _may_end_early(design: Design, runs: Sequence[Run], wanted: Next) -> bool:
+    """Whether a large effect can be called before this run has come to the end: then a part of it may decide."""
+    if design.outcome.is_event:
+        return False
+    look = look_for(len(controls(runs)) + (not wanted.changed), len(changes(runs)) + wanted.changed)
+    return look is not None and bool(look.ways)
 
 
 def with_applied(trace: Trace, change: Change, prepared: Prepared) -> Trace:

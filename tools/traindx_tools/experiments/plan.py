@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.outcome import Outcome
 
 SENSITIVITY = 0.9
 """How often a change takes the symptom away where one of its modes is the cause; assumed, for the choice alone: what a
@@ -22,6 +23,10 @@ FALSE_RATE = 0.1
 
 FALSE_SPECIFIC = 0.02
 """The same of a change that undoes one mode and nothing else (one line, one shard): few symptoms go by accident."""
+
+HELD_OUT = "held-out"
+"""Of `Decision.moves`: every metric of data that is not trained on."""
+HELD_OUT_WORDS = frozenset({"validation", "test"})
 
 LEAST_BITS = 0.02
 """Below, an experiment is not worth a run."""
@@ -42,6 +47,14 @@ class Decision:
     """A regular expression for the run's code, without which the change has nothing to take hold of; "": none."""
     specific: bool = False
     """It undoes these modes and nothing else: its patch, its shard left out."""
+    moves: frozenset[str] = frozenset()
+    """Outcomes, by kind or HELD_OUT, that it moves whatever the cause is: training on one batch lowers the training
+    loss and ruins every held-out metric."""
+
+    def decides(self, outcome: Outcome) -> bool:
+        """Whether the outcome, seen with the change, says anything of its modes."""
+        held_out = any(w in HELD_OUT_WORDS for name in (outcome.metric, outcome.other) for w in name.lower().split())
+        return outcome.kind not in self.moves and not (held_out and HELD_OUT in self.moves)
 
 
 @dataclass(frozen=True)

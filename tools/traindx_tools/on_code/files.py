@@ -24,6 +24,9 @@ FOLDER = "folder"
 
 _SKIPPED_FOLDERS = {".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".eggs"}
 
+_OWN = frozenset({"debug"})
+"""Below "scratch": what traindx itself wrote, copies of the code among it."""
+
 
 @dataclass(frozen=True)
 class Text:
@@ -108,7 +111,8 @@ def _python_files(root: Path, notes: list[Artifact], refuses: Refuses) -> Iterat
 
     found: list[Path] = []
     for here, below, names in os.walk(root, onerror=closed):
-        below[:] = [n for n in below if n not in _SKIPPED_FOLDERS]
+        own = _OWN if os.path.basename(os.path.abspath(here)) == "scratch" else frozenset()
+        below[:] = [n for n in below if n not in _SKIPPED_FOLDERS and n not in own]
         found += [Path(here) / n for n in names if n.endswith(SUFFIXES) and not n.startswith(".#")]
     yield from sorted(found, key=lambda p: (p.suffix != ".py", p))
 

@@ -27,6 +27,13 @@ class Cause:
 
 def look_up(symptom: StatedSymptom, run: Run, findings: Sequence[Finding] = ()) -> SymptomAnswer:
     """The answer to one stated symptom: from curves, from errors and notes, from findings, else what would show it."""
+    if not symptom.understood and symptom.value is not None:
+        return SymptomAnswer(
+            symptom,
+            NOT_UNDERSTOOD,
+            f'"{symptom.said}" gives a value, and not what it should be.',
+            question='What should it be, or what is wrong with it ("usually 0.99", "below the bar 0.995", "it falls")?',
+        )
     if not symptom.understood:
         return SymptomAnswer(
             symptom,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED, Predicate
+from traindx_tools.symptom.predicates import LEVEL, NORMAL, NOTHING, UNPLACED, Predicate
 from traindx_tools.symptom.stated import Subject
 
 HIGH_SCORE = 0.8
@@ -116,10 +116,10 @@ def _compared(read: Read, family: str, against: str) -> str:
 
 
 def _of_value(read: Read, family: str) -> str:
-    """What "is V" says: a high score and a loss near nothing are in order."""
+    """What "is V" says: a high score and a loss near nothing are no complaint by themselves."""
     value = read.value if read.value is not None else 0.0
     if family in ("score", "reward"):
-        return NORMAL if (value / 100 if 1 < value <= 100 else value) >= HIGH_SCORE else "is"
+        return LEVEL if (value / 100 if 1 < value <= 100 else value) >= HIGH_SCORE else "is"
     if family in ("loss", "adversary"):
-        return NORMAL if 0 < value < LOW_LOSS or (value == 0 and read.about) else "is"
+        return LEVEL if 0 < value < LOW_LOSS or (value == 0 and read.about) else "is"
     return "is"

@@ -27,6 +27,8 @@ from traindx_tools.symptom.window import Window
 SIGMAS = 3.0
 LEAST = 0.02
 SPIKE = 6.0
+ROUNDING = 0.001
+"""Share by which two values differ that a person writes alike: three digits."""
 SLOW = 0.15
 """Share of its level that a loss may improve by and still be called hardly moving."""
 
@@ -186,19 +188,23 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
 def short_of(window: Window, target: float, value: float | None, upwards: bool, percent: bool) -> Measured:
     """Whether the values end on the wrong side of an expected one; `upwards`: whether more would be better.
 
-    `value`: what the person says that it is, which the record is held beside.
+    `value`: what the person says that it is, which the record is held beside. Where the record ends at it, any miss is
+    seen: a bar is missed by little as well. Reached is what is short of it by no more than rounding; a little less is
+    neither seen nor refuted.
     """
     t = window.cut
     target = _scaled(target, t, percent)
     last, i = float(t.y[-1]), int(np.argmax(t.y) if upwards else np.argmin(t.y))
     best = float(t.y[i])
     short = target - last if upwards else last - target
-    holds = short > LEAST * abs(target)
+    same = value is not None and abs(last - _scaled(value, t, percent)) <= ROUNDING * abs(last)
+    holds = short > 0 if same else short > LEAST * abs(target)
     other = "" if value is None or _close(_scaled(value, t, percent), t) else f" ({number(value)} is said)"
     peak = "" if best == last else f", its best {number(best)} at {at(t, i)}"
     told = f"ends at {number(last)}{other} at {at(t, len(t) - 1)}{peak}; {number(target)} is expected"
     meant = value is None or abs(last - _scaled(value, t, percent)) <= 2 * LEAST * abs(last)
-    return Measured(holds, not holds and meant, told, {"last": last, "best": best, "target": target},
+    reached = short <= ROUNDING * abs(target)
+    return Measured(holds, not holds and meant and reached, told, {"last": last, "best": best, "target": target},
                     int(t.index[i]) if holds else int(t.index[-1]), int(t.index[-1]))
 
 

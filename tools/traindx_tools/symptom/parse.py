@@ -16,7 +16,7 @@ from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, clauses,
 from traindx_tools.symptom.grammar import MOST_SAID, read_clause
 from traindx_tools.symptom.mentions import Names, last_mentioned
 from traindx_tools.symptom.places import place_in
-from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
+from traindx_tools.symptom.predicates import LEVEL, NORMAL, NOTHING, UNPLACED
 from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, Place, StatedSymptom, Subject
 from traindx_tools.symptom.targets import against_target
 from traindx_tools.symptom.words import Token, absurd, cleaned, foreign, tokens
@@ -66,6 +66,7 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     known = Names(names)
     seen: list[StatedSymptom] = []
     fine: list[StatedSymptom] = []
+    levels: list[StatedSymptom] = []
     worries: list[StatedSymptom] = []
     conceded: list[StatedSymptom] = []
     theories: list[str] = []
@@ -85,7 +86,7 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
         elif target is not None:
             seen.append(target)
         found = list(read_clause(clause, known, before if clause.role == TOLD else None))
-        said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
+        said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, LEVEL, UNPLACED) and s.kinds]
         if target is not None:
             said = [s for s in said if not _restated(s, target)]
         if clause.role in (TOLD, DONE):
@@ -98,7 +99,9 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
             seen += said
             conceded += said if clause.concession else []
             fine += [s for s, _ in found if s.direction == NORMAL]
-            idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction == NORMAL) for s, _ in found)
+            levels += [replace(s, direction=NORMAL) for s, _ in found if s.direction == LEVEL]
+            idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction in (NORMAL, LEVEL))
+                       for s, _ in found)
             idle = idle and target is None and len(clause.tokens) > 1 and not _remedy(found)
             unread += [clause.text] if idle else []
         elif clause.role in (THEORY, QUESTION):
@@ -109,14 +112,16 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     firm = [s for s in seen if s not in conceded]
     kept = _distinct(firm or seen) or [replace(s, asked=True) for s in _distinct(worries)]
     left = " ".join(unread)
-    if not left and not (fine or theories or questions or read_as_deed or clean.rstrip().endswith("?")):
+    if not left and not (fine or levels or theories or questions or read_as_deed or clean.rstrip().endswith("?")):
         left = clean.strip(" ?!.,;:\n")  # nothing in it was read, so nothing in it is dropped
     if not kept and left:
         place = Place() if absurd(left) else place_in(left)
         kept = [StatedSymptom(left[:MOST_SAID].strip(), NOT_UNDERSTOOD, None, place)]
+    if not (kept or fine or theories or questions or read_as_deed) and levels and not clean.rstrip().endswith("?"):
+        kept = [replace(levels[-1], said=clean[:MOST_SAID].strip(), direction=NOT_UNDERSTOOD, kinds=frozenset())]
     return Account(
         tuple(kept[:MOST_SYMPTOMS]),
-        tuple(fine[:MOST_SYMPTOMS]),
+        tuple((*fine, *levels)[:MOST_SYMPTOMS]),
         tuple(theories),
         tuple(questions),
         tuple(unread),

@@ -10,6 +10,8 @@ NORMAL = "normal"
 """What is as it should be."""
 NOTHING = "-"
 """No observation at all: a remedy without effect, a move that says nothing."""
+LEVEL = "level"
+"""A value that would be good by itself, of which the words do not say whether it is."""
 UNPLACED = "?"
 """A predicate of the tables whose subject no table knows: nothing is read out of it."""
 
@@ -139,7 +141,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "non zero, not zero, nonzero"),
     (Predicate(NORMAL, "poor", ()),
      "fine, good, normal, right, ok, okay, healthy, perfect, great, sane, correct, smooth, smoothly, nicely, "
-     "reasonable, work, as expected, as it should, as they should, stable, run through, all right, in order, "
+     "reasonable, work, as expected, as usual, as always, as it should, as they should, stable, run through, all "
+     "right, in order, "
      "plausible, clean, ordinary, excellent, usable, best, better, look good, complete, successful, impressive, "
      "go well, well, restored, seamless, seamlessly, carry on seamlessly"),
     (Predicate(NORMAL, "mismatch", ()),

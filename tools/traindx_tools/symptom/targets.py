@@ -24,7 +24,8 @@ from traindx_tools.symptom.words import Token
 
 _FIRM_BEFORE = frozenset({
     "expected", "expect", "expecting", "target", "goal", "aim", "should", "supposed", "hoped", "short", "far",
-    "needs", "wanted", "used",
+    "needs", "wanted", "used", "usually", "normally", "typically", "generally", "ordinarily", "yesterday", "bar",
+    "last week",
 })  # fmt: skip
 """Words before a value that is wanted, whether or not the one that came is named: "val_acc should be 0.9"."""
 _BEFORE = frozenset({
@@ -33,9 +34,16 @@ _BEFORE = frozenset({
     "colleague", "they", "not", "<", ">", "elsewhere",
 })  # fmt: skip
 """Words and signs before it where the value that came stands beside it."""
-_FIRM_BEHIND = frozenset({"expected", "wanted", "needed", "hoped"})
+_FIRM_BEHIND = frozenset({"expected", "wanted", "needed", "hoped", "usually", "normally", "typically", "yesterday",
+                          "last week"})  # fmt: skip
 _BEHIND = frozenset({"reported", "published", "paper", "reference", "baseline", "normal", "usual", "target", "goal",
                      "original", "tutorial", "leaderboard", "elsewhere", "before"})  # fmt: skip
+_EARLIER = frozenset({"last", "previous", "past"})
+_TIMES = frozenset({"week", "month", "night", "year", "quarter", "time", "release", "version"})
+"""An earlier time, "last week": what a metric was then is what it should be now."""
+_GATES = frozenset({"threshold", "minimum", "cutoff", "gate", "requirement"})
+_MISSES = frozenset({"below", "under", "miss", "reach", "meet", "short", "fail", "beat", "clear", "pass"})
+"""A value of a gate is the expected one where something misses it: "accuracy at threshold 0.5" is none."""
 _SIDE_BY_SIDE = frozenset({"vs", "versus", "against", "compared", "not", "<", ">"})
 """Marks that say "the one beside the other" of anything: they count between two neighbouring values of one metric."""
 _LINKS = frozenset({
@@ -44,6 +52,8 @@ _LINKS = frozenset({
     "show", "report", "stand",
 })  # fmt: skip
 """Words that lead from a metric, or from a mark, to its value."""
+_COMES = frozenset({"get", "got", "have", "reach", "be", "only", "is", "now", "today", "tonight", "currently"})
+"""Words right before the value that came, where it stands apart from its metric."""
 _NEAR = 3
 """Words between two values that stand side by side at most."""
 _FAR = 7
@@ -133,7 +143,7 @@ def _owner(words: Sequence[Token], i: int, found: Sequence[Mention]) -> Subject 
 def _leads_on(words: Sequence[Token], i: int, found: Sequence[Mention]) -> bool:
     """Whether nothing but small words and the metric stand between a mark and its value: "should be about 0.9"."""
     for j in range(i - 1, -1, -1):
-        if _mark(words[j], _FIRM_BEFORE):
+        if _mark(words[j], _FIRM_BEFORE) or _earlier(words, j) or _gate(words, j):
             return True
         if words[j].base not in _LINKS and not any(f.start <= j < f.end for f in found):
             return False
@@ -146,10 +156,25 @@ def _before(words: Sequence[Token], i: int) -> str:
         w = words[j]
         if w.kind == "number" or (w.base in (",", ";", "but", "and", "or", "got", "get", "is") and _ends(words, j)):
             return ""
-        mark = _mark(w, _FIRM_BEFORE | _BEFORE)
+        mark = _mark(w, _FIRM_BEFORE | _BEFORE) or _earlier(words, j) or _gate(words, j)
         if mark:
+            if mark == "bar" and any(w.base == ":" for w in words[j:i]) and words[i - 1].base != ":":
+                return ""  # "failed its bar: val_acc 0.96": what is said of it, and not the bar
             return "" if mark in ("far", "short") and not _from(words, j) else mark
     return ""
+
+
+def _earlier(words: Sequence[Token], j: int) -> str:
+    """ "last week" where an earlier time is named here by two words, else ""."""
+    pair = [w.text.lower() for w in words[max(j - 1, 0) : j + 1]]
+    return "last week" if len(pair) == 2 and pair[0] in _EARLIER and pair[1] in _TIMES else ""
+
+
+def _gate(words: Sequence[Token], j: int) -> str:
+    """ "bar" where a gate stands here that something misses, else ""."""
+    if words[j].base not in _GATES:
+        return ""
+    return "bar" if any(w.base in _MISSES for w in words[max(j - _FAR, 0) : j]) else ""
 
 
 def _mark(word: Token, marks: frozenset[str]) -> str:
@@ -174,7 +199,7 @@ def _behind(words: Sequence[Token], i: int) -> str:
         w = words[j]
         if w.kind in ("number", "mark") or w.base in ("but", "and", "instead", "rather", "where", "while", "vs"):
             return ""
-        mark = _mark(w, _FIRM_BEHIND | _BEHIND)
+        mark = _mark(w, _FIRM_BEHIND | _BEHIND) or _earlier(words, j)
         if mark:
             return "" if _next_is_a_value(words, j) else mark
     return ""
@@ -207,7 +232,7 @@ def _is_of_a_metric(came: _Number, target: _Number, words: Sequence[Token], foun
     if _owner(words, came.at, found) is not None or abs(came.at - target.at) <= _NEAR + 1:
         return True
     return not any(f.subject.family in JUDGED_BY_VALUE for f in found) or any(
-        w.base in ("get", "got", "have", "reach", "be", "only", "is") for w in words[max(came.at - 2, 0) : came.at])
+        w.base in _COMES for w in words[max(came.at - 2, 0) : came.at])
 
 
 def _marked_off(words: Sequence[Token], target: _Number) -> bool:

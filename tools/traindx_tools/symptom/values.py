@@ -29,7 +29,8 @@ RELATIONS = {
 }
 """What stands before a value, and how the subject stands to it."""
 _UNITS = frozenset(
-    {"steps/s", "samples/s", "tokens/s", "nats", "bits", "points", "less", "across", "always", "plus", "this"}
+    {"steps/s", "samples/s", "tokens/s", "nats", "bits", "points", "less", "across", "always", "plus", "this",
+     "does", "was", "has", "misses", "fails", "falls", "reaches", "stays"}
 )
 _TIME = frozenset(
     [
