@@ -29,7 +29,7 @@ Told = str | Symptom | Mapping[str, Any]
 def symptom_from(told: Told) -> Symptom:
     """The symptom of a sentence, of a form or of its fields."""
     if not isinstance(told, (str, Symptom, Mapping)):
-        raise BadUsage(f"symptom is a {type(told).__name__}: give a sentence ('' where there is nothing to say), a "
+        raise BadUsage(f"symptom is of type {type(told).__name__}: give a sentence ('' where there is nothing to say), a "
                        "Symptom, or its fields")
     try:
         return read_symptom(told)
@@ -42,7 +42,7 @@ def budget_from(given: Budget | Mapping[str, Any] | float | None) -> Budget | No
     if given is None or isinstance(given, Budget):
         return given
     if not isinstance(given, Mapping) and (isinstance(given, bool) or not isinstance(given, (int, float))):
-        raise BadUsage(f"budget is a {type(given).__name__}: give seconds, or Budget(seconds=1800, attempts=6)")
+        raise BadUsage(f"budget is of type {type(given).__name__}: give seconds, or Budget(seconds=1800, attempts=6)")
     try:
         return Budget.model_validate(given if isinstance(given, Mapping) else {"seconds": given})
     except ValidationError as error:
@@ -68,7 +68,7 @@ def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] |
         except ValidationError as error:
             raise BadUsage(f"the artifacts make no sense: {_first(error)}") from error
     if not isinstance(given, (str, Path, list, tuple, set, frozenset)):
-        raise BadUsage(f"artifacts is a {type(given).__name__}: give a list of paths, or roles with paths")
+        raise BadUsage(f"artifacts is of type {type(given).__name__}: give a list of paths, or roles with paths")
     return Artifacts(paths=(str(given),) if isinstance(given, (str, Path)) else tuple(map(str, given)))
 
 
@@ -93,7 +93,7 @@ def there(given: Artifacts, root: Path) -> Artifacts:
 def verification(given: Verify | Mapping[str, Any] | str | Sequence[str] | None, root: Path) -> Verify | None:
     """The `Verify`, where it can be one and the script that its command starts is there. Raises BadUsage."""
     if given is not None and not isinstance(given, (Verify, Mapping, str, list, tuple)):
-        raise BadUsage(f"verify is a {type(given).__name__}: give a shell command, a list of arguments, or a Verify")
+        raise BadUsage(f"verify is of type {type(given).__name__}: give a shell command, a list of arguments, or a Verify")
     made = verify_from(given)
     if made is not None and made.command is not None:
         runnable(made.command, root, "verify")
@@ -144,7 +144,7 @@ def callables(**given: Callable[..., Any] | None) -> None:
     for name, value in given.items():
         if value is not None and not callable(value):
             expected = _CALLED.get(name, "give a function")
-            raise BadUsage(f"{name} is a {type(value).__name__} ({value!r:.60}): {expected}")
+            raise BadUsage(f"{name} is of type {type(value).__name__} ({value!r:.60}): {expected}")
 
 
 _CALLED = {

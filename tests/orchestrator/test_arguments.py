@@ -37,15 +37,15 @@ def test_diagnose_refuses_with_words(log, named, said):
 
 
 @pytest.mark.parametrize(("symptom", "named", "said"), [
-    (3, {}, "symptom is 3 (int); expected text or its fields"),
-    ({"seen": "x"}, {}, "symptom: observed is "),
+    (3, {}, "symptom is of type int: give a sentence"),
+    ({"seen": "x"}, {}, "the symptom makes no sense: observed"),
     ("x", {"workspace": None}, "the workspace is None, expected the folder of the training code"),
     ("x", {"workspace": 3}, "the workspace is 3 (int)"),
-    ("x", {"artifacts": 3}, "artifacts is 3 (int), expected a path or a list of paths"),
-    ("x", {"artifacts": {"logs": "x"}}, "artifacts: logs is 'x'"),
-    ("x", {"verify": 3}, "verify is 3 (int), expected a command"),
-    ("x", {"budget": 3}, "expected Budget: budget=Budget(seconds=600)"),
-    ("x", {"approve": 3}, "approve is 3 (int), expected a function"),
+    ("x", {"artifacts": 3}, "artifacts is of type int: give a list of paths"),
+    ("x", {"artifacts": {"logs": "x"}}, "the artifacts make no sense: logs"),
+    ("x", {"verify": 3}, "verify is of type int: give a shell command"),
+    ("x", {"budget": "x"}, "budget is of type str: give seconds, or Budget(seconds=1800, attempts=6)"),
+    ("x", {"approve": 3}, "approve is of type int (3): give a function"),
     ("x", {"entry": 3}, "entry is 3 (int)"),
     ("x", {"unwatched": 3}, "unwatched is 3 (int)"),
     ("x", {"good_commit": 3}, "good_commit is 3 (int)"),
