@@ -18,17 +18,17 @@ from traindx_tools.errors import BadUsage
 
 @pytest.mark.parametrize(("terms", "said"), [
     ({"symptom": None}, "symptom is a NoneType: give a sentence"),
-    ({"verify": 3}, "verify is a int: give a shell command"),
+    ({"verify": 3}, "verify is of type int: give a shell command"),
     ({"verify": "python 'train"}, "cannot be read .*close its quotes"),
     ({"verify": "python trian.py --steps 3"}, "there is no script trian.py in .*; there is .*train.py"),
     ({"verify": ["python", "-u", "trian.py"]}, "no script trian.py"),
-    ({"hear": 3}, r"hear is a int \(3\): give a function that takes a Notice"),
-    ({"approve": "A"}, r"approve is a str \('A'\): give a function that takes the Diagnosis"),
-    ({"budget": "10"}, "budget is a str: give seconds"),
+    ({"hear": 3}, r"hear is of type int \(3\): give a function that takes a Notice"),
+    ({"approve": "A"}, r"approve is of type str \('A'\): give a function that takes the Diagnosis"),
+    ({"budget": "10"}, "budget is of type str: give seconds"),
     ({"budget": 0}, "the budget makes no sense: seconds"),
     ({"budget": {"minutes": 3}}, "the budget makes no sense: minutes"),
     ({"artifacts": ["nope.log"]}, "there is no file or folder nope.log"),
-    ({"artifacts": 3}, "artifacts is a int"),
+    ({"artifacts": 3}, "artifacts is of type int"),
 ])
 def test_what_makes_no_sense_is_said_before_a_session_is_begun(workspace: Path, terms: dict[str, object],
                                                               said: str) -> None:
