@@ -176,10 +176,11 @@ class Turn:
     def halt_if_changed(self, but: Iterable[str] = (), because: str = "") -> None:
         """Record a halt that names the changed files, and raise HaltRecorded.
 
-        `but`: files that may have changed; where others did they are named as well. `because`: who changed them.
+        `but`: files that may have changed. `because`: who changed the others.
         """
-        changed, allowed = self.changed(), set(but)
-        if not set(changed) - allowed:
+        allowed = set(but)
+        changed = tuple(p for p in self.changed() if p not in allowed)
+        if not changed:
             return
         shown = ", ".join(changed[:10]) + (" ..." if len(changed) > 10 else "")
         self.record(events.Halted(halt="workspace-changed", files=changed,

@@ -153,6 +153,7 @@ def test_a_run_without_a_sandbox_is_told_before_it_starts(tmp_path: Path, monkey
 
     monkeypatch.setattr("traindx.rerun.with_rerun", started)
     (tmp_path / "log.txt").write_text("step 1 loss 2.0\nstep 2 loss nan\n")
+    (tmp_path / "train.py").write_text("print(1)\n")
     for found in (Sandbox(None, "this kernel has no Landlock"), Sandbox("Landlock")):
         monkeypatch.setattr("traindx.sandbox.find_sandbox", lambda wanted=True, found=found: found)
         assert cli.run(["diagnose", str(tmp_path / "log.txt"), "--run", "python train.py"]) == 2
