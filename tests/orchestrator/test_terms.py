@@ -17,7 +17,7 @@ from traindx_tools.errors import BadUsage
 
 
 @pytest.mark.parametrize(("terms", "said"), [
-    ({"symptom": None}, "symptom is a NoneType: give a sentence"),
+    ({"symptom": None}, "symptom is of type NoneType: give a sentence"),
     ({"verify": 3}, "verify is of type int: give a shell command"),
     ({"verify": "python 'train"}, "cannot be read .*close its quotes"),
     ({"verify": "python trian.py --steps 3"}, "there is no script trian.py in .*; there is .*train.py"),
