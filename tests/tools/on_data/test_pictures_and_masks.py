@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from data_making import png
 
-from traindx_tools.finding import Severity
-from traindx_tools.on_data import examine
+from traindx_tools.on_data import examination, examine
+from traindx_tools.on_data.rules import d129_target_alone, d131_other_header
 
 
 def mask(i: int) -> Any:
@@ -24,15 +24,18 @@ def mask(i: int) -> Any:
 @pytest.mark.parametrize("layout", [
     "images/{:03d}.png masks/{:03d}.png", "train/img_{:03d}.png train/img_{:03d}_mask.png",
     "a/rgb/{:03d}.png a/seg/{:03d}.png"])
-def test_channels_tell_no_label_of_pictures_and_masks(layout: str, tmp_path: Path) -> None:
+def test_channels_tell_no_label_of_pictures_and_masks(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "rules_in", lambda _: [d129_target_alone, d131_other_header])  # others take time
     for i in range(220):
         first, second = (tmp_path / name.format(i) for name in layout.split())
         for path, data in ((first, headers.png(None, seed=i)), (second, png(mask(i)))):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    report = examine([tmp_path])
+    report = examination.examine([tmp_path])
     assert sorted(s.rows for d in report.sets for s in d.shards) == [220, 220]
-    assert not [f for f in report.findings if f.severity is not Severity.INFO]
+    assert not report.findings
 
 
 def test_folders_of_classes_are_one_set(tmp_path: Path) -> None:
