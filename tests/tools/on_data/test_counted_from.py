@@ -141,3 +141,12 @@ def test_labels_that_are_no_numbers(seen_by: Seen, tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("x,y\n")
     np.savez(tmp_path / "c.npz", y=np.full(60, -100))
     assert seen_by(d165_counted_from, tmp_path) == []
+
+
+def test_counts_with_a_longer_tail(seen_by: Seen, tmp_path: Path) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        region = rng.integers(0, 5, 700)
+        write_csv(tmp_path / "visits.csv", {"region": [f"r{k}" for k in region], "size": rng.normal(size=700).tolist(),
+                                            "count": rng.poisson(2.5 + 0.6 * region).tolist()})
+        assert seen_by(d165_counted_from, tmp_path) == [], seed

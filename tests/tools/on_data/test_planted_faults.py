@@ -455,7 +455,9 @@ def test_an_odd_part_is_a_remark_where_the_mix_of_labels_makes_all_of_it(effect:
 
 def test_classes_numbered_from_one_in_one_shard(tmp_path: Path) -> None:
     series(tmp_path, "npz", edited(lambda rows, rng: {**rows, "y": rows["y"] + 1}))
-    assert only(tmp_path, "D108").measured["how"] == "shifted by 1"
+    told = only(tmp_path, "D108")
+    assert (told.measured["how"], told.measured["shift"]) == ("shifted", 1)
+    assert "is 1 more, as if it counted from another number, against its siblings" in told.statement
 
 
 def test_rows_that_were_never_filled_in_one_shard(tmp_path: Path) -> None:

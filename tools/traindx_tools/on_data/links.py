@@ -6,6 +6,7 @@ Where that is so only after the numbers are moved by one, they are counted from 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,10 @@ MOST_WIDTH = 64
 MOST_LINKS = 6000
 """Rows of a part that are looked at."""
 MOST_COLUMNS = 4
+MOST_TABLES, MOST_NAMED = 40, 8
+"""Tables that are looked at, and those of them that may be named by others."""
+MOST_ROWS = 200_000
+"""Rows of a table that is named, and of one that names: of more of the latter, every second or third."""
 KINDS = 20
 
 
@@ -49,21 +54,35 @@ class Links:
     group: tuple[Shard, ...]
     fields: tuple[str, ...]
     to: Rows
+    step: int = 1
+    """How many rows of the table stand for each that is kept here."""
 
 
 def links_of(view: View) -> Iterator[Links]:
     """The tables that may name rows of another one, by their numbers alone."""
-    tables = list(_tables(view))
-    named = [r for group in tables if len(group) == 1 and (r := _rows(group[0])) is not None]
-    for group in tables:
+    tables = list(itertools.islice(_tables(view), MOST_TABLES))
+    single = [group[0] for group in tables if len(group) == 1 and group[0].rows <= MOST_ROWS]
+    named = list(itertools.islice((r for s in single if (r := _rows(s)) is not None), MOST_NAMED))
+    for whole in tables:
+        step = -(-sum(s.rows for s in whole) // MOST_ROWS)
+        group = whole if step == 1 else tuple(_thinned(s, step) for s in whole)
         fields = [n for n, c in group[0].columns.items() if all(n in s.columns and _is_number(s.columns[n])
                                                                  for s in group)]
         for to in named:
-            if any(s is to.shard for s in group):
+            if any(s is to.shard for s in whole):
                 continue
             own = [n for n in fields if _names(np.concatenate([s.columns[n].values for s in group]), to)]
             if own:
-                yield Links(group, tuple(own[:2]), to)
+                yield Links(group, tuple(own[:2]), to, step)
+
+
+def _thinned(shard: Shard, step: int) -> Shard:
+    """Every `step`-th row of the fields of one number or text a row."""
+    columns = {n: replace(c, values=c.values[::step], texts=c.texts[::step],
+                          digests=None if c.digests is None else c.digests[::step],
+                          missing=None if c.missing is None else c.missing[::step])
+               for n, c in shard.columns.items() if c.kind in ("number", "text") and not c.row_shape}
+    return replace(shard, columns=columns, rows=-(-shard.rows // step), row_names=())
 
 
 def _tables(view: View) -> Iterator[tuple[Shard, ...]]:

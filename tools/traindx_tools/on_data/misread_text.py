@@ -21,7 +21,17 @@ CODECS = ("latin-1", "cp1252", "cp1251", "mac_roman", "cp437", "cp850", "cp1250"
 _LETTERS = {c: "".join(bytes([b]).decode(c, "ignore") or chr(b) for b in range(256)) for c in CODECS}
 """By byte; what a codec leaves out stands as Latin-1 has it, as browsers do."""
 _NUMBERS = {c: {letter: b for b, letter in enumerate(letters)} for c, letters in _LETTERS.items()}
-_HIGH = re.compile(r"[^\x00-\x7f\ufffd]{2,}")
+
+
+def _runs(letters: str) -> re.Pattern[str]:
+    """Stretches beyond ASCII that are letters of UTF-8 as a codec shows their bytes, from their first to their last."""
+    more = f"[{re.escape(letters[0x80:0xC0])}]"
+    first = [f"[{re.escape(letters[low:high])}]" for low, high in ((0xC2, 0xE0), (0xE0, 0xF0), (0xF0, 0xF5))]
+    return re.compile(f"(?<![^\\x00-\\x7f\ufffd])(?:{first[0]}{more}|{first[1]}{more}{{2}}|{first[2]}{more}{{3}})+"
+                      "(?![^\\x00-\\x7f\ufffd])")
+
+
+_RUNS = {c: _runs(letters) for c, letters in _LETTERS.items()}
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5}|[A-Za-z]{2,8}(?:acute|grave|uml|cedil"
                      r"|tilde|circ)|[lr][sd]quo|mdash|ndash|hellip|szlig|euro|copy);")
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,200}>|://")
@@ -84,10 +94,15 @@ def _around(text: str, match: re.Match[str], undo: Callable[[str], str]) -> tupl
 
 
 def _by_codec(texts: Sequence[str]) -> Iterator[Misread]:
-    high = {i: t for i, t in enumerate(texts) if not t.isascii()}
+    points = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+    if not len(points) or int(points.max()) < 0x80:
+        return
+    points = np.minimum(points, 0xFFFF)
+    ends = np.cumsum(np.fromiter((len(t) + 1 for t in texts), np.int64, len(texts)))
     best: tuple[set[int], str, dict[int, tuple[str, int]]] | None = None
     for codec in CODECS:
-        found = {i: after for i, t in high.items() if (after := undone(t, codec))[1]}
+        some = np.unique(np.searchsorted(ends, _starts(points, codec), side="right")).tolist()
+        found = {i: after for i in some if (after := undone(texts[i], codec))[1]}
         whole = {i for i, (u, n) in found.items() if _again(u, codec, n) == texts[i]}
         if found and (best is None or len(whole) > 1.02 * len(best[0])):
             best = whole, codec, found
@@ -100,13 +115,26 @@ def _by_codec(texts: Sequence[str]) -> Iterator[Misread]:
     yield _made("misread", f"are UTF-8 that was read as {codec}{times}", repair, texts, examples, whole)
 
 
+def _starts(points: Array, codec: str) -> Array:
+    """Where a first byte and another one of UTF-8 stand behind a sign of ASCII: a look at all texts at once."""
+    kinds = np.full(0x10000, 3, np.uint8)
+    kinds[:0x80] = 0
+    kinds[ord(LOST)] = 0
+    for kind, (low, high) in ((1, (0xC2, 0xF5)), (2, (0x80, 0xC0))):
+        kinds[[ord(c) for c in _LETTERS[codec][low:high]]] = kind
+    at = kinds[points]
+    before = np.concatenate([np.zeros(1, bool), at[:-1] == 0])
+    before[:1] = True
+    return np.flatnonzero(before[:-1] & (at[:-1] == 1) & (at[1:] == 2)) if len(at) else np.empty(0, np.int64)
+
+
 _TIMES = {1: "", 2: ", twice", 3: ", three times"}
 
 
 def undone(text: str, codec: str) -> tuple[str, int]:
     """A text whose stretches beyond ASCII were written in a codec and read as UTF-8, and how many times that went."""
     for times in range(MOST_TIMES + 1):
-        after = _HIGH.sub(lambda m: _decoded(m[0], codec), text)
+        after = _RUNS[codec].sub(lambda m: _decoded(m[0], codec), text)
         if after == text or times == MOST_TIMES:
             return text, times
         text = after

@@ -126,8 +126,8 @@ def _of_part(shard: Shard, field: str, odd: OddPart, where: str, first: str, of:
     return RULE.finding(
         f"{field} of {where} ({count:,} of {of:,} label images that were looked at): {percent(odd.inside)} of the "
         f"pixels lie between the classes on both sides of them, against {percent(odd.outside)} in all others, with "
-        f"{values} values between {low} and {high} alone: these were resized by interpolation, and what stands along borders is "
-        f"no class; the first is {first}",
+        f"{values} values between {low} and {high} alone: these were resized by interpolation, and what stands along "
+        f"borders is no class; the first is {first}",
         place(shard, field),
         shard.name,
         bearing=Bearing.CAUSE,

@@ -28,7 +28,11 @@ FEWEST = 5
 INSIDE = 0.02
 OUTSIDE = 0.1
 MOSTLY = 0.8
-MOST_TEXTS = 20_000
+MOST_TEXTS = 10_000
+MOST_IN_ALL = 2**22
+"""Characters of all texts of a field that are looked at."""
+MOST_CHARACTERS = 1000
+"""Of each text: it is misread throughout, or not at all."""
 FIELDS = 8
 
 RULE = Rule(
@@ -68,9 +72,10 @@ def _is_text(column: Column | None, rows: int) -> bool:
 
 
 def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int) -> Iterator[Finding]:
-    step = max(1, -(-sum(s.rows for s in group) // MOST_TEXTS))
+    total = sum(int(np.minimum(s.columns[name].lengths, MOST_CHARACTERS).sum()) for s in group)
+    step = max(1, -(-sum(s.rows for s in group) // MOST_TEXTS), -(-total // MOST_IN_ALL))
     rows = [np.arange(0, s.rows, step) for s in group]
-    texts = [s.columns[name].texts[r] for s, some in zip(group, rows, strict=True) for r in some]
+    texts = [s.columns[name].texts[r][:MOST_CHARACTERS] for s, some in zip(group, rows, strict=True) for r in some]
     shard = np.concatenate([np.full(len(r), i) for i, r in enumerate(rows)])
     at = np.concatenate(rows)
     found = list(misread(texts))

@@ -46,7 +46,7 @@ RULE = Rule(
     confirm=("Compare the list of classes with which the named part was made with that of the others.",
              "Add the named number in a copy and compare the mixes of labels again."),
     thresholds={
-        "lacked": Threshold(LACKED, "rows", "of the last number that the part should have and has none of"),
+        "lacked": Threshold(LACKED, "rows", "of the last number that it lacks and should have, and of the new one"),
         "fits": Threshold(FITS, "probability", "of the part's mix, moved, if it were that of the others: at least"),
         "kinds": Threshold(KINDS, "classes", "fewer have no mix to compare"),
         "level": Threshold(LEVEL, "probability", "of its mix as it is, over all parts and fields"),
@@ -98,6 +98,8 @@ def _moved_by(mine: Array, others: Array, tries: float) -> int:
             continue  # one of both ways of counting begins with 0
         if float((others == lost).mean()) * len(mine) < LACKED or bool((mine == lost).any()):
             continue
+        if min(int((mine == new).sum()), float((others == new + by).mean()) * len(mine)) < LACKED:
+            continue  # a tail that reaches a number further: a count, and no class
         fits, is_ = (_same_mix(v, others) for v in (mine + by, mine))
         if fits >= FITS and is_ * tries < LEVEL:
             return by

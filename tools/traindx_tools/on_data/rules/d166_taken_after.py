@@ -26,6 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 INSIDE = 0.05
 OUTSIDE = 0.005
 EACH = 10
+SLIGHT = 0.25
 DAY = 86_400.0
 
 RULE = Rule(
@@ -46,6 +47,7 @@ RULE = Rule(
     thresholds={
         "inside": Threshold(INSIDE, "share of the part's rows", "whose time lies behind"),
         "outside": Threshold(OUTSIDE, "share of all other rows", "whose time does, at most"),
+        "slight": Threshold(SLIGHT, "of the usual distance", "by which times lie behind: below it is medium at most"),
         "rows": Threshold(FEWEST, "rows", "that have both times"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all parts and pairs of times"),
     },
@@ -109,6 +111,8 @@ def _finding(
     mine = hits[(hits >= starts[at]) & (hits < starts[at + 1])] - starts[at]
     inside = np.isfinite(apart) & (member == part)
     within, without = float(behind[inside].mean()), float(behind[np.isfinite(apart) & (member != part)].mean())
+    usual = float(np.median(-apart[np.isfinite(apart) & (member != part)]))
+    slight = float(np.median(apart[hits])) < SLIGHT * usual  # scatter may reach so far over
     names = [f"{t.name} of {os.path.basename(t.file)}" if t.file else t.name for t in pair]
     return RULE.finding(
         f"{names[0]} lies behind {names[1]} in {len(hits):,} rows of {_told(cut, part)} ({percent(within)}), by "
@@ -117,7 +121,7 @@ def _finding(
         place(shard, first.name),
         shard.name,
         bearing=Bearing.CAUSE,
-        severity=None if cut.origin else Severity.MEDIUM,
+        severity=None if cut.origin and not slight else Severity.MEDIUM,
         measured={"field": first.name, "fields": (first.name, second.name), "by": cut.by or "file",
                   "part": cut.names[part], "count": len(hits), "share": within, "others": without,
                   "rows": tuple(int(i) for i in mine[:20]), "kind": "after", "shard": short(shard)},

@@ -70,16 +70,16 @@ def _of_links(links: Links, comparisons: int) -> Finding | None:
     if not ways:
         return None
     return _best(links, numbers, ways, list(_parts(links, len(numbers[0]))), comparisons) or (
-        _best(links, numbers, ways, list(_stretches(ways)), comparisons))
+        _best(links, numbers, ways, list(_stretches(ways, links.step)), comparisons))
 
 
-def _stretches(ways: Sequence[Way]) -> Iterator[Part]:
+def _stretches(ways: Sequence[Way], step: int) -> Iterator[Part]:
     """The links behind each other that most of all fit better when they are moved."""
     for _, _, fit in ways:
         for by in (-1, 1):
             rows = len(fit[0])
             stretch = heaviest(np.nan_to_num(fit[by] - fit[0], nan=0.0))
-            yield "", f"rows {stretch.start}..{stretch.end - 1}", stretch.inside(rows), rows**2 / 2.0
+            yield "", f"rows {step * stretch.start}..{step * stretch.end - 1}", stretch.inside(rows), rows**2 / 2.0
 
 
 def _best(
