@@ -29,8 +29,8 @@ Told = str | Symptom | Mapping[str, Any]
 def symptom_from(told: Told) -> Symptom:
     """The symptom of a sentence, of a form or of its fields."""
     if not isinstance(told, (str, Symptom, Mapping)):
-        raise BadUsage(f"symptom is of type {type(told).__name__}: give a sentence ('' where there is nothing to say), a "
-                       "Symptom, or its fields")
+        raise BadUsage(f"symptom is of type {type(told).__name__}: give a sentence ('' where there is nothing to say), "
+                       "a Symptom, or its fields")
     try:
         return read_symptom(told)
     except ValidationError as error:
@@ -93,7 +93,8 @@ def there(given: Artifacts, root: Path) -> Artifacts:
 def verification(given: Verify | Mapping[str, Any] | str | Sequence[str] | None, root: Path) -> Verify | None:
     """The `Verify`, where it can be one and the script that its command starts is there. Raises BadUsage."""
     if given is not None and not isinstance(given, (Verify, Mapping, str, list, tuple)):
-        raise BadUsage(f"verify is of type {type(given).__name__}: give a shell command, a list of arguments, or a Verify")
+        raise BadUsage(f"verify is of type {type(given).__name__}: give a shell command, a list of arguments, or a "
+                       "Verify")
     made = verify_from(given)
     if made is not None and made.command is not None:
         runnable(made.command, root, "verify")
