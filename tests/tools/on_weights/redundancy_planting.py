@@ -177,7 +177,7 @@ def patches(grid: tuple[int, int] = (8, 8), prefix: int = 1, steps: int = 50, wi
     stepping = torch.optim.Adam(model.parameters(), 2e-3)
     rows, columns = torch.meshgrid(torch.arange(2.0 * grid[0]), torch.arange(2.0 * grid[1]), indexing="ij")
     for _ in range(steps):
-        place = torch.rand(32, 2) * 2 * torch.tensor(grid)
+        place = torch.rand(16, 2) * 2 * torch.tensor(grid)
         blob = torch.exp(-((rows - place[:, 0, None, None]) ** 2 + (columns - place[:, 1, None, None]) ** 2) / 6)
         stepping.zero_grad()
         wanted = place / torch.tensor(grid) - 1
