@@ -149,7 +149,7 @@ def in_eight_bits(weights: dict[str, Any], fault: str = "", names: tuple[str, ..
 
 
 class Patches(nn.Module):
-    """Patches of an image with learned positions, mixed by attention once; says where a blob is."""
+    """Patches of an image with learned positions, each looked at by itself; says where a blob is."""
 
     def __init__(self, grid: tuple[int, int] = (8, 8), width: int = 96, prefix: int = 1) -> None:
         super().__init__()
@@ -157,14 +157,12 @@ class Patches(nn.Module):
         self.patch_embed = nn.Conv2d(1, width, 2, 2)
         self.pos_embed = nn.Parameter(torch.randn(1, prefix + grid[0] * grid[1], width) * 0.02)
         self.cls = nn.Parameter(torch.zeros(1, prefix, width))
-        self.attend = nn.MultiheadAttention(width, 4, batch_first=True)
         self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
         self.head = nn.Linear(width, 2)
 
     def forward(self, images: Any) -> Any:
         x = self.patch_embed(images).flatten(2).transpose(1, 2)
         x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.pos_embed
-        x = x + self.attend(x, x, x, need_weights=False)[0]
         return self.head((x + self.down(torch.relu(self.up(x)))).mean(1))
 
 
@@ -177,7 +175,7 @@ def patches(grid: tuple[int, int] = (8, 8), prefix: int = 1, steps: int = 50, wi
     stepping = torch.optim.Adam(model.parameters(), 2e-3)
     rows, columns = torch.meshgrid(torch.arange(2.0 * grid[0]), torch.arange(2.0 * grid[1]), indexing="ij")
     for _ in range(steps):
-        place = torch.rand(32, 2) * 2 * torch.tensor(grid)
+        place = torch.rand(16, 2) * 2 * torch.tensor(grid)
         blob = torch.exp(-((rows - place[:, 0, None, None]) ** 2 + (columns - place[:, 1, None, None]) ** 2) / 6)
         stepping.zero_grad()
         wanted = place / torch.tensor(grid) - 1
