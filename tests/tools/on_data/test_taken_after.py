@@ -21,10 +21,12 @@ Columns = dict[str, Any]
 
 
 def written(days: Any, form: str) -> Any:
-    """Days as ISO dates, seconds since 1970, or whole numbers."""
+    """Days as ISO dates, seconds or microseconds since 1970, or whole numbers."""
     if form == "text":
         return [(datetime(2023, 1, 1) + timedelta(days=float(d))).date().isoformat() if d == d else "" for d in days]
-    return (1.6e9 + days * 86_400).astype(np.int64) if form == "epoch" else days.astype(np.int64)
+    if form == "days":
+        return days.astype(np.int64)
+    return ((1.6e9 + days * 86_400) * (1e6 if form == "microseconds" else 1.0)).astype(np.int64)
 
 
 def customers(rng: np.random.Generator, share: float = 0.6, odd: int = 2) -> Columns:
@@ -44,7 +46,7 @@ def in_form(made: Columns, form: str, taken: str = "as_of", outcome: str = "outc
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("form", ["text", "epoch", "days"])
+@pytest.mark.parametrize("form", ["text", "epoch", "microseconds", "days"])
 def test_features_of_one_region_taken_after_the_outcome(kind: str, form: str, seen_by: Seen, tmp_path: Path) -> None:
     if kind == "parquet":
         pytest.importorskip("pyarrow")
@@ -53,6 +55,7 @@ def test_features_of_one_region_taken_after_the_outcome(kind: str, form: str, se
     assert (told.measured["field"], told.measured["part"]) == ("as_of", "'r2'")
     assert "as_of lies behind outcome_date" in told.statement
     assert told.measured["others"] == 0.0
+    assert "by 10.0 days at the median" in told.statement or form == "days"
 
 
 def test_names_say_nothing(seen_by: Seen, tmp_path: Path) -> None:

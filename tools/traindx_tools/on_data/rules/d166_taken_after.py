@@ -133,8 +133,10 @@ def _told(cut: Cut, part: int) -> str:
 
 
 def _long(seconds: float, times: Times) -> str:
-    """Days or hours of seconds; a number of another scale as it is."""
-    values = np.concatenate(times.parts)
-    if float(np.nanmax(np.abs(values))) < 9e8:
+    """Days or hours of seconds, or of the milli-, micro- or nanoseconds since 1970 that a file holds; a number of another
+    scale as it is."""
+    largest = float(np.nanmax(np.abs(np.concatenate(times.parts))))
+    if largest < 9e8:
         return f"{seconds:,.4g}"
+    seconds /= next(per for per in (1.0, 1e3, 1e6, 1e9) if largest < 1e11 * per or per == 1e9)
     return f"{seconds / DAY:,.1f} days" if seconds >= DAY else f"{seconds / 3600:,.1f} hours"
