@@ -31,6 +31,8 @@ EDGES = (
     ("verify", "verified", "retrospective", "fixed: what was promised was seen to move"),
     ("verify", "verified", "strike", "failed, or no effect"),
     ("verify", "verified", "verify", "passed, effect not shown or change not executed: a person says what it means"),
+    ("fix", "undone", "gate", "the change is undone before it was judged: no strike, the diagnosis waits again"),
+    ("verify", "undone", "gate", "the change is undone before it was judged: no strike, the diagnosis waits again"),
     ("strike", "reverted", "strike", "the fix is taken back"),
     ("strike", "struck", "gather", "strike 1: more evidence; strike 2: doubt the cause"),
     ("strike", "struck", "halted", "strike 3: stop and ask"),

@@ -7,7 +7,6 @@ the rest. Where there is no terminal nobody is asked, and the session waits on d
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,16 +19,15 @@ from traindx.investigators.choose import going_on
 from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction, MetricChange, VerificationResult
-from traindx.offered import can_be_typed
 from traindx.page import columns
-from traindx.places import Places
-from traindx.recorded import recorded_command
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_folder import SessionFolder
-from traindx.session_result import SessionResult, from_here, more_than, workspace_option
+from traindx.session_result import SessionResult
 from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.terminal import render_gate
+from traindx.typed_commands import from_here, workspace_option
+from traindx.typed_next import next_commands
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
@@ -37,25 +35,6 @@ EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown"
 INTERRUPTED = 130
 """Exit code after Ctrl-C, at a prompt too: 128 + SIGINT."""
 
-COMMANDS = {
-    "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
-                          "revise {s} --comment '...'", "review {s}"),
-    "awaiting_edit": ("resume {s}", "approve {s} --option {o}", "revise {s} --comment '...'"),
-    "awaiting_verification": ("resume {s} --passed", "resume {s} --failed", "resume {s} --undo"),
-    "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed",
-                         "resume {s} --undo"),
-    "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed", "resume {s} --undo"),
-    "needs_more_data": ("resume {s} --give {w}",),
-    "fixed": ("resume {s} --remember",),
-    "three_strikes": ("resume {s} --different", "resume {s} --stop"),
-    "rejected": ("resume {s}",),
-    "halted": ("resume {s} --accept-changes",),
-    "interrupted": ("resume {s}",),
-    "running": ("resume {s}",),
-    "stopped": ("show {s}",),
-}
-"""What a person types next, by status, with the session, its folder and the preferred option (of one that is approved
-and waits for an edit: another one); after "healthy" nothing is left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -199,37 +178,6 @@ RESULT_WORDS: dict[VerificationResult, str] = {
 def status_words(status: str) -> str:
     """A status as a person reads it."""
     return status.replace("_", " ")
-
-
-def next_commands(result: SessionResult) -> tuple[str, ...]:
-    """What can be typed next, as it works from the current directory."""
-    where = workspace_option(result.workspace)
-    here = shlex.quote(from_here(result.workspace))
-    options = [f.option for f in result.diagnosis.options] if result.diagnosis is not None else []
-    taken = result.decision.option if result.status == "awaiting_edit" and result.decision is not None else None
-    first = next((o for o in options if o != taken), "" if options else "A")
-    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())
-           if first or "{o}" not in c]
-    if result.status == "needs_more_data" and result.needs is not None and not result.needs.artifacts:
-        own = []  # nothing that could be handed over was asked for
-    if result.status == "interrupted":
-        own[0] = f"traindx resume {result.session}{more_than(result.reason, result.budget)}{where}"
-    if result.status == "interrupted" and result.phase == "verify":
-        own.append(f"traindx resume {result.session} --undo{where}")
-    if result.status == "awaiting_verification":
-        return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
-    asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
-    tests = (t.replace(f" {shlex.quote(result.workspace)} ", f" {here} ", 1) for t in result.tests)
-    return tuple(dict.fromkeys((*tests, *(c for c in asked if can_be_typed(c)), *own)))
-
-
-def _checked(result: SessionResult) -> tuple[str, ...]:
-    """How a fix can be verified by running: with the session's command, else with what starts the training."""
-    if result.has_verify:
-        return (" --run",)
-    folder = Path(result.workspace)
-    training = Places(folder, tuple(sorted(folder.glob("*.py"))), recorded=recorded_command(folder)).training_command
-    return (f" --verify {shlex.quote(training)}",) if training else ()
 
 
 def _attempt(attempt: Attempt) -> Iterator[str]:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from traindx.changed_files import MEANWHILE, changed_files
 from traindx.journal import read_journal
 from traindx.machine import Session
 from traindx.notices import PHASE_WORDS
 from traindx.session_folder import SessionFolder, folders, read_session
-from traindx.session_result import MEANWHILE, changed_files
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import TraindxError
 

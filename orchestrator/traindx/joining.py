@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.diagnose import Report
-from traindx_tools.examine import named_code
+from traindx_tools.code_among import named_code
 from traindx_tools.finding import Finding
 
 

@@ -207,7 +207,7 @@ def _reverted(s: Session, e: ev.Reverted) -> Session:
 
 def _undone(s: Session, e: ev.Undone) -> Session:
     back = s.but(phase="gate", decision=None)
-    if s.phase == "fix":
+    if not s.attempts or s.attempts[-1].reverted:  # the change was not recorded as an attempt yet
         return back
     last = s.attempts[-1].model_copy(update={"reverted": True, "undone": True})
     return back.but(attempts=(*s.attempts[:-1], last))

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from traindx import documents
+from traindx.changed_files import MEANWHILE, changed_files
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
@@ -32,7 +33,8 @@ from traindx.notices import PHASE_WORDS
 from traindx.session_folder import Opening, SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
-from traindx.turn import CALLBACK_FAILED, NO_MORE, SPENT
+from traindx.turn import CALLBACK_FAILED
+from traindx.typed_commands import more_than, workspace_option
 from traindx_tools.errors import BadUsage
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
@@ -103,7 +105,7 @@ class SessionResult(Model):
     @property
     def commands(self) -> tuple[str, ...]:
         """What can be typed next, as it works from the current directory; `next_step` says it in words."""
-        from traindx.at_terminal import next_commands
+        from traindx.typed_next import next_commands
 
         return next_commands(self)
 
@@ -189,19 +191,6 @@ def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
         return (str(error),)
 
 
-def from_here(folder: str | Path) -> str:
-    """A folder as it is typed in the current directory; from the root of the file system as anywhere else."""
-    path, here = Path(folder).resolve(), Path.cwd().resolve()
-    below = path.is_relative_to(here) and here != Path(here.anchor)
-    return str(path.relative_to(here)) if below else str(path)
-
-
-def workspace_option(workspace: str | Path) -> str:
-    """What a command about a session needs behind it where the workspace is not the current directory."""
-    here = Path(workspace).resolve() == Path.cwd().resolve()
-    return "" if here else f" --workspace {shlex.quote(from_here(workspace))}"
-
-
 def _typed(next_step: str, s: Session, workspace: Path) -> str:
     """The next step with each command as it works from any directory: it is read elsewhere, and later."""
     told = next_step.replace(f"resume session {s.id}", f"resume it (traindx resume {s.id})")
@@ -220,8 +209,6 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
 
 
 Standing = tuple[Status, str, str]
-MEANWHILE = "meanwhile session "
-"""In the reason of a halt: another session of the folder made a fix since the diagnosis."""
 
 
 def _standing(s: Session, folder: SessionFolder, opening: Opening) -> Standing:
@@ -253,12 +240,6 @@ def _with_what_stands(s: Session, reason: str) -> str:
     return f"{reason.rstrip('.')}; {stands_changed(stands)}" if stands else reason
 
 
-def changed_files(s: Session) -> tuple[str, ...]:
-    """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
-    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
-    return () if last is None or last.reverted else last.where
-
-
 def _standing_fix(s: Session) -> tuple[str, ...]:
     """Places of the last fix, where it was not taken back."""
     last = s.attempts[-1] if s.attempts else None
@@ -275,13 +256,6 @@ def _hindered(s: Session, said: str) -> Standing:
     todo = said[len(COULD_NOT):].rpartition(": ")[2].rstrip(".")
     return ("awaiting_verification", f"{said}. The fix stays in place",
             f"{todo}, then traindx resume {s.id}: it verifies again")
-
-
-def more_than(reason: str, budget: Budget) -> str:
-    """The option of `traindx resume` that an interruption for want of a budget needs, else ""."""
-    if reason.startswith(SPENT):
-        return f" --budget {2 * budget.seconds:g}"
-    return f" --attempts {2 * budget.attempts}" if reason.endswith(NO_MORE) else ""
 
 
 def _after_interruption(s: Session, budget: Budget | None = None) -> str:

@@ -17,7 +17,7 @@ def report(folder: Path, file: str | None, training: str | None) -> Any:
                     {"file": file})
     log = folder / "run.log"
     log.write_text("step 1 loss 2\n")
-    return SimpleNamespace(seen=SimpleNamespace(findings=(found,), paths=(str(log),)), trial_run=None,
+    return SimpleNamespace(seen=SimpleNamespace(findings=(found,), paths=(str(log),)), trial_run=None, made=None,
                            places=SimpleNamespace(root=folder, code=(), training_command=training))
 
 

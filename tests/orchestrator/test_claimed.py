@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from scripted import Scripted, diagnosis, examined
 
-from traindx.at_terminal import describe, next_commands
+from traindx.at_terminal import describe
 from traindx.claimed import commands
 from traindx.model import Decision
 from traindx.session import decide, run_debug_session_sync
+from traindx.typed_next import next_commands
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from scripted import FIXED, TRAIN, Scripted, approve, diagnosis, examined, fix, replace_line
 
-from traindx.at_terminal import describe, next_commands
+from traindx.at_terminal import describe
 from traindx.hindrances import Change, hindrance
 from traindx.model import Evidence, Verify
 from traindx.session import confirm_fix, resume_session_sync, run_debug_session_sync
+from traindx.typed_next import next_commands
 from traindx.verify import NewRun, Outcome
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 

@@ -10,8 +10,9 @@ import click
 import pytest
 
 from traindx import group
-from traindx.at_terminal import COMMANDS, describe, next_commands
+from traindx.at_terminal import describe
 from traindx.session_result import SessionResult, Status
+from traindx.typed_next import COMMANDS, next_commands
 
 
 def standing(status: str, workspace: Path) -> SessionResult:

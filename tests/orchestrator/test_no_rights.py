@@ -15,7 +15,7 @@ from traindx.group import traindx
 from traindx.model import NeedsData
 from traindx.session import run_debug_session_sync
 from traindx.session_folder import NoPlaceForSession
-from traindx.session_result import from_here
+from traindx.typed_commands import from_here
 from traindx_tools.on_logs import artifacts
 
 

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 from scripted import Scripted
 
-from traindx.at_terminal import describe, next_commands
+from traindx.at_terminal import describe
 from traindx.investigators.base import Case, Gathered
 from traindx.model import Artifacts, Decision, Evidence, NeedsData
 from traindx.session import NotWaiting, decide, resume_session_sync, run_debug_session_sync
+from traindx.typed_next import next_commands
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from traindx_tools import on_data
 from traindx_tools.artifact import Artifact
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.fitting import Circumstances
+from traindx_tools.code_among import code_files, each_once, named_code, stays
 from traindx_tools.domains import domains_of
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
@@ -164,39 +165,10 @@ def _refuted(run: Run, symptom: str) -> dict[str, str]:
     return {"nonfinite": f"{loss} is finite in all {len(loss)} records"} if finite else {}
 
 
-def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tuple[Path, ...]:
-    """The Python files among the artifacts, and those that lie beside a log that was given by itself.
-
-    Notebooks count where they were given by name, or where there is no script.
-    """
-    local = [a for a in artifacts if "://" not in a.path]
-    named = [Path(a.path) for a in local if a.format == "python"]
-    given = {str(p) for p in paths}
-    named += [Path(a.path) for a in local if a.format == "notebook" and (a.path in given or not named)]
-    logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
-    beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
-    return tuple(dict.fromkeys([*named, *beside]))
-
-
-def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
-    """The Python files below the root that findings of a live process point at: their lines are quoted and audited."""
-    files = [root / f.where.file for f in findings if f.where.file is not None and f.where.file.endswith(".py")]
-    inside = [f for f in files if f.is_file() and f.resolve().is_relative_to(root)]
-    return tuple(dict.fromkeys(inside))
-
-
-def _each_once(files: Sequence[Path]) -> tuple[Path, ...]:
-    """Each file under the name that came first: a record names by its whole path what was given as `train.py`."""
-    found: dict[str, Path] = {}
-    for file in files:
-        found.setdefault(os.path.realpath(file), file)
-    return tuple(found.values())
-
-
 def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
     """The script of a recorded process and the Python files beside it, where they lie below the root."""
     beside = [p for script in live.scripts(root) for p in (script, *sorted(script.parent.glob("*.py")))]
-    return tuple(p for p in dict.fromkeys(beside) if _stays(p))
+    return tuple(p for p in dict.fromkeys(beside) if stays(p))
 
 
 def _of_the_course(rule: str) -> bool:
@@ -205,11 +177,6 @@ def _of_the_course(rule: str) -> bool:
     Adversaries, policies and gradient penalties all go through `backward`; only a log says which value is the loss.
     """
     return rule.startswith(("L2", "L106", "L107", "L108"))
-
-
-def _stays(path: Path) -> bool:
-    """Whether a file that was not named is one of its folder: a link that leads out is not followed."""
-    return path.is_file() and path.resolve().is_relative_to(path.parent.resolve())
 
 
 def _prefixes(root: Path) -> tuple[str, ...]:
@@ -290,9 +257,9 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     books = Notebooks.beside(s.local for s in reading.sources)
     told = tuple(map(books.of_code, live.seen_from(base)))
     given = code_files(paths, artifacts) if asked.code is None else asked.code
-    near = _each_once([*given, *(() if given else _started_with(live, base))])
+    near = each_once([*given, *(() if given else _started_with(live, base))])
     scope = scope_of(reading, near, paths, asked, live, base)
-    files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
+    files = each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
     books = Notebooks.read([*files, *(b.path for b in books.books)])  # of two with one cell, the judged one is named

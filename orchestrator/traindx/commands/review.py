@@ -69,7 +69,7 @@ def _standing(folder: str, session: str) -> str:
     """Where the session stands when the review is closed: it may have been decided here or elsewhere."""
     from traindx.review import WAITS
     from traindx.session import read_result
-    from traindx.session_result import workspace_option
+    from traindx.typed_commands import workspace_option
     from traindx_tools.errors import TraindxError
 
     try:

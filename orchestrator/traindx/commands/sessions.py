@@ -54,9 +54,10 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
 
     Behind it the ways on and back, where a session stopped that nobody drives.
     """
-    from traindx.at_terminal import next_commands, status_words
+    from traindx.at_terminal import status_words
     from traindx.safe_text import block, line
-    from traindx.session_result import from_here
+    from traindx.typed_commands import from_here
+    from traindx.typed_next import next_commands
 
     own = Path(r.workspace).resolve() == here.resolve()
     where = "" if own else f"  {block(from_here(r.workspace))}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traindx import failed_before, next_steps, proposal
+from traindx.changed_files import MEANWHILE
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
 from traindx.in_this_run import this_run
@@ -21,7 +22,6 @@ from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, G
 from traindx.investigators.observed_run import with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
-from traindx.session_result import MEANWHILE
 from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
 from traindx_tools import triage

@@ -14,8 +14,9 @@ from traindx.journal import read_journal
 from traindx.model import Diagnosis, Fix, Verify
 from traindx.place_words import one_and_also
 from traindx.session_folder import Opening, SessionFolder, opening_of
-from traindx.session_result import SessionResult, workspace_option
+from traindx.session_result import SessionResult
 from traindx.steps.baseline import REPEAT_SECONDS, RUNS_AT_MOST
+from traindx.typed_commands import workspace_option
 from traindx.verify import runs_needed, shown
 from traindx_tools.errors import TraindxError
 

@@ -394,8 +394,3 @@ _JUDGES: Mapping[str, Callable[[StatedSymptom, Window, Run], Measured]] = {
     "collapse": lambda s, w, run: measure.moves(w, False),
     "unused": lambda s, w, run: measure.ending(w),
 }
-
-
-def seen_in(answers: Sequence[SymptomAnswer]) -> tuple[SymptomAnswer, ...]:
-    """Those that were seen."""
-    return tuple(a for a in answers if a.answer == SEEN)

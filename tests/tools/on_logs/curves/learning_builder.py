@@ -43,6 +43,7 @@ RULES = (
     "l222_spike_then_stuck",
     "l223_worse_than_no_skill",
     "l224_score_falls",
+    "l225_training_above_validation",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",

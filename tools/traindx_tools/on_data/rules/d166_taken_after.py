@@ -133,8 +133,8 @@ def _told(cut: Cut, part: int) -> str:
 
 
 def _long(seconds: float, times: Times) -> str:
-    """Days or hours of seconds, or of the milli-, micro- or nanoseconds since 1970 that a file holds; a number of another
-    scale as it is."""
+    """Days or hours of seconds, or of the milli-, micro- or nanoseconds since 1970 that a file holds; a number of
+    another scale as it is."""
     largest = float(np.nanmax(np.abs(np.concatenate(times.parts))))
     if largest < 9e8:
         return f"{seconds:,.4g}"

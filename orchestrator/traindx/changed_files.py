@@ -1,0 +1,14 @@
+"""The files that a session's fix changed."""
+
+from __future__ import annotations
+
+from traindx.machine import Session
+
+MEANWHILE = "meanwhile session "
+"""In the reason of a halt: another session of the folder made a fix since the diagnosis."""
+
+
+def changed_files(s: Session) -> tuple[str, ...]:
+    """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
+    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    return () if last is None or last.reverted else last.where
