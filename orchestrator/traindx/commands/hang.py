@@ -48,11 +48,12 @@ def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, ev
         many = examine_ranks(found.sources, workers=workers, cluster=cluster,
                              progress=lambda done, of: at(f"reading the logs of the ranks: {done:,} of {of:,} files"))
     if many is None:
-        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files: the logs of at least two "
-                              f"ranks are "
-                              "needed, as files a rank (rank_3.log, job_3.out) or with prefixes ([rank3]:, 3:). For "
-                              "one log: "
-                              "`traindx diagnose PATH`")
+        empty = [s.name for s in found.sources if s.size == 0]
+        silent = (f" ({', '.join(empty[:3])}{' and others' if len(empty) > 3 else ''} empty: who writes nothing never "
+                  "started, or its output goes elsewhere)") if empty else ""
+        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files{silent}: the logs of at least "
+                              "two ranks are needed, as files a rank (rank_3.log, job_3.out) or with prefixes "
+                              "([rank3]:, 3:). For one log: `traindx diagnose PATH`")
     if picture is not None:
         from pathlib import Path
 

@@ -17,6 +17,8 @@ from traindx_tools.on_code.notebook import code_of_notebook
 
 MAX_BYTES = 2_000_000
 """Largest source that is parsed. The largest hand-written training scripts are a tenth of it."""
+MAX_NOTEBOOK_BYTES = 64 * 2**20
+"""Largest notebook with its outputs: pictures make most of it; its code is bounded as that of a script."""
 MAX_FILES = 20_000
 SUFFIXES = (".py", ".ipynb")
 FOLDER = "folder"
@@ -70,8 +72,9 @@ def read_texts(
 
 def text_of(path: str, raw: bytes) -> Text | Artifact:
     """The text of a file's bytes, with a note where it is no text of Python."""
-    if len(raw) > MAX_BYTES:
-        return Artifact(path, "python", note=f"refused: larger than {MAX_BYTES:,} bytes")
+    most = _most(path)
+    if len(raw) > most:
+        return Artifact(path, "python", note=f"refused: larger than {most:,} bytes")
     encoding, text = _decode(raw)
     if text is None:
         return Artifact(path, "python", note="not read: neither UTF-8 nor its declared encoding")
@@ -81,7 +84,13 @@ def text_of(path: str, raw: bytes) -> Text | Artifact:
     notebook = code_of_notebook(text)
     if isinstance(notebook, str):
         return Artifact(path, "python", note=notebook)
+    if len(notebook.code) > MAX_BYTES:
+        return Artifact(path, "python", note=f"refused: its code is larger than {MAX_BYTES:,} bytes")
     return Text(path, notebook.code, digest, notebook.starts, notebook.left_out)
+
+
+def _most(path: str) -> int:
+    return MAX_NOTEBOOK_BYTES if path.endswith(".ipynb") else MAX_BYTES
 
 
 def _expand(paths: Sequence[str | Path], notes: list[Artifact], refuses: Refuses) -> Iterator[Path]:
@@ -123,7 +132,7 @@ def _read(path: Path) -> Text | Artifact:
         if not stat.S_ISREG(mode):
             return Artifact(str(path), "python", note=f"not read: {_kind(mode)}")
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(_most(str(path)) + 1)
     except FileNotFoundError:
         leads = "a link that leads nowhere" if path.is_symlink() else "not found"
         return Artifact(str(path), "python", note=leads)

@@ -40,6 +40,9 @@ def taken_out(given: object, stdin: object = None) -> tuple[object, Lines | None
         parts: list[object] = [given]
     elif isinstance(given, (list, tuple)):
         parts = list(given)
+        if not parts:
+            raise BadUsage("got an empty list, expected paths or a history with at least one record: call it after the "
+                           "first epoch, or give a log")
     else:
         return given, None
     found = [i for i, part in enumerate(parts) if is_history(part)]
