@@ -8,17 +8,20 @@ from pathlib import Path
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding
+from traindx_tools.scope.find import calls_training
+from traindx_tools.scope.tree import read_text
 
 
 def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tuple[Path, ...]:
     """The Python files among the artifacts, and those that lie beside a log that was given by itself.
 
-    Notebooks count where they were given by name, or where there is no script.
+    Notebooks count where they were given by name, or where no script calls what trains.
     """
     local = [a for a in artifacts if "://" not in a.path]
     named = [Path(a.path) for a in local if a.format == "python"]
     given = {str(p) for p in paths}
-    named += [Path(a.path) for a in local if a.format == "notebook" and (a.path in given or not named)]
+    some = not any(calls_training(read_text(p)) for p in named)  # a script may make the data of the notebook beside it
+    named += [Path(a.path) for a in local if a.format == "notebook" and (a.path in given or some)]
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if stays(p)]
     return tuple(dict.fromkeys([*named, *beside]))

@@ -72,3 +72,17 @@ def test_a_broken_notebook_is_no_copy(tmp_path: Path) -> None:
     for name, text in (("a", "{"), ("b", "[]"), ("c", '{"cells": {}}')):
         (tmp_path / f"{name}.ipynb").write_text(text)
     assert executed_copies([good, *(tmp_path / f"{n}.ipynb" for n in "abcd")]) == {}
+
+
+def test_a_script_that_makes_the_data_does_not_stand_for_the_notebook_that_trains(tmp_path: Path) -> None:
+    """Its outputs are placed by cell also where the folder is given."""
+    (tmp_path / "make_data.py").write_text("import numpy as np\n\n# data for the loss of each epoch\nprint(np.ones(3))\n")
+    lines = [f"step {i} loss {1 / (i + 1):.4f}\n" if i < 30 else f"step {i} loss nan\n" for i in range(40)]
+    cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "for step in range(40):\n    pass\n",
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": lines}]}
+    (tmp_path / "train.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4,
+                                                      "nbformat_minor": 5}))
+    seen = examine([tmp_path])
+    assert "train.ipynb" in {p.name for p in seen.code}
+    (found,) = [f for f in seen.findings if f.rule == "L101"]
+    assert (found.where.cell, found.where.line) == (1, 31)

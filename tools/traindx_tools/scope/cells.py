@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from traindx_tools.finding import Finding, Value
-from traindx_tools.on_code.files import MAX_BYTES
+from traindx_tools.on_code.files import MAX_NOTEBOOK_BYTES
 from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, in_cells, source_of
 from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
@@ -72,7 +72,7 @@ def read_book(path: str) -> Book | None:
         return None
     if cells is None:
         return None
-    joined = code_of_notebook(text) if len(raw) <= MAX_BYTES else ""
+    joined = code_of_notebook(text) if len(raw) <= MAX_NOTEBOOK_BYTES else ""
     numbers: dict[int, int] = {}
     counts: dict[int, int] = {}
     for number, cell in enumerate(cells, 1):
@@ -118,7 +118,8 @@ class Notebooks:
         """A finding of a log; where the log is a notebook's outputs, its line is the one below a cell."""
         finding = self._of_kernels(finding) if self.books else finding
         where = finding.where
-        book = next((b for b in self.books if b.outputs is not None and b.path == where.file), None)
+        real = None if where.file is None else os.path.realpath(where.file)
+        book = next((b for b in self.books if b.outputs is not None and os.path.realpath(b.path) == real), None)
         if book is None or book.outputs is None or where.line is None or where.cell is not None:
             return finding
         cell, line = book.outputs.place(where.line)

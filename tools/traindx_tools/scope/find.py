@@ -260,8 +260,13 @@ def _by_files(found: Found, tree: Tree) -> Entry:
     return Entry()
 
 
+def calls_training(text: str) -> bool:
+    """Whether a program calls what trains: backward(), fit(), a gradient function."""
+    return _TRAINS.search(text) is not None
+
+
 def _trains(scripts: Sequence[Path], tree: Tree) -> bool:
-    return any(_TRAINS.search(tree.text(f)) for f in tree.closure(scripts))
+    return any(calls_training(tree.text(f)) for f in tree.closure(scripts))
 
 
 def _loose(tree: Tree) -> tuple[Path, ...]:
