@@ -76,7 +76,7 @@ def test_a_broken_notebook_is_no_copy(tmp_path: Path) -> None:
 
 def test_a_script_that_makes_the_data_does_not_stand_for_the_notebook_that_trains(tmp_path: Path) -> None:
     """Its outputs are placed by cell also where the folder is given."""
-    (tmp_path / "make_data.py").write_text("import numpy as np\n\n# data for the loss of each epoch\nprint(np.ones(3))\n")
+    (tmp_path / "make_data.py").write_text("import numpy as np\n\n# the loss of each epoch\nprint(np.ones(3))\n")
     lines = [f"step {i} loss {1 / (i + 1):.4f}\n" if i < 30 else f"step {i} loss nan\n" for i in range(40)]
     cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "for step in range(40):\n    pass\n",
             "outputs": [{"output_type": "stream", "name": "stdout", "text": lines}]}
