@@ -50,6 +50,8 @@ SUSPECTED = 0.40
 
 WEAK = 0.20
 """Below, what speaks for a mode tells little: the mode that accounts for more of what was seen comes first."""
+JUST_ABOVE = WEAK + 1e-6
+"""Where a cause that was found itself stands, however little it is believed."""
 
 PROVEN = 0.95
 """From here on a cause counts as proven: of several, the one that explains the worst that was seen comes first."""
@@ -218,6 +220,12 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
     return Hypothesis(told, PRIOR, confidence, (), (), claim, issue, mechanism, None)
 
 
+def _found_itself(one: Hypothesis) -> bool:
+    """Whether a cause was found and not only what it may lead to: a surprising one is no guess among guesses."""
+    return any(w.bearing is Bearing.CAUSE and w.role == "cause" and w.strength is not Strength.GUESSED
+               for w in one.speaks_for)
+
+
 def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], int, float, str]:
     """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen.
 
@@ -225,8 +233,9 @@ def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], i
     """
     sure = share(one.score, one.rivals) if one.rivals else one.confidence
     nearest = tuple(sorted(ROLES.index(w.role) if w.role in ROLES else len(ROLES) for w in one.speaks_for))
-    weak = one.confidence < WEAK
-    return (-WEAK if weak else -min(one.confidence, PROVEN), -one.seen if one.confidence >= PROVEN else 0,
+    weak = one.confidence < WEAK and not _found_itself(one)
+    level = WEAK if weak else min(max(one.confidence, JUST_ABOVE), PROVEN)
+    return (-level, -one.seen if one.confidence >= PROVEN else 0,
             -one.explained if weak else 0, -round(sure, 3), nearest,
             -sum(w.conditions for w in one.speaks_for), -one.score, one.mode.id)
 
