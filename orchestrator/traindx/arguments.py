@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.short import in_short
-
-Made = TypeVar("Made")
 
 
 def text(name: str, value: object, example: str) -> str:
@@ -31,13 +29,6 @@ def input_bytes(value: object) -> bytes | None:
 def optional_text(name: str, value: object, example: str) -> str | None:
     """A text, or None. Raises BadUsage for anything else."""
     return None if value is None else text(name, value, example)
-
-
-def callable_or_none(name: str, value: Any, example: str) -> Any:
-    """A function, or None. Raises BadUsage for anything else."""
-    if value is None or callable(value):
-        return value
-    raise BadUsage(f"{name} is {_came(value)}, expected a function: {name}={example}")
 
 
 def names(value: object) -> Mapping[str, str] | None:
@@ -92,20 +83,6 @@ def paths(name: str, value: object) -> tuple[str, ...]:
         if all(isinstance(part, (str, os.PathLike)) for part in parts):
             return tuple(os.fspath(part) for part in parts)
     raise BadUsage(f"{name} is {_came(value)}, expected a path or a list of paths")
-
-
-def filled(name: str, make: Callable[[Any], Made], value: object, example: str) -> Made:
-    """What `make` makes of a value. Raises BadUsage with the field that does not fit in place of pydantic's words."""
-    from pydantic import ValidationError
-
-    try:
-        return make(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        what = f"{name} is {_came(value)}" if not where else f"{name}: {where} is {in_short(first['input'])}"
-        said = "expected text or its fields" if not where else first["msg"][:1].lower() + first["msg"][1:]
-        raise BadUsage(f"{what}; {said}: {name}={example}") from error
 
 
 def _came(value: object) -> str:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.anomalies.breaks import breaks
 from traindx_tools.on_logs.curves.onsets import step_at
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
 from traindx_tools.on_logs.run import Floats, Run
@@ -90,7 +89,7 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase, "data_share": waits, "abrupt": _is_abrupt(t),
+                  "phase": phase, "data_share": waits, "abrupt": False,
                   "position": float(t.series.position[t.index[start]])})
 
 
@@ -99,12 +98,6 @@ def _waits(run: Run, t: Track) -> tuple[float | None, str]:
     share = data_share(run, t)
     little = share is not None and share < LITTLE
     return share, f"; the wait for data that the log measures is {100 * (share or 0.0):.2g} % of a step there" * little
-
-
-def _is_abrupt(t: Track) -> bool:
-    """Whether it became slow at one place, and neither before nor after it: nothing grows then."""
-    found = [b for b in breaks(t.y) if b.stays and b.up == (t.series.name == "step_time")]
-    return len(found) == 1
 
 
 def data_share(run: Run, t: Track) -> float | None:
