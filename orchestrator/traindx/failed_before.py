@@ -45,9 +45,12 @@ def _counting(workspace: Path) -> tuple[Strike, ...]:
 
 
 def shifts(strikes: Iterable[Strike]) -> Mapping[str, float]:
-    """Log-odds by failure mode."""
+    """Log-odds by failure mode, of the fixes under which the symptom was measured and stayed.
+
+    A command that failed without showing the symptom counts as a strike and says nothing of the cause.
+    """
     out: dict[str, float] = {}
-    for s in strikes:
+    for s in (s for s in strikes if s.symptom_stayed):
         out[s.approach.failure_mode] = out.get(s.approach.failure_mode, 0.0) + FAILED_FIX
     return out
 

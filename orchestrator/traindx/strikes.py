@@ -47,6 +47,8 @@ class Strike(Model):
     originals: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     """What the failed verification showed."""
+    symptom_stayed: bool = False
+    """Whether the symptom was measured with the fix in place, and stayed: only that speaks against the cause."""
     at: datetime = Field(default_factory=now)
 
 

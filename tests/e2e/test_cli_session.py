@@ -97,14 +97,22 @@ CTRL_C = "\x03"
 
 
 def at_a_terminal(arguments: list[str], cwd: Path, answers: list[tuple[str, str]]) -> tuple[int, str]:
-    """Runs traindx on a pseudo-terminal; each answer is typed when its words have appeared."""
+    """Runs traindx on a pseudo-terminal; each answer is typed when its words have appeared.
+
+    Ctrl-C is pressed again after a while without a word, as a person does: a signal that comes between the prompt and
+    the reading of it is noted by Python only when a key follows.
+    """
     child, master = pty.fork()
     if child == 0:
         os.chdir(cwd)
         os.execv(sys.executable, [sys.executable, "-m", "traindx", *arguments])
-    said, waiting, deadline = "", list(answers), time.monotonic() + 500
+    said, waiting, deadline, quiet, typed = "", list(answers), time.monotonic() + 500, 0, ""
     while time.monotonic() < deadline:
         ready, _, _ = select.select([master], [], [], 1.0)
+        quiet = 0 if ready else quiet + 1
+        if typed == CTRL_C and quiet > 5:
+            os.write(master, CTRL_C.encode())
+            quiet = 0
         if ready:
             try:
                 block = os.read(master, 65536)

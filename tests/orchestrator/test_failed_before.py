@@ -19,10 +19,10 @@ LOG = Approach(failure_mode="loss.log-of-zero", component="train.py")
 FAILS = "grep -q 'learning_rate = 0.1' train.py"
 
 
-def strike(number: int, session: str = "20260101-000000-abcdef") -> Strike:
+def strike(number: int, session: str = "20260101-000000-abcdef", symptom_stayed: bool = True) -> Strike:
     return Strike(key=f"{session}/{number}", approach=LOG, summary="Guard the logarithm",
                   places=(("train.py", 20, 20),),
-                  learned=("it failed",))
+                  learned=("it failed",), symptom_stayed=symptom_stayed)
 
 
 @pytest.fixture
@@ -43,6 +43,17 @@ def test_a_strike_of_another_session_lowers_its_cause_and_two_ask_for_more(work:
     twice = run_debug_session_sync("loss is nan", work, report=False)
     assert twice.status == "needs_more_data"
     assert "tried 2 times before in this folder" in twice.reason
+
+
+def test_a_command_that_failed_without_showing_the_symptom_says_nothing_of_the_cause(work: Path) -> None:
+    fresh = run_debug_session_sync("loss is nan", work, report=False)
+    for number in (1, 2):
+        Ledger(work).count(strike(number, symptom_stayed=False))
+    again = run_debug_session_sync("loss is nan", work, report=False)
+    assert fresh.diagnosis is not None
+    assert again.diagnosis is not None
+    assert again.diagnosis.confidence == fresh.diagnosis.confidence
+    assert "tried 2 times before in this folder" in again.diagnosis.root_cause
 
 
 def test_an_error_of_its_own_and_a_reopened_approach_speak_against_no_cause(work: Path) -> None:

@@ -19,7 +19,8 @@ async def strike(turn: Turn) -> bool:
     _remember_the_diff(turn)
     turn.ledger.count(Strike(
         key=f"{turn.session.id}/{attempt.number}", approach=attempt.approach, summary=attempt.summary,
-        places=attempt.places, originals=attempt.originals, learned=attempt.verification.reasons))
+        places=attempt.places, originals=attempt.originals, learned=attempt.verification.reasons,
+        symptom_stayed=attempt.verification.result == "no_effect"))
     against = turn.ledger.strikes(attempt.approach, attempt)
     turn.record(events.Struck(level=max(len(against), 1)))
     if turn.session.phase == "halted":

@@ -138,6 +138,7 @@ async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Ma
 
 @pytest.mark.slow
 async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, settings: Made) -> None:
+    """A diff that failed twice in the folder is not offered again: the third fix is the person's own."""
     code = (work / "train.py").read_text()
     statuses = []
     with scripted(scripts(work, **{LEAD: conversation(otherwise=[open_answer()])})) as api:
@@ -148,8 +149,11 @@ async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, setting
                 investigator=ClaudeInvestigator(settings(api.url)))
             statuses.append(result.status)
             assert (work / "train.py").read_text() == code, "a failed fix is taken back"
-    assert statuses[-1] == "three_strikes", statuses
-    assert "three_strikes" not in statuses[:-1]
+        assert statuses[-1] == "awaiting_edit", statuses
+        (work / "train.py").write_text(code.replace("EPS = 1e-12", "EPS = 1e-5"))
+        result = await resume_session(result.folder, report=False, investigator=ClaudeInvestigator(settings(api.url)))
+    assert result.status == "three_strikes", result.reason
+    assert "strike_report.md" in result.documents
 
 
 @pytest.mark.slow
