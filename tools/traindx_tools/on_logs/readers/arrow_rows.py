@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
-from traindx_tools.on_logs.readers.spans import Offsets, cast
+from traindx_tools.on_logs.readers.spans import cast_cells
 from traindx_tools.on_logs.run import Floats
 
 _NOT_PLAIN = (b'"', b"#")
@@ -90,17 +90,9 @@ class ArrowRows:
         """The numbers in the columns that are wanted, by column; None where a cell is none."""
         first = int(cuts.line[start]) + 1 - width
         ends = cuts.at[first: int(cuts.line[end - 1]) + 1]
-        edges: Offsets = np.empty((len(ends), 2), np.int32)
-        edges[:, 1] = ends
-        edges[0, 0] = block.starts[start]
-        edges[1:, 0] = ends[:-1] + 1
-        spans = edges.reshape(end - start, 2 * width)
-        if len(wanted) < width:
-            spans = spans[:, [c for i in wanted for c in (2 * i, 2 * i + 1)]]
-        there = spans[:, 1::2] > spans[:, ::2]
-        told = cast(block.data, spans, whole=False, there=None if there.all() else there)
+        told = cast_cells(block.data, int(block.starts[start]), ends, width, wanted)
         if told is not None:
-            return {i: (column, there[:, k]) for k, (i, column) in enumerate(zip(wanted, told, strict=True))}
+            return dict(zip(wanted, told, strict=True))
         table = self._read(memoryview(block.data)[int(block.starts[start]):int(block.ends[end - 1]) + 1], width, wanted)
         if table is None or table.num_rows != end - start:
             return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from traindx_tools.on_logs.readers.growing import Growing
 from traindx_tools.on_logs.readers.languages import in_english
 from traindx_tools.on_logs.run import Floats
 
@@ -47,9 +47,9 @@ def counter_kind(word: str) -> tuple[str, int] | None:
 class Counters:
     """What each record of a text said of its place, so that batches within an epoch can be told from steps."""
 
-    slot: array[int] = field(default_factory=lambda: array("b"))
+    slot: Growing = field(default_factory=lambda: Growing("b"))
     """Which counter gave the step: its sureness, negative where a record has none."""
-    total: array[float] = field(default_factory=lambda: array("d"))
+    total: Growing = field(default_factory=lambda: Growing("d"))
     epoch_total: float = math.nan
     step_total: float = math.nan
 
@@ -73,15 +73,15 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     """
     remarks: dict[str, None] = {}
     within: set[int] = set()
-    slots = np.array(counters.slot, dtype=np.int64)
-    totals = np.array(counters.total, dtype=np.float64)
-    for slot in np.unique(slots[slots >= 0]):
+    slots, totals = counters.slot.told(), counters.total.told()
+    for slot in np.flatnonzero(np.bincount(slots[slots >= 0])).tolist():
         mine = np.flatnonzero((slots == slot) & np.isfinite(step))
-        if len(mine) > 1:
-            step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine], int(slot))
-            if remark:
-                remarks[remark] = None
-                within.add(int(slot))
+        settled, remark = _settle_one(step[mine], epoch[mine], totals[mine], slot) if len(mine) > 1 else (step, "")
+        if remark:
+            step = step if within else step.copy()
+            step[mine] = settled
+            remarks[remark] = None
+            within.add(slot)
     return Settled(step, frozenset(within), "; ".join(remarks))
 
 

@@ -39,6 +39,8 @@ LEAST = 64
 """Records of a kind that are not thinned further."""
 
 Mask = NDArray[np.bool_]
+Records = Ints | slice
+"""Records of a series; a slice for all that there are."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -132,7 +134,7 @@ def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats
     return exact | near if near.sum() <= most else exact
 
 
-def kinds_of(count: int, series: Iterable[tuple[int, Ints]]) -> Iterator[tuple[int, Ints]]:
+def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tuple[int, Ints]]:
     """The records that hold the same series, each kind by a number of its own. `series`: a number and its records."""
     sign = np.zeros(count, np.uint64)
     for number, records in series:
