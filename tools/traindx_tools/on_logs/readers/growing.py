@@ -1,6 +1,6 @@
 """Numbers that come one by one or a block at a time, kept in the order in which they came.
 
-Room is taken in large steps, of which nothing is used before it is written to: the pages of a long log are touched once.
+Room is taken in large steps, of which nothing is used before it is written to: pages of a long log are touched once.
 Places that count on from 0 (a series with a value in every record) are kept as their number and take none.
 """
 
@@ -79,8 +79,12 @@ class Growing:
             self.extend(self._block[:0])
         return self._written()
 
-    def refill(self, numbers: NDArray[Any] | range) -> None:
-        """Takes these, which may be some of them, in the place of all."""
-        del self._single[:]
-        self._filled, self._counted = 0, False
+    def cut(self, count: int) -> None:
+        """Leaves the first ones."""
+        self.told()
+        self._filled = count
+
+    def put(self, at: int, numbers: NDArray[Any]) -> None:
+        """Takes these, which may be some of them, in the place of all from one on."""
+        self.cut(at)
         self.extend(numbers)

@@ -16,14 +16,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.growing import Growing
-from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, Name, identify, words
-from traindx_tools.on_logs.readers.thinning import EXACT, MOST_AROUND, Kind, Records, kept_exactly, kinds_of, thinned
+from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
+from traindx_tools.on_logs.readers.series_names import Key, canonical_names
+from traindx_tools.on_logs.readers.thinning import (
+    EXACT,
+    LEAST_EDGES,
+    MOST_AROUND,
+    MOST_EDGES,
+    Kind,
+    Mask,
+    Records,
+    halved,
+    kept_exactly,
+    kinds_of,
+    thinned,
+)
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
 """Values kept of one artifact where nothing else is said: about half a gigabyte."""
 ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
+PIECE = 1 << 17
+"""Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
@@ -31,22 +46,6 @@ MAX_SERIES = 5_000
 
 LARGEST_PLACE = 2.0**53
 """Beyond it a double no longer tells one step from the next: such a number counts nothing."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """What makes a series: its name as written, its group and its rank."""
-
-    original: str
-    group: str
-    rank: int | None = None
-    metric: str | None = None
-    """The canonical name where something other than the name decides it (a unit, a tag)."""
-
-    @property
-    def name(self) -> Name:
-        """What the original name stands for."""
-        return identify(self.original)
 
 
 @dataclass(frozen=True)
@@ -146,46 +145,78 @@ class Recorder:
 
     def even_out(self) -> None:
         """Thins the last records as those before them: to be called when all are read."""
-        if self._gone[1] and len(self._grade) < len(self):
-            self._thin(1.0)
+        if self._gone[1]:
+            self._thin_last()
 
-    def _thin(self, room: float = ROOM) -> None:
-        """Drops records until a share of what may be kept is used."""
-        count, old = len(self), len(self._grade)
-        line, step, epoch, time = (each.told() for each in (self.line, self.step, self.epoch, self.time))
-        held = [(self._records_of(index), values.told()) for index, values in self._values.values()]
-        fresh = [one for index, values in held if len((one := _since(index, values, old))[1])]
-        grade = np.concatenate([self._grade, np.zeros(count - old, np.int8)])
-        around = int(MOST_AROUND * self.most * count / max(1, self.kept)) - int((grade == EXACT).sum())
-        grade[old:][kept_exactly(count - old, fresh, step[old:], epoch[old:], time[old:], around)] = EXACT
-        width = np.zeros(count, np.int64)
-        for index, _ in held:
+    def _thin(self) -> None:
+        """Drops records until `ROOM` of what may be kept is used."""
+        self._thin_last()
+        held = [self._records_of(index) for index, _ in self._values.values()]
+        width = np.zeros(len(self), np.int64)
+        for index in held:
             width[index] += 1
-        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0))) for sign, rows in
-                  kinds_of(count, ((i, index) for i, (index, _) in enumerate(held))) if len(rows)]
-        thinned([kind for _, kind in signed], grade, line, int(room * self.most))
+        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0)))
+                  for sign, rows in kinds_of(len(self), enumerate(held)) if len(rows)]
+        thinned([kind for _, kind in signed], self._grade, self.line.told(), int(ROOM * self.most))
         self._levels = {sign: kind.level for sign, kind in signed}
-        stays = np.zeros(count, bool)
+        stays = np.zeros(len(self), bool)
         for _, kind in signed:
             stays[kind.rows] = True
-        self._keep(stays, grade, held)
+        self._grade = self._grade[stays]
+        self._drop(0, stays)
         self.full = self.kept >= self.most
+
+    def _thin_last(self) -> None:
+        """Grades the records that came since they were thinned last, and drops of them what was dropped of those."""
+        old, count = len(self._grade), len(self)
+        grades, stays = [self._grade], []
+        for start in range(old, count, PIECE):
+            grade, stay = self._graded(start, min(start + PIECE, count), sum(int((g == EXACT).sum()) for g in grades))
+            grades.append(grade[stay])
+            stays.append(stay)
+        if stays:
+            self._grade = np.concatenate(grades)
+            self._drop(old, np.concatenate(stays))
+
+    def _graded(self, start: int, end: int, exact: int) -> tuple[NDArray[np.int8], Mask]:
+        """Grades of the records from one to another, and which of them stay. `exact`: how many stay in any case."""
+        step, epoch, time, line = (each.told()[start:end] for each in (self.step, self.epoch, self.time, self.line))
+        held = [_between(self._records_of(index), values.told(), start, end) for index, values in self._values.values()]
+        most = self.most * len(self) / max(1, self.kept)  # records
+        edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
+        grade = np.zeros(end - start, np.int8)
+        grade[kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
+                           int(MOST_AROUND * most) - exact, edges)] = EXACT
+        stays = np.zeros(end - start, bool)
+        for sign, rows in kinds_of(end - start, ((i, records) for i, (records, _) in enumerate(held))):
+            for level in range(self._levels.get(sign, 0)):
+                rows = halved(rows, grade, level, line)
+            stays[rows] = True
+        return grade, stays
 
     def _records_of(self, index: Growing) -> Records:
         """The records of a series: a slice where these are all."""
         return slice(0, len(self)) if len(index) == len(self) else index.told()
 
-    def _keep(self, stays: NDArray[np.bool_], grade: NDArray[np.int8], held: Sequence[tuple[Records, Floats]]) -> None:
-        """Leaves the records that stay."""
-        for each in (self.step, self.epoch, self.time, self.line, *self.beside):
-            each.refill(each.told()[stays])
-        self._grade = grade[stays]
-        number = np.cumsum(stays) - 1
+    def _drop(self, since: int, stays: Mask) -> None:
+        """Leaves, of the records from one on, those that stay."""
+        if stays.all():
+            return
+        number, left = np.cumsum(stays) - 1 + since, since + int(stays.sum())
         before = self.kept
-        for (index, values), (records, told) in zip(self._values.values(), held, strict=True):
-            mine = stays[records]
-            index.refill(range(len(self)) if isinstance(records, slice) else number[records[mine]])
-            values.refill(told[mine])
+        for index, values in self._values.values():
+            records = self._records_of(index)
+            if isinstance(records, slice):
+                mine, at = stays, since
+                index.cut(since)
+                index.extend(range(since, left))
+            else:
+                at = int(np.searchsorted(records, since))
+                mine = stays[records[at:] - since]
+                index.put(at, number[records[at:][mine] - since])
+            values.put(at, values.told()[at:][mine])
+        for each in (self.step, self.epoch, self.time, self.line, *self.beside):
+            each.put(since, each.told()[since:][stays])
         self.kept = sum(len(index) for index, _ in self._values.values())
         self._gone[0] += int((~stays).sum())
         self._gone[1] += before - self.kept
@@ -219,6 +250,8 @@ class Recorder:
 
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
+        if self._gone[1] and len(self) - len(self._grade) >= PIECE:
+            self._thin_last()
         first, count = len(self), len(lines)
         every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
         for held, new in zip(every, (step, epoch, time, lines, *beside), strict=True):
@@ -276,7 +309,7 @@ class Recorder:
         """Brings series to their canonical unit."""
         for key, factor in factors.items():
             numbers = self._values[key][1]
-            numbers.refill(numbers.told() * factor)
+            numbers.put(0, numbers.told() * factor)
 
     def counts(self) -> dict[Key, int]:
         """How many values each series has."""
@@ -289,7 +322,7 @@ class Recorder:
         places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), _since_first(self.time.told()),
                          self.line.told())
         shared: dict[bytes, _Places] = {}
-        names = _canonical_names({key: index for key, (index, _) in columns.items()})
+        names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
                      for key, (index, number) in columns.items())
 
@@ -315,12 +348,12 @@ def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Flo
     return records[order], numbers[order]
 
 
-def _since(index: Records, values: Floats, record: int) -> tuple[Ints, Floats]:
-    """The values from a record on, with their records counted from there."""
+def _between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
+    """The values of the records from one to another, with their records counted from there."""
     if isinstance(index, slice):
-        return np.arange(len(values) - record), values[record:]
-    at = int(np.searchsorted(index, record))
-    return index[at:] - record, values[at:]
+        return slice(0, end - start), values[start:end]
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start, values[low:high]
 
 
 def _counted(numbers: Floats) -> Floats:
@@ -335,47 +368,4 @@ def _since_first(time: Floats) -> Floats:
     return time - time[known.argmax()] if known.any() else time
 
 
-def _canonical_names(index: dict[Key, Growing]) -> dict[Key, str]:
-    """Canonical names, such that no two metrics of one record share one.
-
-    Of "loss" and "total_loss" in the same record the one that stands earlier in the table keeps the name; the other is
-    called by its own. Perplexity beside a codebook is the codebook's.
-    """
-    vector_quantized = any(k.name.canonical in ("loss/commit", "loss/vq", "codebook_used", "codebook_utilization",
-                                                "codebook_size") for k in index)
-    names: dict[Key, str] = {}
-    taken: dict[tuple[str, str, int | None], list[Key]] = {}
-    for key in sorted(index, key=lambda k: k.name.preference):
-        name = key.metric or key.name.canonical
-        if name == "perplexity" and vector_quantized:
-            name = "codebook_perplexity"
-        rivals = taken.setdefault((name, key.group, key.rank), [])
-        meets = any(_meet(index[key], index[k]) for k in rivals)
-        names[key] = own_name(key.original) if meets else name
-        if not meets:
-            rivals.append(key)
-    return names
-
-
-def _meet(one: Growing, other: Growing) -> bool:
-    """Whether two series have a value in the same record."""
-    return bool(np.isin(one.told(), other.told(), assume_unique=True).any())
-
-
-def own_name(original: str) -> str:
-    """The name as written, in lower snake case and without its group; a term of the loss keeps saying so."""
-    stem = [w for w in words(original) if w not in GROUPS] or ["value"]
-    rest = [w for w in stem if w not in ("loss", "losses")]
-    if identify(original).canonical in ("loss", "mse", "nll") and rest:
-        return "loss/" + "_".join(rest)
-    if identify(original).canonical.startswith("memory"):
-        return "memory/" + "_".join(w for w in stem if w not in ("mem", "memory"))
-    return "_".join(stem)
-
-
-def group_or(default: str | None, name: Name) -> str:
-    """The group that a name states, else the default, else train."""
-    return name.group or default or TRAIN
-
-
-__all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder", "group_or", "own_name"]
+__all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder"]

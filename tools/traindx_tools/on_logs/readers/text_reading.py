@@ -343,7 +343,7 @@ class TextReading:
         self.recorder.even_out()
         self._forget_remarks()
         settled = settle(self.recorder.step.told(), self.recorder.epoch.told(), self.counters)
-        self.recorder.step.refill(settled.step)
+        self.recorder.step.put(0, settled.step)
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
