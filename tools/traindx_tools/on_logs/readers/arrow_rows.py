@@ -16,7 +16,7 @@ import numpy as np
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
 from traindx_tools.on_logs.readers.spans import cast_cells
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.run import Floats, Ints
 
 _NOT_PLAIN = (b'"', b"#")
 MOST_REFUSED = 3
@@ -41,7 +41,8 @@ class ArrowRows:
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        cuts = block.cut_at(b"\n" + self.delimiter.encode())
+        width = len(self.names()) or block.text(0).count(self.delimiter) + 1
+        cuts = block.cut_at(b"\n" + self.delimiter.encode(), self.delimiter.encode() * (width - 1) + b"\n")
         start = 0
         while not self.names() and start < len(block):
             self._one(block, start)
@@ -49,7 +50,7 @@ class ArrowRows:
         behind, names = start, self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
         whole = len(cuts.line)  # the last line may lack its end
-        odd = np.flatnonzero(np.diff(cuts.line, prepend=-1)[start:] != len(names)) + start
+        odd = _odd(cuts, start, len(names))
         plain = wanted and not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
         if not wanted or not plain:
             self._each(block, start, len(block))
@@ -113,6 +114,13 @@ class ArrowRows:
                     column_types={names[i]: pyarrow.float64() for i in wanted}))
         except pyarrow.ArrowInvalid:
             return None
+
+
+def _odd(cuts: Cuts, start: int, width: int) -> Ints:
+    """The lines from one on that have more or fewer cells."""
+    if cuts.order is not None and len(cuts.order) == width:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.diff(cuts.line, prepend=-1)[start:] != width) + start
 
 
 def _numbers(column: Any) -> tuple[Floats, Mask]:

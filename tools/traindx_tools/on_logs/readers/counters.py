@@ -9,7 +9,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.growing import Growing
 from traindx_tools.on_logs.readers.languages import in_english
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.run import Floats, Ints
 
 EPOCH, RANK = "epoch", "rank"
 STEP_WORDS: dict[str, int] = {
@@ -75,8 +75,9 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     within: set[int] = set()
     slots, totals = counters.slot.told(), counters.total.told()
     for slot in np.flatnonzero(np.bincount(slots[slots >= 0])).tolist():
-        mine = np.flatnonzero((slots == slot) & np.isfinite(step))
-        settled, remark = _settle_one(step[mine], epoch[mine], totals[mine], slot) if len(mine) > 1 else (step, "")
+        counted = (slots == slot) & np.isfinite(step)
+        mine: Ints | slice = slice(None) if counted.all() else np.flatnonzero(counted)
+        settled, remark = _settle_one(step[mine], epoch[mine], totals[mine], slot) if counted.sum() > 1 else (step, "")
         if remark:
             step = step if within else step.copy()
             step[mine] = settled
@@ -88,10 +89,11 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
 def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[Floats, str]:
     if slot % 10 == BARE and len(step) >= STANDING and not np.isfinite(total).any() and (step == step[0]).all():
         return np.full_like(step, np.nan), "the number at the head of its lines never changes: no step is known"
-    fell = np.diff(step) < 0
-    known = np.isfinite(epoch)
+    fell, known = step[1:] < step[:-1], np.isfinite(epoch)
+    if not known.all() and (known.any() or not fell.any()):
+        return step, ""
     ends = (step == total) | (step == total - 1)
-    if known.all() and len(np.unique(epoch)) > 1 and ends.mean() >= 0.8 and not _grows_over(step, epoch):
+    if known.all() and ends.mean() >= 0.8 and len(np.unique(epoch)) > 1 and not _grows_over(step, epoch):
         return np.full_like(step, np.nan), "a bar at the end of each epoch: the place is the epoch"
     if known.all() and (fell & (np.diff(epoch) > 0)).any():
         per_epoch = np.unique(total[np.isfinite(total)])

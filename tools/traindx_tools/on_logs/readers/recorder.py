@@ -180,7 +180,7 @@ class Recorder:
 
     def _graded(self, start: int, end: int, exact: int) -> tuple[NDArray[np.int8], Mask]:
         """Grades of the records from one to another, and which of them stay. `exact`: how many stay in any case."""
-        step, epoch, time, line = (each.told()[start:end] for each in (self.step, self.epoch, self.time, self.line))
+        step, epoch, time, line = (e.between(start, end) for e in (self.step, self.epoch, self.time, self.line))
         held = [_between(self._records_of(index), values.told(), start, end) for index, values in self._values.values()]
         most = self.most * len(self) / max(1, self.kept)  # records
         edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
@@ -254,7 +254,9 @@ class Recorder:
             self._thin_last()
         first, count = len(self), len(lines)
         every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
-        for held, new in zip(every, (step, epoch, time, lines, *beside), strict=True):
+        numbered = count > 0 and lines[-1] - lines[0] == count - 1
+        of_lines = range(int(lines[0]), int(lines[-1]) + 1) if numbered else lines
+        for held, new in zip(every, (step, epoch, time, of_lines, *beside), strict=True):
             held.extend(new)
         by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
         for column, records, numbers in values:
