@@ -34,7 +34,7 @@ from traindx_tools.on_logs.readers.thinning import (
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
-"""Values kept of one artifact where nothing else is said: about half a gigabyte."""
+"""Values kept of one artifact where nothing else is said: about half a gigabyte with their places."""
 ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
 PIECE = 1 << 17
