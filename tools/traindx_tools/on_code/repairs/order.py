@@ -1,4 +1,4 @@
-"""What is called in a training loop, and in which order (C133 to C166, C204)."""
+"""What is called in a training loop, and in which order (C133 to C166)."""
 
 from __future__ import annotations
 
@@ -131,21 +131,6 @@ def out_of_loop(file: SourceFile, node: ast.AST, loop: ast.AST) -> tuple[Patch, 
     if reads(statement) & bound:
         return ()
     return Change(file, "make it once, before the loop").move_before(statement, loop).patches()
-
-
-def loaded_afterwards(file: SourceFile, load: ast.AST, made: ast.stmt) -> tuple[Patch, ...]:
-    """A state loaded behind the statement that makes its owner anew."""
-    code = syntax(file)
-    statement = code.statement(load)
-    if not isinstance(statement, ast.Expr) or code.parent(statement) is not code.parent(made):
-        return ()
-    if bound_between(code, statement, made, reads(statement) - {n for t in _targets(made) for n in [t]}):
-        return ()
-    return Change(file, "load the state into what is used").move_after(statement, made).patches()
-
-
-def _targets(statement: ast.stmt) -> set[str]:
-    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def training_again(file: SourceFile, loop: ast.AST, model: str) -> tuple[Patch, ...]:

@@ -29,7 +29,8 @@ RULE = Rule(
     alike=("overfitting, which begins small and grows", "a shift between training and evaluation data"),
     confirm=("print(x_train.mean(), x_train.std(), x_eval.mean(), x_eval.std())",),
 )
-_TRAIN = re.compile(r"(^|_)(x|inputs?|features?)?_?(train|tr|trn|fit|t)(ing)?($|_)|^xt$|^xtr$", re.IGNORECASE)
+
+
 _HELD = re.compile(r"(val|valid|test|te|ev|eval|dev|held|holdout|xv|xe|xte)", re.IGNORECASE)
 _PAIRED = re.compile(
     r"^(x|xs|inputs?|features?|data|images?)_?train|^train_?(x|xs|inputs?|features?|data|images?)", re.I
