@@ -8,6 +8,7 @@ from typing import Any
 from traindx_tools.program.entities import (
     Collection,
     Drop,
+    Loader,
     Loss,
     LossCall,
     Model,
@@ -36,6 +37,7 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    loaders: list[Loader] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

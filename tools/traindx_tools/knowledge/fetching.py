@@ -1,0 +1,47 @@
+"""What happens when a sample is fetched, read from `data.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from traindx_tools.knowledge.tables import table
+
+
+@cache
+def slow_calls() -> Mapping[str, tuple[str, bool]]:
+    """Calls for which a sample waits: what each does, and whether the processor is idle meanwhile."""
+    return {name: (row["what"], bool(row.get("idle"))) for row in table("data.toml")["slow"] for name in row["calls"]}
+
+
+@cache
+def drawing() -> frozenset[str]:
+    """Functions that draw from a global generator."""
+    return frozenset(table("data.toml")["draws"]["calls"])
+
+
+@cache
+def generators() -> frozenset[str]:
+    """Objects that draw and hold a state of their own."""
+    return frozenset(table("data.toml")["draws"]["own"])
+
+
+def fixes_draws() -> str:
+    """The keyword by which a draw is given a generator."""
+    return str(table("data.toml")["draws"]["keyword"])
+
+
+def is_random_transform(name: str) -> bool:
+    """Whether a class of a library, by its whole name, draws at each call."""
+    row, short = table("data.toml")["transforms"], name.rpartition(".")[2]
+    return name.startswith(tuple(row["libraries"])) and (short in row["names"] or short.startswith(tuple(row["begins"])))
+
+
+def is_container(name: str) -> bool:
+    """Whether a class of transforms applies those that it is given."""
+    return name.rpartition(".")[2] in table("data.toml")["transforms"]["containers"]
+
+
+def lies_by_class(kind: str) -> str:
+    """Why the samples of a data set of a library lie class by class; "" where they need not."""
+    return str(table("data.toml")["ordered"].get(kind, ""))
