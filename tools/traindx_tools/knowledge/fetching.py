@@ -31,6 +31,12 @@ def fixes_draws() -> str:
     return str(table("data.toml")["draws"]["keyword"])
 
 
+@cache
+def noise() -> frozenset[str]:
+    """Functions that draw from a normal distribution."""
+    return frozenset(table("data.toml")["draws"]["noise"])
+
+
 def is_random_transform(name: str) -> bool:
     """Whether a class of a library, by its whole name, draws at each call."""
     row, short = table("data.toml")["transforms"], name.rpartition(".")[2]
