@@ -51,3 +51,9 @@ def is_container(name: str) -> bool:
 def lies_by_class(kind: str) -> str:
     """Why the samples of a data set of a library lie class by class; "" where they need not."""
     return str(table("data.toml")["ordered"].get(kind, ""))
+
+
+def keeps_statistics(kind: str) -> bool:
+    """Whether a layer or a network, by its whole name, keeps running statistics in buffers."""
+    row = table("data.toml")["statistics"]
+    return kind.rpartition(".")[2] in row["layers"] or kind.startswith(tuple(row["networks"]))

@@ -299,6 +299,28 @@ class Loader:
 
 
 @dataclass
+class Average:
+    """An update of a moving average of weights."""
+
+    at: Any
+    """Its place (`moments.Spot`)."""
+    text: str
+    share: float | None
+    """What it keeps of its past in one update; None where that is not fixed."""
+    updates: float | None = None
+    """How often it runs at most."""
+    late: bool = False
+    """A condition in the training loop decides about it."""
+    in_step: bool = False
+    """The averaged module is called in the training step itself: a target network, a teacher."""
+    evaluated: bool = False
+    statistics: str = ""
+    """A layer of it that keeps running statistics; "" where none is known."""
+    buffers: bool = False
+    """Something goes over buffers or whole states as well, or may."""
+
+
+@dataclass
 class Loss:
     """One loss function, called from one line."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.entities import (
+    Average,
     Collection,
     Drop,
     Loader,
@@ -38,6 +39,7 @@ class Program:
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
+    averages: list[Average] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

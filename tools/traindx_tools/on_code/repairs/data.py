@@ -7,12 +7,8 @@ import re
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs.schedule import bound_between
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax, written
-from traindx_tools.on_code.values import Instance
-
-_GUARD = re.compile(r"""__name__\s*==\s*["']__main__["']""")
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 
 
 def shuffled(file: SourceFile, loader: ast.AST) -> tuple[Patch, ...]:
@@ -24,36 +20,6 @@ def shuffled(file: SourceFile, loader: ast.AST) -> tuple[Patch, ...]:
     if given is not None:
         return change.replace(given, "True").patches()
     return change.pass_argument(loader, "shuffle", "True").patches()
-
-
-def whole_buffer(file: SourceFile, dataset: Instance, size: int) -> tuple[Patch, ...]:
-    """A shuffle buffer that holds all rows, where the stream is made of a list of them."""
-    node, init = dataset.node, dataset.klass.info.method("__init__")
-    if not isinstance(node, ast.Call) or init is None or not node.args or isinstance(init.info.node, ast.Lambda):
-        return ()
-    spec = parameters(init.info.node)
-    named = [n for n, d in spec.items() if isinstance(d, ast.Constant) and d.value == size]
-    given = [k.arg for k in node.keywords if isinstance(k.value, ast.Constant) and k.value.value == size]
-    name = given[0] if given else named[0] if len(named) == 1 else None
-    rows = node.args[0]
-    if name is None or not isinstance(rows, ast.Name) or len(node.args) != 1:
-        return ()
-    return Change(file, "shuffle over all rows").pass_argument(node, name, f"len({rows.id})").patches()
-
-
-def with_workers(file: SourceFile, loader: ast.AST, waits: bool) -> tuple[Patch, ...]:
-    """Workers for a loader whose samples take long; under a main guard, which spawned workers need."""
-    code = syntax(file)
-    if not isinstance(loader, ast.Call) or not file.mentions(_GUARD) or len(loader.args) > 5:
-        return ()
-    if code.function(loader) is None and not _guarded(code, loader):
-        return ()
-    workers = "8" if waits else "4"
-    return Change(file, "fetch samples in workers").pass_argument(loader, "num_workers", workers).patches()
-
-
-def _guarded(code: Syntax, node: ast.AST) -> bool:
-    return any(isinstance(a, ast.If) and _GUARD.search(written(a.test)) for a in code.above(node))
 
 
 def ordered_together(
@@ -138,38 +104,6 @@ def _shuffled_indices(file: SourceFile, call: ast.Call, name: str, order: str) -
     if not isinstance(call.func, ast.Attribute):
         return None
     return [f"{order} = list(range(len({name})))", f"{source_of(file, call.func)}({order})"]
-
-
-def scaled_alike(
-    file: SourceFile, raw: ast.expr, scaled: ast.expr, scaling: ast.expr, inner: ast.expr
-) -> tuple[Patch, ...]:
-    """The scaling of the training input around the part of the other input that stands in the same place."""
-    part = _same_place(scaled, raw, scaling)
-    text, inside = source_of(file, scaling), source_of(file, inner)
-    code = syntax(file)
-    here, there = code.statement(raw), code.statement(scaled)
-    if part is None or here is None or there is None or code.scope(raw) is not code.scope(scaled):
-        return ()
-    at = text.find(inside)
-    if at < 0 or here.lineno < there.lineno or bound_between(code, there, here, names_in(scaling) - names_in(inner)):
-        return ()
-    before, after = text[:at], text[at + len(inside) :]
-    if "\n" in text or inside in after:
-        return ()
-    return Change(file, "scale it as the training input").wrap(
-        part, before.replace(".fit_transform(", ".transform("), after).patches()  # fmt: skip
-
-
-def _same_place(scaled: ast.AST, raw: ast.AST, scaling: ast.AST) -> ast.expr | None:
-    """The part of the raw expression that stands where the scaling stands in the other one."""
-    if scaled is scaling:
-        return raw if isinstance(raw, ast.expr) else None
-    if type(scaled) is not type(raw):
-        return None
-    for one, other in zip(ast.iter_child_nodes(scaled), ast.iter_child_nodes(raw), strict=False):
-        if any(n is scaling for n in below(one)):
-            return _same_place(one, other, scaling)
-    return None
 
 
 def filled(file: SourceFile, scaling: ast.expr) -> tuple[Patch, ...]:

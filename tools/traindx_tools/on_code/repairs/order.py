@@ -74,23 +74,6 @@ def _in_one_block(one: Event, other: Event) -> tuple[ast.stmt | None, ast.stmt |
     return (first, second) if together else (None, None)
 
 
-def epoch_set(file: SourceFile, loop: ast.AST) -> tuple[Patch, ...]:
-    """loader.sampler.set_epoch(epoch) in front of the loop over the loader."""
-    code = syntax(file)
-    outer = next((x for x in code.loops(loop) if isinstance(x, ast.For)), None)
-    if not isinstance(loop, ast.For) or outer is None or not isinstance(outer.target, ast.Name):
-        return ()
-    over = loop.iter
-    while isinstance(over, ast.Call) and last_name(over.func) in ("enumerate", "tqdm") and over.args:
-        over = over.args[0]
-    if not isinstance(over, (ast.Name, ast.Attribute)) or not isinstance(outer.iter, ast.Call):
-        return ()
-    if last_name(outer.iter.func) not in ("range", "trange"):
-        return ()
-    line = f"{source_of(file, over)}.sampler.set_epoch({outer.target.id})"
-    return Change(file, "tell the sampler the epoch").before(loop, line).patches()
-
-
 def stepped_by_scaler(step: Event, backward: Event, updates: bool) -> tuple[Patch, ...]:
     """scaler.step(optimizer) in place of optimizer.step(), with update() where it is missing."""
     scale = backward.node.func.value if isinstance(backward.node, ast.Call) and isinstance(
