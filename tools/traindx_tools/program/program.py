@@ -9,6 +9,7 @@ from traindx_tools.program.entities import (
     Average,
     Collection,
     Drop,
+    EngineLoop,
     Loader,
     Loss,
     LossCall,
@@ -40,6 +41,7 @@ class Program:
     loss_calls: list[LossCall] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
+    engine_loops: list[EngineLoop] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
