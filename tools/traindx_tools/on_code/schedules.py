@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from traindx_tools.finding import Bearing, Location, Patch, Severity
+from traindx_tools.finding import Bearing, Location, Severity
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import names, windowed
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
@@ -40,7 +39,6 @@ class Fault:
     severity: Severity = Severity.HIGH
     direct: bool = True
     measured: Mapping[str, Plain] = field(default_factory=dict)
-    patch: tuple[Patch, ...] = ()
     bearing: Bearing = Bearing.CAUSE
 
 
@@ -177,7 +175,6 @@ def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, schedule
         Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
         direct=scheduler.short != "CosineAnnealingLR",
         measured={"scheduler": scheduler.short, "epochs": counts[-1]},
-        patch=schedule.for_all_epochs(place.event.file, scheduler, outer[-1]),
     )
 
 
@@ -235,7 +232,6 @@ def _turns_again(loop: TrainingLoop) -> Iterator[Fault]:
                 f"loop at line {loop.block.line} has {steps:g}: nothing holds the ratio at 1, so the rate rises again",
                 location(event),
                 measured={"length": ratio, "steps": steps},
-                patch=schedule.held_at_its_end(event),
             )
 
 
@@ -282,13 +278,7 @@ def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Faul
             f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
-            patch=_after_the_optimizer(loop, place),
         )
-
-
-def _after_the_optimizer(loop: TrainingLoop, place: Place) -> tuple[Patch, ...]:
-    steps = [p for p in steps_inside(loop, loop.block)[:3] if p is not place]
-    return schedule.per_batch(place.event, steps[0].event) if len(steps) == 1 else ()
 
 
 def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value | None) -> Iterator[Fault]:
@@ -303,7 +293,6 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
             f"{_place_name(place)}: it reaches its end within one epoch or repeats",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
-            patch=schedule.per_epoch(place.event),
         )
     for what, last in _milestones(scheduler):
         if epochs is not None and 1 < last < epochs:
@@ -313,7 +302,6 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
                 "it decays in the first epochs",
                 location(place.event),
                 measured={"milestone": last, "epochs": epochs},
-                patch=schedule.per_epoch(place.event),
             )
 
 
@@ -346,7 +334,6 @@ def _decays_away(place: Place, scheduler: Thing, loops: list[Block]) -> Iterator
             location(place.event),
             direct=gamma <= 0.97,
             measured={"gamma": gamma},
-            patch=schedule.per_epoch(place.event) if gamma <= 0.97 else (),
         )
 
 
@@ -381,7 +368,6 @@ def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
             location(event),
             severity=Severity.MEDIUM,
             measured={"optimizer_line": other.line},
-            patch=_after_the_optimizer(loop, place),
         )
 
 
@@ -394,7 +380,6 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
         accelerator.kwargs.get("split_batches")
     ):
         return
-    file = project.file(scheduler.site.path)
     seen = list(parts(total))
     multiplied = any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen)
     own = any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
@@ -411,7 +396,6 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
             severity=Severity.HIGH if several else Severity.MEDIUM,
             direct=several,
             measured={"length": _written(total), "several_processes": several},
-            patch=schedule.for_all_processes(file, scheduler) if several and file is not None else (),
         )
 
 
@@ -447,7 +431,6 @@ def _resumed(root: Block) -> Iterator[Fault]:
                 "state is not loaded",
                 location(event),
                 measured={"load_line": load.event.line, "scheduler": made.short},
-                patch=schedule.goes_on(load, place),
             )
             break
 

@@ -14,24 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.configuration import read
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import written
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.values import Const, Site, Table
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C199",
-    name="option-ignored",
-    title="A setting is written down and never read",
-    severity=Severity.HIGH,
-    sees="Keys of configuration files that the code names, and options of argparse, that no code reads.",
-    matters="The run trains with another value than the one that was chosen.",
-    alike=("a key for another program", "an option that is passed on as a whole (vars(args), **config)"),
-    confirm=("print the resolved configuration at the start", "change the setting: the log stays the same"),
-)
+(RULE,) = pages("settings", ("C199",))
 _SAME = (
     ("lr", "learning_rate", "base_lr", "max_lr", "init_lr", "initial_lr", "peak_lr"),
     ("weight_decay", "wd", "decay", "l2"),
@@ -146,7 +136,6 @@ def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Fi
         path,
         bearing=Bearing.CAUSE,
         measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
-        patch=written.in_configuration(code.file, key, None, other, f"call it {other}, as the code does", rename=True),
     )
 
 

@@ -14,24 +14,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C226",
-    name="state-not-registered",
-    title="State that a module updates is not in its state_dict",
-    severity=Severity.HIGH,
-    sees="A plain tensor attribute that a module updates and its forward pass reads, where state_dict is saved.",
-    matters="The loaded model works with the initial state: good in the process that trained it, garbage elsewhere.",
-    alike=("evaluation in training mode", "inputs that are preprocessed differently where the model is used"),
-    confirm=("print(name in model.state_dict())", "print the attribute before saving and after loading"),
-)
+(RULE,) = pages("state", ("C226",))
 _MAKERS = frozenset(
     {"zeros", "ones", "full", "empty", "tensor", "eye", "rand", "randn", "linspace", "arange", "randint", "zeros_like",
      "ones_like", "full_like", "as_tensor", "randn_like"})  # fmt: skip
@@ -305,20 +295,4 @@ def _finding(code: Syntax, info: ClassInfo, states: list[_State], saved: bool) -
         bearing=Bearing.CAUSE if named and saved else Bearing.SIGN,
         severity=None if named and saved else Severity.MEDIUM if saved else Severity.LOW,
         measured={"kind": "state", "attributes": ", ".join(s.name for s in states), "saved": saved},
-        patch=_patch(code, states),
     )
-
-
-def _patch(code: Syntax, states: list[_State]) -> tuple[Patch, ...]:
-    """register_buffer in place of the assignments."""
-    change = Change(code.file, "register it as a buffer: saved, loaded and moved with the module")
-    for state in states:
-        recurrent = not isinstance(state.changed, ast.Assign) or any(
-            _own(n) == state.name for n in below(state.changed.value)
-        )
-        if state.made.value is None or code.loops(state.made) or not recurrent or _is_empty(state.made.value):
-            return ()  # a state that is set as a whole may have another shape when it is loaded
-        value = source_of(code.file, state.made.value)
-        text = value if "\n" not in value else ast.unparse(state.made.value)
-        change.replace(state.made, f'self.register_buffer("{state.name}", {text})')
-    return change.patches()

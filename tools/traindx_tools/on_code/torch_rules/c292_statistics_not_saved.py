@@ -13,24 +13,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C292",
-    name="statistics-not-saved",
-    title="Statistics that normalise the inputs are not in the checkpoint",
-    severity=Severity.HIGH,
-    sees="An object that updates a mean and variance from data and normalises inputs, beside what is saved and loaded.",
-    matters="After a restart the restored network gets inputs of another scale: the error is several times higher.",
-    alike=("an optimizer that is not restored", "statistics that are computed from the same training set at each start",
-           "statistics in buffers of the model"),
-    confirm=("print the statistics before saving and after loading",),
-)  # fmt: skip
+(RULE,) = pages("data", ("C292",))
 _STATISTIC = re.compile(
     r"mean|var|std|m2|rms|running|moment|(^|_)mu($|_)|sigma|(^|_)(lo|hi|min|max)(imum)?($|_)", re.IGNORECASE)
 _SAVES = frozenset({"save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "to_json",

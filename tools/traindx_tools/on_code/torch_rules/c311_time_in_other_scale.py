@@ -15,23 +15,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C311",
-    name="time-in-other-scale",
-    title="The time is given in another scale in sampling than in training",
-    severity=Severity.HIGH,
-    sees="Two calls of one network: in one an argument comes from random times, in the other from the counter of the "
-         "sampling loop, and only one of them is divided by the number of steps.",
-    matters="The network sees times that it was never trained on: samples stay noise while the loss is fine.",
-    alike=("too few sampling steps", "a noise schedule that does not end in noise", "a stale average of the weights"),
-    confirm=("print the smallest and largest time that the network gets in training and in sampling",),
-)  # fmt: skip
+(RULE,) = pages("data", ("C311",))
 INDEX, UNIT, LEVEL = "the index of the step", "a number between 0 and 1", "the noise level of the step"
 _DRAWS = re.compile(r"randint\(|rand\(|integers\(|uniform\(")
 _TIME = re.compile(r"t|ts|time\w*|step\w*|tau|sigma\w*|noise_level\w*|noise_cond\w*|log_?snr", re.IGNORECASE)
