@@ -26,7 +26,6 @@ WITHDRAWN: Mapping[str, str] = {
     "C190": UNHEARD,
     "C191": UNHEARD,
     "C193": UNHEARD,
-    "C195": UNHEARD,
     "C198": UNHEARD,
     "C201": UNHEARD,
     "C203": UNHEARD,

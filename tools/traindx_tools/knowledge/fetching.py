@@ -48,6 +48,18 @@ def is_container(name: str) -> bool:
     return name.rpartition(".")[2] in table("data.toml")["transforms"]["containers"]
 
 
+@cache
+def moving() -> frozenset[str]:
+    """Methods and functions that move things in space."""
+    return frozenset(table("data.toml")["moves"]["methods"])
+
+
+def moves_at_random(name: str) -> bool:
+    """Whether a transform of a library, by its whole name, draws how it moves things in space."""
+    row = table("data.toml")
+    return name.startswith(tuple(row["transforms"]["libraries"])) and name.rpartition(".")[2] in row["moves"]["transforms"]
+
+
 def lies_by_class(kind: str) -> str:
     """Why the samples of a data set of a library lie class by class; "" where they need not."""
     return str(table("data.toml")["ordered"].get(kind, ""))

@@ -321,6 +321,18 @@ class Average:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Two calls of one random transform for the two values of a sample."""
+
+    first: str
+    second: str
+    at: Any
+    """The place of the second (`moments.Spot`)."""
+    what: str
+    """What draws."""
+
+
+@dataclass(frozen=True)
 class Left:
     """A step in a loop that an engine drives."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.entities import (
+    Apart,
     Average,
     Collection,
     Drop,
@@ -41,6 +42,7 @@ class Program:
     loss_calls: list[LossCall] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
+    pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[EngineLoop] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""

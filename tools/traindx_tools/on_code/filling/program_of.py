@@ -11,6 +11,7 @@ from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.library import submodules
@@ -59,6 +60,7 @@ def program_of(project: Project) -> Program:
     made.loaders += loaders(project)
     made.averages += averages(project)
     made.engine_loops += engine_loops(project)
+    made.pairs_apart += pairs_apart(project)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

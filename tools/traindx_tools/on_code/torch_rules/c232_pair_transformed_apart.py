@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
-from traindx_tools.on_code.drawn_apart import GEOMETRIC, PLANE, DrawnApart, drawn_apart
-from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -26,6 +24,15 @@ _LABEL = re.compile(
 )
 _TASK = re.compile(r"segment|\biou\b|\bdice|mask|depth|heat_?map|pixel|landmark|keypoint|box(es)?\b", re.IGNORECASE)
 """A label by another name may be a class, which no flip moves: the file has to speak of places in the image."""
+PLANE = re.compile(r"mask|seg|depth|flow|heatmap|box|contour|keypoint|annot", re.IGNORECASE)
+"""Names of labels that have places, which move with the image."""
+GEOMETRIC = {
+    "flip": "flip", "fliplr": "flip", "flipud": "flip", "hflip": "flip", "vflip": "flip", "rot90": "rotation",
+    "rotate": "rotation", "roll": "roll", "affine": "affine", "warp_affine": "affine", "warpAffine": "affine",
+    "transpose": "transposition", "swapaxes": "transposition", "crop": "crop", "center_crop": "crop",
+    "resized_crop": "crop", "elastic_transform": "elastic", "perspective": "perspective", "grid_sample": "warp",
+}  # fmt: skip
+"""Functions that move what is seen, and in which way."""
 _ACROSS = frozenset({"transposition"})
 """Also what puts axes in order, once and for one array alone: counts only under a condition."""
 
@@ -53,19 +60,6 @@ def check(project: Project) -> Iterator[Finding]:
                 moves.setdefault(id(code.scope(node)), []).append(move)
         for function in code.of(ast.FunctionDef):
             yield from _judged(code, function, moves.get(id(function), []))
-    yield from (_apart(one) for one in drawn_apart(lookup(project)))
-
-
-def _apart(one: DrawnApart) -> Finding:
-    code, first, second = one.code, one.image, one.label
-    return RULE.finding(
-        f"{written(first)} and {written(second)} at {code.at(second)} draw anew each ({one.what}): the two are "
-        "transformed differently, and no longer lie on each other",
-        code.place(second),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "drawn apart", "moved": written(first), "left": written(second)},
-    )
 
 
 def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iterator[Finding]:
