@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from traindx_tools.finding import Bearing, Location, Severity
 from traindx_tools.finding import Value as Plain
-from traindx_tools.on_code import names, windowed
+from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place, walk
@@ -17,7 +17,6 @@ from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler
 from traindx_tools.on_code.values import (
     Bag,
     Const,
-    Function,
     Operation,
     Symbol,
     Thing,
@@ -63,10 +62,7 @@ def faults(project: Project) -> Iterator[Fault]:
             scheduler = place.event.receiver
             if isinstance(scheduler, Thing) and is_scheduler(scheduler):
                 yield from _length(loop, place, scheduler)
-                yield from _other_loader(project, loop, place, scheduler)
-                yield from _warmup_in_samples(project, loop, place, scheduler)
                 yield from _one_epoch_long(project, loop, place, scheduler)
-                yield from _in_micro_batches(project, loop, place, scheduler)
                 yield from _before_optimizer(loop, place)
                 yield from _prepared(project, place, scheduler)
         yield from _turns_again(loop)
@@ -96,63 +92,6 @@ def _lengths_in(value: Value | None) -> list[Value]:
     return [p.operands[0] for p in seen if isinstance(p, Operation) and p.op.startswith("len")]
 
 
-def _told(scheduler: Thing) -> list[Value]:
-    """Every number that a scheduler was built with; for a schedule written as a function, what it closes over."""
-    told: list[Value] = [*scheduler.args[1:], *scheduler.kwargs.values()]
-    for value in list(told):
-        if isinstance(value, Function):
-            used = {n.id for n in below(value.info.node) if isinstance(n, ast.Name)}
-            scopes = [s for s in (value.closure, *value.closures) if s]
-            told += [scope[name] for name in used for scope in scopes if name in scope]
-    return told
-
-
-def _loader_of(loop: TrainingLoop, place: Place) -> Thing | None:
-    """The loader that the loop which steps the optimizer goes through."""
-    stepping = innermost_stepping(loop, place)
-    subject = stepping.subject if stepping is not None else None
-    return subject if isinstance(subject, Thing) and subject.short == "DataLoader" else None
-
-
-def _other_loader(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """The length of a schedule is counted on another loader than the one that trains."""
-    loader = _loader_of(loop, place)
-    lengths = [v for told in _told(scheduler) for v in _lengths_in(told)]
-    loaders = [v for v in lengths if isinstance(v, Thing) and v.short == "DataLoader"]
-    if loader is None or not loaders or any(v is loader for v in lengths):
-        return
-    if any(v.argument(0, "dataset") is loader.argument(0, "dataset") for v in loaders):
-        return
-    yield Fault(
-        "length of another loader",
-        f"{scheduler.short} built at {scheduler.site} is as long as the loader made at {loaders[0].site}, but training "
-        f"goes through the one made at {loader.site} (line {loop.block.line}): it ends at another step",
-        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-        measured={"scheduler": scheduler.short, "counted": str(loaders[0].site)},
-    )
-
-
-_WARMUPS = {"get_linear_schedule_with_warmup": 1, "get_cosine_schedule_with_warmup": 1, "get_scheduler": 2,
-            "get_constant_schedule_with_warmup": 1}  # fmt: skip
-
-
-def _warmup_in_samples(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """A warm-up as long as the data set, stepped once a batch."""
-    loader = _loader_of(loop, place)
-    if loader is None or scheduler.short not in _WARMUPS:
-        return
-    warmup = scheduler.argument(_WARMUPS[scheduler.short], "num_warmup_steps")
-    dataset = loader.argument(0, "dataset")
-    if dataset is not None and any(v is dataset or v == dataset for v in _lengths_in(warmup)):
-        yield Fault(
-            "warm-up in samples",
-            f"The warm-up of {scheduler.short} built at {scheduler.site} is counted in samples (the length of the data "
-            f"set), but it is stepped once a batch at {_place_name(place)}: it is longer by the batch size",
-            Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-            measured={"scheduler": scheduler.short},
-        )
-
-
 def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
     """A decay whose length is the batches of one epoch, stepped once a batch in several epochs."""
     stepping = innermost_stepping(loop, place)
@@ -175,25 +114,6 @@ def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, schedule
         Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
         direct=scheduler.short != "CosineAnnealingLR",
         measured={"scheduler": scheduler.short, "epochs": counts[-1]},
-    )
-
-
-def _in_micro_batches(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """A length that counts every batch, stepped once for each window of accumulated ones."""
-    stepping, total = innermost_stepping(loop, place), length_of(scheduler)
-    if total is None or stepping is None or stepping not in place.path:
-        return
-    inside = [p for p in steps_inside(loop, stepping) if is_optimizer(p.event.receiver)]
-    every = windowed.window(place, stepping, inside)
-    outer = [b for b in place.path[:place.path.index(stepping)] if b.kind == "loop"]
-    if every is None or not windowed.every_batch(total, outer, stepping):
-        return
-    yield Fault(
-        "length in micro-batches",
-        f"{scheduler.short} built at {scheduler.site} is {_written(total)} steps long, the number of all batches, and "
-        f"is stepped once for each {every:g} of them ({_place_name(place)}): the run ends at 1/{every:g} of it",
-        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-        measured={"scheduler": scheduler.short, "window": every},
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 
 
 def shuffled(file: SourceFile, loader: ast.AST) -> tuple[Patch, ...]:
@@ -22,88 +21,7 @@ def shuffled(file: SourceFile, loader: ast.AST) -> tuple[Patch, ...]:
     return change.pass_argument(loader, "shuffle", "True").patches()
 
 
-def ordered_together(
-    file: SourceFile, statement: ast.stmt, name: str, partner: str, how: str, other: ast.stmt | None
-) -> tuple[Patch, ...]:
-    """One order for both: indices sorted, shuffled or permuted once, then applied to inputs and labels."""
-    code = syntax(file)
-    taken = names_in(code.scope(statement))
-    order = "order" if "order" not in taken else f"{name}_order"
-    change = Change(file, f"put {name} and {partner} into the same order")
-    if order in taken or statement.lineno != statement.end_lineno:
-        return ()
-    if how == "permuted":
-        return _permuted(code, change, statement, name, partner, order, other)
-    if other is not None or code.parent(statement) is None:
-        return ()
-    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
-    if not isinstance(call, ast.Call):
-        return ()
-    moved = [_taken(code, statement, n, order) for n in (name, partner)]
-    first = _sorted_indices(file, call, name, order) if how == "sorted" else _shuffled_indices(file, call, name, order)
-    if first is None or None in moved:
-        return ()
-    return change.after(statement, "\n".join([*first, *(m for m in moved if m)])).delete(statement).patches()
-
-
-def _permuted(
-    code: Syntax, change: Change, statement: ast.stmt, name: str, partner: str, order: str, other: ast.stmt | None
-) -> tuple[Patch, ...]:
-    index = statement.value.slice if isinstance(statement, ast.Assign) and isinstance(
-        statement.value, ast.Subscript) else None  # fmt: skip
-    if index is None:
-        return ()
-    change.before(statement, f"{order} = {source_of(change.file, index)}").replace(index, order)
-    if other is None:
-        return change.after(statement, f"{partner} = {partner}[{order}]").patches()
-    theirs = other.value.slice if isinstance(other, ast.Assign) and isinstance(other.value, ast.Subscript) else None
-    return change.replace(theirs, order).patches() if code.parent(other) is code.parent(statement) else ()
-
-
-def _taken(code: Syntax, statement: ast.stmt, name: str, order: str) -> str | None:
-    """How the elements of a list or of an array are taken in an order."""
-    bound = [v for s, v in code.bindings(_reader(code, statement, name)) if s.lineno < statement.lineno]
-    made = bound[-1] if bound else None
-    if isinstance(made, (ast.ListComp, ast.List)) or (
-        isinstance(made, ast.Call) and last_name(made.func) in ("list", "sorted")
-    ):
-        return f"{name} = [{name}[i] for i in {order}]"
-    if isinstance(made, ast.Call) and code.qualified(made.func).startswith(("torch.", "numpy.")):
-        return f"{name} = {name}[{order}]"
-    return None
-
-
-def _reader(code: Syntax, statement: ast.stmt, name: str) -> ast.Name:
-    node = ast.copy_location(ast.Name(name, ast.Load()), statement)
-    code._walked[1][id(node)] = statement  # a name that could stand here
-    _KEPT.append(node)
-    return node
-
-
 _KEPT: list[ast.Name] = []
-
-
-def _sorted_indices(file: SourceFile, call: ast.Call, name: str, order: str) -> list[str] | None:
-    """`order = sorted(range(len(x)), key=..., reverse=...)` of x.sort(...) or sorted(x, ...)."""
-    key = argument(call, 99, "key")
-    item = f"{name}[i]"
-    if key is None:
-        by = item
-    elif isinstance(key, ast.Lambda) and len(key.args.args) == 1:
-        by = re.sub(rf"\b{re.escape(key.args.args[0].arg)}\b", item, source_of(file, key.body))
-    elif isinstance(key, (ast.Name, ast.Attribute)):
-        by = f"{source_of(file, key)}({item})"
-    else:
-        return None
-    backwards = argument(call, 99, "reverse")
-    tail = f", reverse={source_of(file, backwards)}" if backwards is not None else ""
-    return [f"{order} = sorted(range(len({name})), key=lambda i: {by}{tail})"]
-
-
-def _shuffled_indices(file: SourceFile, call: ast.Call, name: str, order: str) -> list[str] | None:
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    return [f"{order} = list(range(len({name})))", f"{source_of(file, call.func)}({order})"]
 
 
 def filled(file: SourceFile, scaling: ast.expr) -> tuple[Patch, ...]:

@@ -45,7 +45,8 @@ _SAVES = re.compile(r"\bstate_dict\(|save_pretrained|save_state\(|ModelCheckpoin
 _OWN_WAYS = frozenset(
     {"get_extra_state", "set_extra_state", "_save_to_state_dict", "_load_from_state_dict", "state_dict",
      "on_save_checkpoint", "add_state", "__getstate__"})  # fmt: skip
-_REDUCTIONS = frozenset({"mean", "std", "var", "amax", "amin", "max", "min", "quantile", "median", "norm"})
+
+
 _REGISTER = frozenset({"register_buffer", "register_parameter", "setattr"})
 _RESULTS = re.compile(
     r"forward|((de)?normali|encode|decode|transform|inverse|predict|sample|generate|quantize|lookup|scale)\w*"
@@ -96,8 +97,6 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
         if _TRANSIENT.search(name) or _registered(info, name):
             continue
         changes = [c for m in others for c in _changes(m, name) if not _cached(code, c, name)]
-        if _is_empty(made.value):
-            changes = [c for c in changes if _from_data(code, c)]
         if not changes or any(_is_reset(code, m, name) or _saves(m, name) for m in others):
             continue
         if any(_reads(m, name, changes) for m in called):
@@ -105,7 +104,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
 
 
 def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | ast.AnnAssign, str]]:
-    """`self.mean = torch.zeros(n)` in `__init__`; `self.mean = None` as well, where the name is one of a statistic."""
+    """`self.mean = torch.zeros(n)` in `__init__`."""
     for node in below(init):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target: ast.expr = node.targets[0]
@@ -114,14 +113,8 @@ def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | a
         else:
             continue
         if _own(target) is not None and isinstance(target, ast.Attribute):
-            empty = _is_empty(node.value) and _STATISTIC.search(target.attr) is not None
-            if empty or _is_new_tensor(code, node.value):
+            if _is_new_tensor(code, node.value):
                 yield node, target.attr
-
-
-def _is_empty(node: ast.expr | None) -> bool:
-    """None, or a float that a running value begins with."""
-    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, float))
 
 
 def _is_new_tensor(code: Syntax, node: ast.expr | None) -> bool:
@@ -177,16 +170,6 @@ def _cached(code: Syntax, change: ast.AST, name: str) -> bool:
     own = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _own(value.func) is not None
     tests = (up.test for up in code.above(change) if isinstance(up, ast.If))
     return own and any(_own(n) == name for test in tests for n in below(test))
-
-
-def _from_data(code: Syntax, change: ast.AST) -> bool:
-    """Whether what is set is a statistic of a batch: `x.mean(0)`, `r.var().item()`."""
-    value = change.value if isinstance(change, (ast.Assign, ast.AugAssign)) else None
-    return value is not None and any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REDUCTIONS
-        and "loss" not in written(n.func.value)
-        for n in below(value)
-    )  # fmt: skip
 
 
 def _only_moved(value: ast.expr, name: str) -> bool:
