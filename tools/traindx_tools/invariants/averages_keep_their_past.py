@@ -1,9 +1,9 @@
 """A moving average of weights forgets its beginning within the run, and not at once, and knows the statistics it needs.
 
-`ema = d * ema + (1 - d) * p` is an average over 1 / (1 - d) updates. With the factors swapped it equals the newest value.
-Longer than the run, it is still mostly the initial weights: d^n of them after n updates. Over `parameters()` alone a copy
-with BatchNorm never gets the running statistics, which are buffers, and evaluates with those of an untrained network.
-A target network or a teacher, which is called in the training step itself, is slow on purpose.
+`ema = d * ema + (1 - d) * p` is an average over 1 / (1 - d) updates. With the factors swapped it equals the newest
+value. Longer than the run, it is still mostly the initial weights: d^n of them after n updates. Over `parameters()`
+alone a copy with BatchNorm never gets the running statistics, which are buffers, and evaluates with those of an
+untrained network. A target network or a teacher, which is called in the training step itself, is slow on purpose.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def check(program: Program) -> Iterator[Breach]:
         if share is not None and 0 < share <= LEAST_SHARE:
             yield Breach(
                 "C170",
-                f"{average.text} at {average.at} keeps a share of {share:.3g} of the average in every step: the factors are "
+                f"{average.text} at {average.at} keeps a share of {share:.3g} of the average in every step: the "
+                "factors are "
                 "swapped, and the average is the newest value",
                 average.at, Known.DERIVED, {"kind": "swapped", "share": share})
         elif share is not None and updates is not None and not average.late and not average.in_step and (
@@ -48,7 +49,8 @@ def _too_long(average: Average, share: float, updates: float) -> Breach:
     left = share**updates
     return Breach(
         "C227",
-        f"{average.text} at {average.at} keeps {share:g} of the average and runs {updates:g} times: {left:.0%} of it is still "
+        f"{average.text} at {average.at} keeps {share:g} of the average and runs {updates:g} times: {left:.0%} of it "
+        "is still "
         f"the weights that the run began with ({share:g}^{updates:g}), an average over {1 / (1 - share):,.0f} updates",
         average.at, Known.DERIVED,
         {"kind": "average", "decay": round(share, 8), "updates": updates, "initial_share": round(left, 4)})

@@ -2,8 +2,8 @@
 
 An Accelerator holds back the optimizer that it prepared until the window of `accumulate()` is full, divides the loss by
 the window and multiplies it by the loss scale of fp16. A plain optimizer steps in every micro-batch, or with scaled
-gradients; a loss that calls its own backward is neither divided nor scaled; a window that no loop opens divides the loss
-and holds nothing back. A loader that is not prepared gives every process the same batches.
+gradients; a loss that calls its own backward is neither divided nor scaled; a window that no loop opens divides the
+loss and holds nothing back. A loader that is not prepared gives every process the same batches.
 """
 
 from __future__ import annotations
@@ -37,21 +37,25 @@ def _left_out(loop: EngineLoop, told: set[str]) -> Iterator[Breach]:
             continue
         if step.kind == "scheduler":
             if many and step.accumulates and step.in_updates and not step.guarded:
-                yield _part(loop, step, "scheduler", f"{step.text} at {step.at} moves it on in every micro-batch, although "
+                yield _part(loop, step, "scheduler", f"{step.text} at {step.at} moves it on in every micro-batch, "
+                                                     "although "
                             "its length is counted in updates: the rate ends too early")
         elif many and step.accumulates and not step.guarded:
             yield _part(loop, step, "accumulate", f"{step.text} at {step.at} is not held back in accumulate(): a plain "
                         "optimizer steps on every micro-batch and nothing is accumulated")
         elif loop.scales:
-            yield _part(loop, step, "loss scale", f"{step.text} at {step.at} steps with gradients that still hold the loss "
+            yield _part(loop, step, "loss scale", f"{step.text} at {step.at} steps with gradients that still hold the "
+                                                  "loss "
                         f"scale of {loop.precision}")
     if loop.model:
         so = (f"{loop.precision} never reaches its forward pass" if loop.precision else
               "several processes train copies of it that drift apart")
-        yield Breach("C284", f"The model made at {loop.model} is not prepared by the {loop.engine} of {loop.made}, so {so}",
+        yield Breach("C284", f"The model made at {loop.model} is not prepared by the {loop.engine} of {loop.made}, so "
+                             f"{so}",
                      loop.at, Known.DERIVED if loop.precision else Known.GUESSED, {"kind": "model"})
     if loop.loader:
-        yield Breach("C284", f"The loader made at {loop.loader} is not prepared by the {loop.engine} of {loop.made}, so "
+        yield Breach("C284", f"The loader made at {loop.loader} is not prepared by the {loop.engine} of {loop.made}, "
+                             "so "
                      f"every process goes through the same batches in the loop at {loop.at}",
                      loop.at, Known.GUESSED, {"kind": "loader"}, Severity.MEDIUM)
 
@@ -68,11 +72,15 @@ def _bypassed(loop: EngineLoop) -> Iterator[Breach]:
                 f"divides the loss by gradient_accumulation_steps={count}: over one window the gradients are that many "
                 "times larger")
         yield Breach("C320", f"The backward at {loop.plain} goes past the {loop.engine} of {loop.made}, which {lost}",
-                     loop.plain, Known.DERIVED, {"kind": "backward", "matters": "fp16" if loop.scales else "accumulation"})
+                     loop.plain, Known.DERIVED,
+                     {"kind": "backward", "matters": "fp16" if loop.scales else "accumulation"})
     plain = [s for s in loop.steps if s.kind == "optimizer" and not s.accumulates]
-    if loop.own is not None and loop.window != 1 and not loop.accumulates and plain and not any(s.guarded for s in plain):
+    held_back = loop.accumulates or any(s.guarded for s in plain)
+    if loop.own is not None and loop.window != 1 and plain and not held_back:
         yield Breach(
-            "C320", f"The {loop.engine} of {loop.made} is asked for gradient_accumulation_steps={count} and no loop stands in "
-            f"accumulate(): {plain[0].text} at {plain[0].at} runs on every micro-batch, with a loss that was divided by "
+            "C320", f"The {loop.engine} of {loop.made} is asked for gradient_accumulation_steps={count} and no loop "
+                    "stands in "
+            f"accumulate(): {plain[0].text} at {plain[0].at} runs on every micro-batch, with a loss that was divided "
+            "by "
             f"{count}", plain[0].at, Known.DERIVED if loop.window_known else Known.GUESSED,
             {"kind": "accumulate", "steps": count, "step_line": plain[0].at.line})

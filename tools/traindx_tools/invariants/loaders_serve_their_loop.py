@@ -53,7 +53,8 @@ def _unshuffled(loader: Loader) -> Iterator[Breach]:
 
 
 def _same_order(loader: Loader) -> Iterator[Breach]:
-    if loader.sampler == "DistributedSampler" and loader.sampler_at is not None and not loader.told_the_epoch and loader.epochs and loader.shuffles:
+    if loader.sampler == "DistributedSampler" and loader.sampler_at is not None and not loader.told_the_epoch and (
+            loader.epochs and loader.shuffles):
         yield Breach(
             "C140",
             f"The {loader.sampler} made at {loader.sampler_at} is read again in every epoch at {loader.trains} and "
@@ -66,6 +67,8 @@ def _waiting(loader: Loader) -> Breach:
     call, what, idle, at = loader.fetch.slow
     return Breach(
         "C129",
-        f"The loader at {loader.at} has no workers, and each sample {what} ({call} at {at}): samples are fetched one after "
+        f"The loader at {loader.at} has no workers, and each sample {what} ({call} at {at}): samples are fetched one "
+        "after "
         "the other between steps",
-        loader.at, Known.DERIVED, {"kind": "fetch", "call": call, "call_line": at.line}, None if idle else Severity.INFO)
+        loader.at, Known.DERIVED, {"kind": "fetch", "call": call, "call_line": at.line},
+        None if idle else Severity.INFO)

@@ -39,7 +39,8 @@ def _training(loaders: list[Loader]) -> Loader | None:
 
 
 def _held_out(loaders: list[Loader], train: Loader) -> Loader | None:
-    """The loader of the other part, that is only evaluated, or that nothing is known to use and that keeps the order."""
+    """The loader of the other part, that is only evaluated, or that nothing is known to use and that
+    keeps the order."""
     others = [x for x in loaders if x.trains is None and x.cut and x.cut == train.cut and not x.shuffles]
     return next((x for x in others if x.evaluates is not None), None) or (others[0] if others else None)
 
@@ -47,7 +48,8 @@ def _held_out(loaders: list[Loader], train: Loader) -> Loader | None:
 def _augmented(train: Loader, held: Loader, draw: Draw) -> Breach:
     return Breach(
         "C228",
-        f"The loaders at {train.at} and {held.at} share one data set, made at {held.made}, whose {draw.text} at {draw.at} "
+        f"The loaders at {train.at} and {held.at} share one data set, made at {held.made}, whose {draw.text} at "
+        f"{draw.at} "
         "draws at random: the validation part is augmented as well, differently at every evaluation",
         held.at, Known.DERIVED, {"kind": "split", "random": draw.text})
 
@@ -58,7 +60,8 @@ def _copied(same: list[Loader]) -> Iterator[Breach]:
         if draw is not None and loader.workers and not loader.seeded:
             yield Breach(
                 "C196",
-                f"self.{draw.own} at {draw.at} is copied into every worker with its state: all workers, and all epochs, "
+                f"self.{draw.own} at {draw.at} is copied into every worker with its state: all workers, and all "
+                "epochs, "
                 "draw the same numbers when a sample is fetched",
                 draw.at, Known.DERIVED, {"kind": "generator", "name": draw.own})
             return

@@ -1,4 +1,5 @@
-"""What runs in the worker processes of a loader can be sent to them, changes with the program, and leaves the GPU alone.
+"""What runs in the worker processes of a loader can be sent to them, changes with the program, and leaves the GPU
+alone.
 
 A spawned worker gets the data set pickled: a lambda, a function inside another one or an open file cannot be. A forked
 one that touches CUDA dies with an initialisation error. Persistent workers keep their copy of the data set from the
@@ -28,7 +29,8 @@ def check(program: Program) -> Iterator[Breach]:
         if loader.unpicklable is not None:
             name, what, line = loader.unpicklable
             yield Breach(
-                "C219", f"{name}, which the spawned workers of the loader at {loader.at} are sent, is {what} (line {line}) "
+                "C219", f"{name}, which the spawned workers of the loader at {loader.at} are sent, is {what} (line "
+                        f"{line}) "
                 "and cannot be pickled", loader.at, Known.DERIVED, {"kind": "pickle", "member": name, "what": what})
         if loader.changed is not None:
             name, text, at = loader.changed

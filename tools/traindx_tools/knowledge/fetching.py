@@ -40,7 +40,8 @@ def noise() -> frozenset[str]:
 def is_random_transform(name: str) -> bool:
     """Whether a class of a library, by its whole name, draws at each call."""
     row, short = table("data.toml")["transforms"], name.rpartition(".")[2]
-    return name.startswith(tuple(row["libraries"])) and (short in row["names"] or short.startswith(tuple(row["begins"])))
+    draws = short in row["names"] or short.startswith(tuple(row["begins"]))
+    return draws and name.startswith(tuple(row["libraries"]))
 
 
 def is_container(name: str) -> bool:
@@ -57,7 +58,8 @@ def moving() -> frozenset[str]:
 def moves_at_random(name: str) -> bool:
     """Whether a transform of a library, by its whole name, draws how it moves things in space."""
     row = table("data.toml")
-    return name.startswith(tuple(row["transforms"]["libraries"])) and name.rpartition(".")[2] in row["moves"]["transforms"]
+    of_library = name.startswith(tuple(row["transforms"]["libraries"]))
+    return of_library and name.rpartition(".")[2] in row["moves"]["transforms"]
 
 
 def lies_by_class(kind: str) -> str:

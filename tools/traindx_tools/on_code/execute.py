@@ -86,8 +86,8 @@ class Interpreter(Statements):
             data = whole_data(loader.argument(0, "dataset")) if isinstance(loader, Thing) else None
             if isinstance(data, Instance) and id(data) not in self.fetched:
                 root = self.fetched[id(data)] = Block("root", data.node, data.klass.info.file)
-                self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [root], (), True, None, [], 0
-                self.fuel = MIN_FUEL
+                self.blocks, self.loops, self.grad, self.autocast, self.stack = [root], (), True, None, []
+                self._depth, self.fuel = 0, MIN_FUEL
                 frame = Frame(data.klass.info.file, self.module_of(data.klass.info))
                 self._guarded(data.klass.info.file, partial(self.sample, data, data.node, frame))
 

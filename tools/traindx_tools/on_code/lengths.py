@@ -1,4 +1,5 @@
-"""How many rows a value has, how many turns a pass over it takes, and the number that arithmetic over such lengths gives.
+"""How many rows a value has, how many turns a pass over it takes, and the number that arithmetic over such lengths
+gives.
 
 Options count with their defaults: what a program does when nobody says otherwise.
 """

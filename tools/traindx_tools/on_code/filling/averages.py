@@ -14,12 +14,12 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
-    Const,
     Instance,
     Method,
     Operation,
     Parameters,
     Symbol,
+    Tensor,
     Thing,
     Value,
     number,
@@ -112,7 +112,8 @@ def _is_weight(owner: Value, new: Value | None) -> bool:
 
 
 def _of_a_state(value: Value) -> bool:
-    names = {p.name.partition("@")[0] for p in parts(_plain(value)) if isinstance(p, Symbol) and p.role in ("call", "parameter")}
+    names = {p.name.partition("@")[0] for p in parts(_plain(value))
+             if isinstance(p, Symbol) and p.role in ("call", "parameter")}
     return bool(names & _HELD) or any(n.endswith("params") for n in names)
 
 
@@ -130,9 +131,10 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
     event, kept = place.event, _module(owner)
     node = event.node if event.kind == "call" else syntax(event.file).statement(event.node) or event.node
     found = Average(spot_of(event), event.file.segment(node), share)
-    found.updates = _updates(place)
-    found.late = any(b.kind == "branch" and any(BACKWARD & o.methods for o in place.path[:place.path.index(b)] if o.kind == "loop")
-                     for b in place.path)
+    if not isinstance(_plain(owner), Tensor):  # a tensor of zeros that is divided by 1 - d^n afterwards is no copy
+        found.updates = _updates(place)
+    first = next((i for i, b in enumerate(place.path) if b.kind == "loop" and BACKWARD & b.methods), len(place.path))
+    found.late = any(b.kind == "branch" for b in place.path[first:])
     if kept is None:
         return found
     calls = [p for r in project.roots_with({"__call__"}) for p in r.places if p.event.method == "__call__" and (
@@ -167,5 +169,5 @@ def _while(block: Block) -> float | None:
     counter = ast.unparse(test.left)
     steps = [n.value for n in below(block.node) if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == counter]
     ones = len(steps) == 1 and isinstance(steps[0], ast.Constant) and steps[0].value == 1
-    limit = block.subject.operands[1] if isinstance(block.subject, Operation) and len(block.subject.operands) == 2 else Const(None)
-    return lengths.amount(limit) if ones else None
+    sides = block.subject.operands if isinstance(block.subject, Operation) else ()
+    return lengths.amount(sides[1]) if ones and len(sides) == 2 else None

@@ -35,7 +35,8 @@ def condition_of(block: Block) -> Condition:
     found = _of(block.subject, id(block.node), MOST_TERMS)
     made = Condition("not", parts=(found,)) if block.is_other else found
     test = getattr(block.node, "test", None)
-    told = made.kind in ("never", "every", "not") or made.has("finite")  # cutting a text out of the source is dear: only where it is told
+    told = made.kind in ("never", "every", "not") or made.has("finite")
+    # cutting a text out of the source is dear: only where it is told
     return replace(made, text=block.file.segment(test)) if told and test is not None else made
 
 

@@ -24,7 +24,8 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.entities import EngineLoop, Left
 
 _ENGINES = ("Accelerator", "Fabric")
-_WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module", "setup_dataloaders")
+_WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module",
+          "setup_dataloaders")
 _SCALED = frozenset({"fp16", "16-mixed", "16"})
 _MIXED = _SCALED | {"bf16", "bf16-mixed"}
 _SHARES = ("num_processes", "process_index", "split_between", "DistributedSampler", "world_size", "local_rank")
@@ -63,12 +64,14 @@ def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Val
             found.steps.append(left)
             held = what.args[0] if what.args else None
             model = unwrap(held.modules[0]) if isinstance(held, Parameters) and len(held.modules) == 1 else None
-            if kind == "optimizer" and isinstance(model, (Thing, Instance)) and _in(what, wrapped) and not _in(model, wrapped):
+            if kind == "optimizer" and isinstance(model, (Thing, Instance)) and (
+                    _in(what, wrapped) and not _in(model, wrapped)):
                 found.model = str(model.site)
     shared = any(word in f.text for f in project.files for word in _SHARES)
     for block in {id(b): b for p in loop.backwards for b in p.loops}.values():
         loader = block.subject
-        if isinstance(loader, Thing) and loader.short == "DataLoader" and not shared and not _in(loader, wrapped) and not (
+        plain = isinstance(loader, Thing) and loader.short == "DataLoader" and not shared
+        if plain and isinstance(loader, Thing) and not _in(loader, wrapped) and not (
                 {"sampler", "batch_sampler"} & set(loader.kwargs)):
             found.loader = str(loader.site)
     found.trains_wrapped = any(s.wrapped for s in found.steps)
@@ -84,7 +87,8 @@ def _guarded(loop: TrainingLoop, place: Place) -> bool:
 
 
 def _in(value: Value, wrapped: list[Value]) -> bool:
-    return any(unwrap(w) is unwrap(value) for w in wrapped) or (isinstance(value, Thing) and bool(value.state.get("prepared")))
+    prepared = isinstance(value, Thing) and bool(value.state.get("prepared"))
+    return prepared or any(unwrap(w) is unwrap(value) for w in wrapped)
 
 
 def _window(engine: Thing) -> tuple[float | None, bool]:

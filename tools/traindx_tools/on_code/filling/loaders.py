@@ -1,4 +1,5 @@
-"""The loaders of a program: over which data set, in which order, for what, and what happens when a sample is fetched."""
+"""The loaders of a program: over which data set, in which order, for what, and what happens when a sample is
+fetched."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _arguments(event: Event, contract: Contract, project: Project, made: dict[tu
             spot = spot_of(maker) if maker is not None else (
                 spot_at(value.kind_site, project) if value.kind_site is not None else None)
             is_data = value.grad is not True and not value.models and not value.kind
-            yield wanted.name, Argument(value.kind, spot, value.grad, bool(value.models), is_data, text, maker)
+            yield wanted.name, Argument(value.kind, spot, value.grad, bool(value.models), is_data, text, origin=maker)
         elif isinstance(value, (Symbol, Operation)) and (role := _role(value, entities, event.function in hooks)):
             yield wanted.name, Argument(gradient=True if role == "output" and event.grad is not False else None,
                                           of_a_model=role == "output", of_data=role == "data", text=text)

@@ -1,4 +1,5 @@
-"""Samples of two values, an image and what belongs to its places, that one random transform moves one after the other."""
+"""Samples of two values, an image and what belongs to its places, that one random transform moves one after the
+other."""
 
 from __future__ import annotations
 
@@ -63,12 +64,14 @@ def _moves(callee: Value | None, places: tuple[Place, ...], left: int = 4) -> st
     method = callee.klass.info.method("__call__") if isinstance(callee, Instance) else None
     if method is None:
         return ""
-    inside = [p.event for p in places if any(b.function is not None and b.function.node is method.info.node for b in p.path)]
+    body = method.info.node
+    inside = [p.event for p in places if any(b.function is not None and b.function.node is body for b in p.path)]
     drawn = next((e for e in inside if e.name in fetching.drawing()), None)
     moved = any(e.method in fetching.moving() for e in inside)
     if drawn is not None and moved:
         return drawn.file.segment(drawn.node)
-    held = [v for a in callee.attrs.values() if isinstance(a, Bag) for v in a.items] if isinstance(callee, Instance) else []
+    attributes = callee.attrs.values() if isinstance(callee, Instance) else ()
+    held = [v for a in attributes if isinstance(a, Bag) for v in a.items]
     return next((v.klass.info.name for v in held if isinstance(v, Instance) and _is_written_so(v)), "")
 
 

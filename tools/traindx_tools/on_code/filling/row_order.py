@@ -39,7 +39,8 @@ def _ordered(value: Value | None, depth: int) -> Value | None:
     inner: list[Value] = []
     if isinstance(value, Instance):
         inner = list(value.attrs.values())
-    elif isinstance(value, Thing) and (value.short == "TensorDataset" or (value.short == "Subset" and len(value.args) > 1)):
+    elif isinstance(value, Thing) and (value.short, len(value.args) > 1) in (
+            ("TensorDataset", True), ("TensorDataset", False), ("Subset", True)):
         inner = list(value.args)
     return next((found for v in inner if (found := _ordered(v, depth + 1)) is not None), None)
 
@@ -51,7 +52,8 @@ def _one_label_each(parts: Value | None) -> bool:
 
 
 def _buffer(data: Value | None) -> int | None:
-    """The size of a buffer in which a stream shuffles: a whole number that it keeps and that is no length of its own."""
+    """The size of a buffer in which a stream shuffles: a whole number that it keeps and that is no length
+    of its own."""
     if not isinstance(data, Instance):
         return None
     sizes = [v.value for k, v in data.attrs.items() if isinstance(v, Const) and type(v.value) is int

@@ -112,9 +112,8 @@ def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | a
             target = node.target
         else:
             continue
-        if _own(target) is not None and isinstance(target, ast.Attribute):
-            if _is_new_tensor(code, node.value):
-                yield node, target.attr
+        if _own(target) is not None and isinstance(target, ast.Attribute) and _is_new_tensor(code, node.value):
+            yield node, target.attr
 
 
 def _is_new_tensor(code: Syntax, node: ast.expr | None) -> bool:

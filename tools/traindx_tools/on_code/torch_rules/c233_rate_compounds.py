@@ -47,7 +47,8 @@ def check(project: Project) -> Iterator[Finding]:
             if counter is None:
                 continue
             found = _finding(code, node, made[0], counter)
-            yield told.pop((file.path, node.lineno), None) or found
+            place = file.path, node.lineno
+            yield told.pop(place) if place in told else found
     yield from told.values()
 
 

@@ -96,7 +96,8 @@ def _judged(look: Lookup, code: Syntax, call: ast.Call, other: Syntax, body: Bod
     if 0 < top <= _SMALL:
         kind, place = last_name(call.func), max(returns, key=lambda r: _top(look, other, r, body) or 0.0)
         yield RULE.finding(
-            f"{written(place)[:80]} at {other.at(place)} is never more than {top:g}, and {kind} multiplies the optimizer's "
+            f"{written(place)[:80]} at {other.at(place)} is never more than {top:g}, and {kind} multiplies the "
+            "optimizer's "
             f"learning rate {base:g} with it, as if it were a factor: the rate is {top * base:.2g} at most",
             other.place(place), other.file.path, bearing=Bearing.CAUSE,
             measured={"kind": "numbers", "base": base, "top": top})

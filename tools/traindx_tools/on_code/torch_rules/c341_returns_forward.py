@@ -129,4 +129,4 @@ def _text(code: Syntax, node: ast.AST) -> str:
 
 
 def _finding(code: Syntax, node: ast.AST, said: str, kind: str) -> Finding:
-    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind})  # fmt: skip
+    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind})

@@ -1,9 +1,9 @@
 """Features are made of, or chosen by, the labels of all rows, and the rows are split afterwards.
 
 The mean outcome of a category (target encoding) or a group, and a selection of features by their relation to the labels
-carry the labels into the inputs. Taken over all rows they carry those of the validation rows as well, and for a category
-of few rows the row's own: validation is excellent, and new data, whose labels nobody knows, are not. They have to be
-taken from the training rows alone, for the training rows themselves out of fold.
+carry the labels into the inputs. Taken over all rows they carry those of the validation rows as well, and for a
+category of few rows the row's own: validation is excellent, and new data, whose labels nobody knows, are not. They have
+to be taken from the training rows alone, for the training rows themselves out of fold.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def _statistics(look: Lookup, code: Syntax) -> Iterator[Taken]:
 
 
 def _is_label(look: Lookup, code: Syntax, node: ast.expr, left: int = _DEEP) -> bool:
-    """Whether a value, or the name of a column, is the labels: by its name, what it is made of, or what callers pass."""
+    """Whether a value, or the name of a column, is the labels: by its name, what it is made of, or what
+    callers pass."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and any(
             _LABEL.fullmatch(last_name(s.targets[0])) and repr(node.value) in written(s.value)
@@ -88,7 +89,7 @@ def _passed(look: Lookup, code: Syntax, node: ast.expr | None) -> list[tuple[Syn
     """What the callers of a function pass for a parameter."""
     body = code.function(node) if isinstance(node, ast.Name) and not code.bindings(node) else None
     spec = [n for n in parameters(body) if n not in ("self", "cls")] if isinstance(body, ast.FunctionDef) else []
-    if not isinstance(node, ast.Name) or node.id not in spec:
+    if not isinstance(node, ast.Name) or not isinstance(body, ast.FunctionDef) or node.id not in spec:
         return []
     given = [(c, argument(call, spec.index(node.id), node.id), call) for c, call in look.callers(body, code)]
     return [(c, v, call) for c, v, call in given if v is not None]
@@ -102,7 +103,8 @@ def _is_used(code: Syntax, call: ast.Call, what: str) -> bool:
         return True
     names = {n for t in targets for n in names_in(t)}
     reads = [r for n in names for r in code.reads(code.scope(call), n) if r.lineno > call.lineno]
-    return any(not any(isinstance(up, ast.Call) and last_name(up.func) in _SHOWN for up in code.above(r)) for r in reads)
+    return any(not any(isinstance(up, ast.Call) and last_name(up.func) in _SHOWN for up in code.above(r))
+               for r in reads)
 
 
 def _split(look: Lookup, code: Syntax, at: ast.expr, labels: ast.expr, left: int) -> str:
@@ -165,6 +167,7 @@ def _splits_below(look: Lookup, code: Syntax, scope: ast.AST, at: ast.expr) -> s
 def _finding(code: Syntax, node: ast.Call, what: str, split: str) -> Finding:
     return RULE.finding(
         f"{written(node)[:80]} at {code.at(node)} computes {what} from the labels of all rows, which become features, "
-        f"and the rows are split afterwards ({split}): the labels of the validation rows leak into their own inputs. Take "
+        f"and the rows are split afterwards ({split}): the labels of the validation rows leak into their own inputs. "
+        "Take "
         "them from the training rows alone (out of fold for those)",
         code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": what})
