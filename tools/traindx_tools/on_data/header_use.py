@@ -15,7 +15,7 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Severity
 
-RULE_ID = "D163"
+RULE_ID, BY_FIELD = "D163", "D171"
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
 MOST_CODE = 2 * 2**20
 """Characters of one file that are looked through."""
@@ -65,10 +65,23 @@ def severity_of(what: str, use: str) -> Severity:
 def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
     """The findings; those of headers as the code decides. Files that are no Python, or do not parse, say nothing."""
     found = list(findings)
-    if not any(f.rule == RULE_ID or _asks(f) for f in found):
+    if not any(f.rule in (RULE_ID, BY_FIELD) or _asks(f) for f in found):
         return found
     text = _text_of(code)
-    return [_decided(f, text) if f.rule == RULE_ID else _answered(f, text) if _asks(f) else f for f in found]
+    judged = (_decided(f, text) if f.rule == RULE_ID else _looked_up(f, text) if f.rule == BY_FIELD else
+              _answered(f, text) if _asks(f) else f for f in found)
+    return [f for f in judged if f is not None]
+
+
+def _looked_up(finding: Finding, code: _Text) -> Finding | None:
+    """Links that name rows by a field: nothing where the code names the field, an alarm where it reads and does not."""
+    name, files = str(finding.measured["field"]), {finding.measured["shard"], finding.measured["beside"]}
+    if re.search(rf"\b{re.escape(name)}\b|\bset_index\(|\bindex_col\b", code.text):
+        return None
+    if not all(str(f) in code.text or Path(str(f)).suffix in code.text for f in files):
+        return finding
+    said = finding.statement.replace("code that takes the numbers for places", f"the code never names {name}: it")
+    return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
 
 
 def _asks(finding: Finding) -> bool:
