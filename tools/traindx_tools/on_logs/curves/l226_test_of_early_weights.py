@@ -18,8 +18,8 @@ from traindx_tools.on_logs.run import Floats, Ints, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 _FALLS = re.compile(r"loss|perplexity|error|nll|chamfer|\b(?:wer|cer|mse|mae|rmse)\b")
-_RISES = re.compile(r"accuracy|recall|precision|\b(?:acc|f1|auc|auprc|iou|dice|map|map50|map50_95|r2|bleu|rouge\w*|score)\b")
-NEAR, FAR, ENOUGH, SHARED = 0.1, 0.5, 5, 2
+_RISES = re.compile(r"accuracy|recall|precision|\b(?:acc|f1|auc|auprc|iou|dice|map\w*|r2|bleu|rouge\w*|score)\b")
+NEAR, FAR, ENOUGH, SHARED = 0.1, 0.3, 5, 2
 
 RULE = Rule(
     id="L226",
@@ -64,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _pairs(run: Run) -> Iterator[tuple[Series, Series]]:
-    """Validation and test of each metric whose better end is known; what is written once more at the end is left out."""
+    """Validation and test of each metric whose better end is known, without what is written once more at the end."""
     for held_out in (s for s in run.series if s.group == "validation" and len(s) >= ENOUGH and _better(s.name)):
         test = next(run.find(held_out.name, group="test"), None)
         kept = _of(held_out, _onwards(held_out))
