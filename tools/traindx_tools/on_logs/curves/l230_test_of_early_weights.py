@@ -22,7 +22,7 @@ _RISES = re.compile(r"accuracy|recall|precision|\b(?:acc|f1|auc|auprc|iou|dice|m
 NEAR, FAR, ENOUGH, SHARED = 0.1, 0.3, 5, 2
 
 RULE = Rule(
-    id="L226",
+    id="L230",
     name="test-of-early-weights",
     title="The test shows an early epoch, not the trained weights",
     severity=Severity.MEDIUM,
