@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from traindx import arguments, next_steps, offers, proposal, still_watched
@@ -261,3 +264,13 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code))
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
+
+
+class _Called(ModuleType):
+    """This module, which can be called: `from traindx import diagnose` gives it, and then stands for its function."""
+
+    __call__ = staticmethod(diagnose)
+    __signature__ = inspect.signature(diagnose)
+
+
+sys.modules[__name__].__class__ = _Called
