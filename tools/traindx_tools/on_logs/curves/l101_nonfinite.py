@@ -11,8 +11,8 @@ stands and what the other metrics did before. Three beginnings mean three differ
 * **ramp** (loss or gradient norm had grown tenfold before, a loss at its height counted from its lowest value): the run
   diverged and overflowed in the end. Look at what started the growth, not at the NaN.
 
-A held-out loss that breaks while the training loss stays finite is a search of its own: the weights are finite then, and
-it is the evaluation (its data, its precision, a batch without targets, running statistics) that makes it.
+A held-out loss that breaks while the training loss stays finite is a search of its own: the weights are finite then,
+and it is the evaluation (its data, its precision, a batch without targets, running statistics) that makes it.
 
 A gradient norm that is infinite for single steps under a dynamic loss scale is how the scaler finds its range and is
 not reported; nor is an infinite perplexity whose loss is finite, nor a metric that never had a value.

@@ -36,8 +36,8 @@ RULE = Rule(
              "that trains."),
     thresholds={
         "records": Threshold(RECORDS, "evaluations", "equal to the last digit"),
-        "coarse_records": Threshold(COARSE_RECORDS, "evaluations", f"where the score is a share of {FEW_VALUES} samples "
-                                                                   "or fewer, or of classes: it repeats by chance"),
+        "coarse_records": Threshold(COARSE_RECORDS, "evaluations", f"where the score is a share of {FEW_VALUES} samples"
+                                                                   " or fewer, or of classes: it repeats by chance"),
         "fall": Threshold(FALL, "relative fall of the training loss", "more than that is learning"),
         "steady": Threshold(STEADY, "Mann-Kendall z", "a loss that goes one way, not one that scatters"),
     },
