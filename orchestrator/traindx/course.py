@@ -27,7 +27,7 @@ def course_of(run: Run) -> str:
 
 
 def _telling(run: Run) -> Iterator[Series]:
-    """The training loss or its first terms, the held-out loss, scores (held-out ones first), then what else there is."""
+    """The training loss or its first terms, the held-out loss, scores (held-out ones first); else all there is."""
     filled = [s for s in run.series if len(s) and s.rank in (None, 0)]
     losses = [s for s in filled if "loss" in s.name]
     train = [run.loss] if run.loss is not None else [s for s in losses if s.group == "train"][:2]

@@ -158,9 +158,11 @@ def _place_of(view: View, told: Mapping[str, Any]) -> str:
 
 
 def not_read(view: View) -> str:
-    """The lines with numbers of which nothing was used, where they matter: their share and the first; "" for none."""
+    """The lines with numbers of which nothing was used, where they matter: their share and the first; else columns of
+    tables that are no numbers; "" for none."""
     if view.lost is None:
-        return ""
+        artifacts = view.run.artifacts if view.run is not None else ()
+        return "; ".join(f"{view.named(a.path)}: {a.unread}" for a in artifacts if a.unread)
     path, lost = view.lost
     of = f" of {view.named(path)}" if view.run is not None and len(view.run.artifacts) > 1 else ""
     how = "" if lost.form else "; --line '{step} | {loss} | {lr}' says what the numbers of such a line are"

@@ -36,12 +36,13 @@ def memory_before(run: Run, error: ErrorEvent, total: float | None) -> MemoryBef
     if series is None or count < FEWEST:
         return None
     index = np.flatnonzero(series.finite & (series.line <= error.line))
-    first, last, most = float(series.values[index[0]]), float(series.values[index[-1]]), float(series.values[index].max())
-    least = float(series.values[index].min())
+    values = series.values[index]
+    first, last, least, most = float(values[0]), float(values[-1]), float(values.min()), float(values.max())
     flat = most - least <= FLAT * abs(most)
     kind = "flat" if flat else "grew" if last > (1 + FLAT) * first else "varied"
     text = _told(series, index[0], index[-1], kind, (first, last, least, most), total)
-    return MemoryBefore(text, {"memory_course": kind, "memory_first": first, "memory_last": last, "memory_records": count})
+    return MemoryBefore(text, {"memory_course": kind, "memory_first": first, "memory_last": last,
+                               "memory_records": count})
 
 
 def _told(s: Series, start: int, end: int, kind: str, values: tuple[float, float, float, float],
