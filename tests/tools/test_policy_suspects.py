@@ -1,4 +1,4 @@
-"""A policy that acts in an environment is suspected of what such a policy can have, and of nothing of language models."""
+"""A policy that acts in an environment has the suspects of such a policy, and none of a language model."""
 
 from __future__ import annotations
 

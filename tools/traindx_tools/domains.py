@@ -49,8 +49,17 @@ def texts_of(run: Run, code: Iterable[Path], symptom: str) -> tuple[list[str], l
     told = [symptom[:4_000], *(s.original for s in run.series), *(s.name for s in run.series),
             *(f"{e.type} {e.message[:400]}" for e in run.errors), *(f.file for e in run.errors for f in e.frames),
             *(n.text for n in run.notes), *(f"{k} {v}"[:200] for k, v in run.config.items())]
-    told = [t.replace("/", " / ") for t in told]
+    told = [switched_on(t.replace("/", " / ")) for t in told]
     return told, [_text(path) for path in code]
+
+
+_OFF = re.compile(r"[\w.-]+['\"]?\s*(?:(?:\.{2,}|[:=])\s*['\"]?(?:false|none|null|off)\b|\s(?:false|none)$)",
+                  re.IGNORECASE)
+
+
+def switched_on(text: str) -> str:
+    """A text of a log without the settings that are off: "bf16 ..... False" speaks of no bf16."""
+    return _OFF.sub(" ", text)
 
 
 def _text(path: Path) -> str:
