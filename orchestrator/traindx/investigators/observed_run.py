@@ -46,40 +46,43 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
     folder = case.scratch / "evidence" / f"run-{len(case.attempts)}"
     if may_run and not (folder / KEPT).is_file():
         _keep(folder, *_observed(report, case, folder))
-    seen, note = _kept(folder)
-    return replace(joined(report, seen, 0), remarks=(*report.remarks, note)) if note else report
+    seen, note, rest = _kept(folder)
+    return replace(joined(report, seen, 0), remarks=(*report.remarks, note),
+                   extra_checks=(*report.extra_checks, *rest)) if note else report
 
 
-def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str]:
-    """What the run adds, and one sentence about it."""
+def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str, Sequence[str]]:
+    """What the run adds, one sentence about it, and commands that make the experiments that it had no time for."""
     assert case.verify is not None
     assert case.verify.command is not None
     command = shown(case.verify.command)
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
     try:
-        budget = case.seconds_left * SHARE_FOR_EXPERIMENTS
-        after = with_rerun(report, command, case.workspace, folder, timeout,
-                           None if budget > MOST_SECONDS else budget)
+        share = case.seconds_left * SHARE_FOR_EXPERIMENTS
+        after = with_rerun(report, command, case.workspace, folder, timeout, min(share, MOST_SECONDS),
+                           screens=share <= MOST_SECONDS)
     except (TraindxError, OSError) as error:
-        return (), f"`{command}` was not run under the instruments: {error}"
+        return (), f"`{command}` was not run under the instruments: {error}", ()
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
     told = after.remarks[len(report.remarks):]
-    return new, " ".join(told) if told else f"`{command}` was run again in a copy"
+    rest = after.extra_checks[len(report.extra_checks):]
+    return new, " ".join(told) if told else f"`{command}` was run again in a copy", rest
 
 
-def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
+def _keep(folder: Path, seen: Sequence[Finding], note: str, rest: Sequence[str]) -> None:
     unlinked.made(folder)
-    text = json.dumps({"note": note, "findings": [f.to_json() for f in seen]}, allow_nan=False)
+    text = json.dumps({"note": note, "findings": [f.to_json() for f in seen], "rest": list(rest)}, allow_nan=False)
     half = folder / f"{KEPT}.part"
     unlinked.write(half, text)
     half.replace(folder / KEPT)
 
 
-def _kept(folder: Path) -> tuple[tuple[Finding, ...], str]:
+def _kept(folder: Path) -> tuple[tuple[Finding, ...], str, tuple[str, ...]]:
     """What an earlier look kept; nothing where there is none, or where it cannot be read."""
     try:
         data = json.loads((folder / KEPT).read_text(encoding="utf-8"))
-        return tuple(Finding.from_json(f) for f in data["findings"]), str(data["note"])
+        return (tuple(Finding.from_json(f) for f in data["findings"]), str(data["note"]),
+                tuple(map(str, data.get("rest", ()))))
     except (OSError, ValueError, KeyError, TypeError):
-        return (), ""
+        return (), "", ()
