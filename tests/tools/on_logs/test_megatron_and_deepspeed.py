@@ -88,7 +88,7 @@ def test_a_scale_that_never_fits_is_told_from_where_it_last_fell(tmp_path: Path)
     (finding,) = collapse(path)
     assert finding.statement.startswith("the loss scale falls from 4194304 at step 6400 to 1 at step 10000")
     assert finding.measured["halvings"] == 22
-    assert "loss_scale (loss scale): halved at step 6400 to step 7500, from 4194304 to 1, 22 halvings" in (
+    assert "loss_scale (loss scale): halved at step 6400 to step 7600, from 4194304 to 1, 22 halvings" in (
         listed(read_run([path])).render())
 
 

@@ -76,7 +76,8 @@ def _announced(run: Run) -> Iterator[Finding]:
         return
     (first, high), (last, low) = told[0], told[-1]
     source = first.source
-    records = {int(x) for s in run.series if s.source == source for x in s.line[s.line > first.line]}
+    printed = [s for s in run.series if s.source == source and s.original != REDUCED]
+    records = {int(x) for s in printed for x in s.line[s.line > first.line]}
     at_floor = low <= FLOOR and sum(scale <= FLOOR for _, scale in told) > 1 and _goes_on(run, source, last.line)
     crowded = low <= DECAY * high and len(records) <= len(told)
     if not (at_floor or crowded) or any(n.source != source for n, _ in told):
