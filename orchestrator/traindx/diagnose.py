@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traindx import arguments, next_steps, offers, proposal, still_watched
+from traindx import arguments, fixed_since, next_steps, offers, proposal, still_watched
 from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
@@ -259,7 +259,8 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
                    asked=asked, cluster=cluster)
     said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
-    seen = replace(seen, notes=(said, *seen.notes)) if said else seen
+    before = fixed_since.note_of(here, dict.fromkeys(x.source for x in (*seen.run.series, *seen.run.errors)))
+    seen = replace(seen, notes=(*filter(None, (before, said)), *seen.notes))
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code))
