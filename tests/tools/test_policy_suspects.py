@@ -85,6 +85,13 @@ def test_a_kl_that_is_calm_speaks_against_one_that_explodes(tmp_path: Path) -> N
     assert finding.measured["kl"] == "calm"
 
 
+def test_returns_of_episodes_are_rewards_under_the_names_of_every_trainer(tmp_path: Path) -> None:
+    for name in ("charts/episodic_return", "env_runners/episode_return_mean", "AverageEpRet", "rollout/ep_rew_mean"):
+        path = tmp_path / "events.jsonl"
+        path.write_text("".join(json.dumps({"global_step": 1024 * i, name: 21 + wave(i)}) + "\n" for i in range(60)))
+        assert [f.rule for f in examine([path]).findings] == ["L604"], name
+
+
 def test_a_policy_that_writes_text_keeps_its_suspects(tmp_path: Path) -> None:
     assert OF_TEXTS & grounded(seen(tmp_path, of_text))
     found = seen(tmp_path, of_text, kl=explodes, reward=falls_back)
