@@ -48,6 +48,8 @@ MOST_VAIN = 2
 """First runs with a change that were no better than the control: a third guess is seldom better founded."""
 LEAST_SCREENED = 10.0
 """Runs that the budget has to allow before everything is changed, one at a time: the default one never does."""
+SPENT = "The budget of "
+"""Begins the sentence that says what the budget left out."""
 ROOM = 1.5
 """Times what experiments are expected to take that a budget for them is: a control may be repeated."""
 Say = Callable[[str], None]
@@ -66,7 +68,7 @@ class Proved:
     def note(self) -> str:
         """For a person: what was tried, and why it ended."""
         if self.outcome is None or not self.results:
-            return f"no experiment was made: {self.ended}" if self.ended else ""
+            return f"No experiment was made. {self.ended}" if self.ended else ""
         tried = "; ".join(f.statement for f in self.findings)
         count = "1 experiment" if len(self.results) == 1 else f"{len(self.results)} experiments"
         return f"{count} on {self.outcome.said}: {tried}. {self.ended}"
@@ -210,7 +212,7 @@ class Planned:
 
     def _spent(self, left: list[float]) -> str:
         """That the budget ended it, how many experiments it left out, how long they take, and what to type for them."""
-        spent = f"The budget of {self.purse.seconds:.0f} s is spent."
+        spent = f"{SPENT}{self.purse.seconds:.0f} s is spent."
         if not left:
             return spent
         wanted = 10 * math.ceil((self.purse.spent + ROOM * sum(left)) / 10)

@@ -44,6 +44,7 @@ LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modul
 COPY_LIMIT = 4 * 2**30
 """Bytes of the workspace that are copied at most."""
 
+NOT_ENDED = "did not end within its limit"
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
 
@@ -86,7 +87,7 @@ class Rerun:
     def ended(self) -> str:
         """How it ended, in words."""
         if self.outcome.timed_out:
-            return f"did not end within its limit and was stopped after {self.outcome.seconds:.0f} s"
+            return f"{NOT_ENDED} and was stopped after {self.outcome.seconds:.0f} s"
         if self.outcome.out_of_memory:
             return "used more memory than allowed and was stopped"
         return f"ended with exit code {self.outcome.exit_code} after {self.outcome.seconds:.0f} s"

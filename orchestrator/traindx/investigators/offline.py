@@ -19,7 +19,7 @@ from traindx.handed_over import hand_over, missing_in_words
 from traindx.in_this_run import this_run
 from traindx.investigators import steering
 from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
-from traindx.investigators.observed_run import with_observed_run
+from traindx.investigators.observed_run import lacked, with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
 from traindx.strikes import Strike
@@ -230,6 +230,8 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
     if waits := failed_before.open_decision(case.workspace, case.refused):
         reason = f"{reason} {waits}."
+    if left_out := lacked(case):
+        reason = f"{reason.rstrip('.')}. {left_out}"
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=tuple(map(from_anywhere, next_steps.commands(report, tried))),
