@@ -259,7 +259,8 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
                    asked=asked, cluster=cluster)
     said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
-    before = fixed_since.note_of(here, dict.fromkeys(x.source for x in (*seen.run.series, *seen.run.errors)))
+    logs = dict.fromkeys((*(s.source for s in seen.run.series), *(e.source for e in seen.run.errors)))
+    before = fixed_since.note_of(here, logs)
     seen = replace(seen, notes=(*filter(None, (before, said)), *seen.notes))
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),

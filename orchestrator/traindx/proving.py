@@ -204,7 +204,8 @@ class Planned:
 
     def _left_out(self, tried: set[str], made: int) -> list[float]:
         """The seconds of each further experiment that would tell something, whatever it takes."""
-        done, seconds = set(tried), []
+        done = set(tried)
+        seconds: list[float] = []
         while made + len(seconds) < MOST_EXPERIMENTS and (choice := self._choice(done, math.inf)) is not None:
             done.add(str(choice.decision.change))
             seconds.append(choice.seconds)
