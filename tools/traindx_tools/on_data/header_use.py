@@ -17,6 +17,8 @@ from traindx_tools.finding import Finding, Severity
 
 RULE_ID, BY_FIELD = "D163", "D171"
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
+HARMFUL = frozenset({"rate", "orientation"})
+"""Properties that change what the numbers of a file show, where a reader drops them."""
 MOST_CODE = 2 * 2**20
 """Characters of one file that are looked through."""
 
@@ -53,13 +55,13 @@ class _Text:
 
 
 def severity_of(what: str, use: str) -> Severity:
-    """How much harm: none where the code reads the property, and less where readers bring files to one form anyway."""
-    if use == READ or what == "channels":
+    """How much harm: a remark unless the code is known not to read it; less where readers bring files to one form.
+
+    Files whose headers say rightly how they are to be read are no faulty data: without the code nothing is wrong yet.
+    """
+    if use != UNREAD or what == "channels":
         return Severity.INFO
-    harmful = what in ("rate", "orientation")
-    if use == UNREAD:
-        return Severity.MEDIUM if harmful else Severity.LOW
-    return Severity.LOW if harmful else Severity.INFO
+    return Severity.MEDIUM if what in HARMFUL else Severity.LOW
 
 
 def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
