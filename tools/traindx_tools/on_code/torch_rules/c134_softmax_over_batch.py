@@ -2,8 +2,7 @@
 
 With logits of shape (batch, classes), a softmax over `dim=0` normalises each class over the samples of the batch. A
 mean or sum over dim 0 in the middle of a forward pass, fed to a layer, gives every row the same mixture of all
-samples. Both couple samples that have nothing to do with each other; where the sizes agree no shape is wrong. (The last
-step of a recurrent layer taken from the batch axis is C235.)
+samples. Both couple samples that have nothing to do with each other; where the sizes agree no shape is wrong.
 """
 
 from __future__ import annotations
