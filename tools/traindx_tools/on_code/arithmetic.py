@@ -209,7 +209,7 @@ def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
     if len(tensors) == 1:
         return tensors[0].tags & (kept | {*COLUMNS, *AXES}) | signs | _mean_of_batch(left, op)
     both = tensors[0].tags & tensors[1].tags & kept | ((tensors[0].tags | tensors[1].tags) & {"column"})
-    axes = (tensors[0].tags | tensors[1].tags) & {"batch_first"}
+    axes = (tensors[0].tags | tensors[1].tags) & {"batch_first", "sequence"}
     return both | axes | signs | _mean_of_batch(left, op)
 
 

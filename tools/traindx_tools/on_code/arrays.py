@@ -41,8 +41,8 @@ class Operands:
 
 
 Transfer = Callable[[Operands], Tensor]
-AXES = frozenset({"batch_first", "time_first"})
-"""Tags that tell what stands on axis 0 of an array that came out of a layer."""
+AXES = frozenset({"batch_first", "time_first", "sequence"})
+"""Tags that tell what stands on axis 0 of an array that came out of a layer, and that it has steps besides samples."""
 COLUMNS = frozenset({"layer", "column"})
 """Tags that tell that the last axis is as a layer, or a product with a matrix, left it."""
 SIGNS = frozenset({"loss", "negated", "log_prob"})
@@ -221,7 +221,9 @@ def _minmax(o: Operands) -> Tensor:
 
 def _filled(o: Operands) -> Tensor:
     """The least elements may be what is filled (`p.masked_fill(p == 0, eps)`): their bound is not known any more."""
-    filled, left = number(o.get(1, "value")), _unshaped(o)
+    filled, mask = number(o.get(1, "value")), o.get(0, "mask")
+    shape = shapes.broadcast(o.x.shape, mask.shape) if isinstance(mask, Tensor) and mask.shape else o.x.shape
+    left = replace(o.x, shape=shape, site=o.site)
     kept = left.low is None or (filled is not None and filled <= left.low)
     return left if kept else replace(left, low=None, site=o.site)
 

@@ -277,3 +277,27 @@ class LossCall:
     """Autograd records."""
     known: Known = Known.DERIVED
     origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AxisUse:
+    """One axis of a value of which an operation makes a whole: a softmax that sums to 1 over it, a mean over it."""
+
+    operation: str
+    """"softmax", "log_softmax"; "pooled": a mean or sum that a layer reads."""
+    at: Any
+    text: str
+    axis: int
+    role: str
+    """What stands on the axis: "batch", "time", "features"; "" where that is not known."""
+    size: int | None = None
+    """Its length, where it is known."""
+    features: int | None = None
+    """The length of the last axis, as the layer before left it."""
+    is_sequence: bool = False
+    in_loss: bool = False
+    """A loss is given the result."""
+    of_layer: bool = True
+    """A layer with parameters gave the value."""
+    known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)

@@ -10,12 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.causal_attention import attentions, masks_built, predicts_next
-from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.lookup import lookup
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.syntax import Syntax, argument
 from traindx_tools.on_code.trace import Event, walk
 from traindx_tools.on_code.values import Const, Tensor, Thing
 from traindx_tools.rules import Rule
@@ -25,8 +21,7 @@ RULE = Rule(
     name="causal-mask-missing",
     title="No causal mask in a next-token model",
     severity=Severity.HIGH,
-    sees="Cross entropy of shifted targets over the output of self-attention that is given no mask, in a project that "
-         "applies none.",
+    sees="Cross entropy of shifted targets over the output of self-attention that is given no mask.",
     matters="A loss that is too good to be true, and useless generations.",
     alike=("a masked language model, whose targets are not shifted", "attention of a decoder to what an encoder gave"),
     confirm=("change the last token of an input and compare the logits before it",),
@@ -51,41 +46,6 @@ def check(project: Project) -> Iterator[Finding]:
                 if id(event.node) not in seen and _unmasked(event) and _inside(event, logits):
                     seen.add(id(event.node))
                     yield _finding(event, loss)
-    if not seen:
-        yield from _written(project)
-
-
-def _written(project: Project) -> Iterator[Finding]:
-    """By how attention is written, where nothing in the project keeps the future out."""
-    if not any("ttention" in f.text or "softmax" in f.text or "Transformer" in f.text for f in project.files):
-        return
-    look = lookup(project)
-    shifted = predicts_next(look)
-    found = [(code, call, kind) for code in look.codes for call, kind in attentions(code)] if shifted else []
-    if shifted is None or not found or masks_built(look):
-        return
-    where, tail = shifted
-    for code, call, kind in found[:3]:
-        yield RULE.finding(
-            f"{kind} at {code.at(call)} attends without a causal mask, and {where.file.segment(tail)} at "
-            f"{where.at(tail)} makes the next tokens the target: every position can read its answer",
-            code.place(call),
-            code.file.path,
-            bearing=Bearing.SIGN,
-            measured={"kind": "causal", "attention": kind},
-            patch=_patch(code, call, kind),
-        )
-
-
-def _patch(code: Syntax, call: ast.Call, kind: str) -> tuple[Patch, ...]:
-    """`is_causal=True`, where the function takes it and nothing else is said."""
-    if kind != "scaled_dot_product_attention" or len(call.args) > 3:
-        return ()
-    said = argument(call, 99, "is_causal")
-    change = Change(code.file, "see only what was before")
-    if said is not None:
-        return change.replace(said, "True").patches()
-    return () if argument(call, 99, "attn_mask") else change.pass_argument(call, "is_causal", "True").patches()
 
 
 def _is_next_token(event: Event) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.triangles import triangle
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -46,7 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             text = written(scope)
             named = f"{written(mask)} {written(code.origin(mask))}"
-            if _REPAIRED.search(text) or _TRIANGULAR.search(named) or triangle(code, mask) is not None:
+            if _REPAIRED.search(text) or _TRIANGULAR.search(named):
                 continue
             yield RULE.finding(
                 f"{code.file.segment(call)} at {code.at(call)} fills with -inf where a mask from the data says so, and "
