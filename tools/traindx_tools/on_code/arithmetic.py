@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code import bounds, polarity, shapes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -95,7 +95,7 @@ def unary(op: str, value: Value) -> Value:
         return Const(-value.value if op == "-" else +value.value, value.fixed)
     if isinstance(value, Tensor):
         if op != "-":
-            return value
+            return replace(value, tags=polarity.turned(value.tags)) if op == "~" else value
         keeps = value.kind if value.kind == "linear" else ""
         signed = (value.tags - SIGNS - {"minus"}) | _negated(value.tags)
         return bounds.bounded(replace(value, kind=keeps, tags=signed), bounds.negate(bounds.of(value)))
@@ -108,6 +108,14 @@ def _negated(tags: frozenset[str]) -> frozenset[str]:
     if "loss" in tags:
         return frozenset({"negated"})
     return frozenset() if tags & {"minus", "log_prob"} else frozenset({"minus"})
+
+
+def written_into(base: Tensor, value: Value) -> Tensor:
+    """An array of which some elements were set: its bounds hold both."""
+    truth = float(value.value) if isinstance(value, Const) and isinstance(value.value, bool) else None
+    low, high = (truth, truth) if truth is not None else _bounds_of(value)
+    return replace(base, low=None if base.low is None or low is None else min(base.low, low),
+                   high=None if base.high is None or high is None else max(base.high, high))
 
 
 def _bounds_of(value: Value) -> bounds.Bounds:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code.polarity import TRIANGLE
 from traindx_tools.on_code.tensors import dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
@@ -221,11 +222,14 @@ def _minmax(o: Operands) -> Tensor:
 
 def _filled(o: Operands) -> Tensor:
     """The least elements may be what is filled (`p.masked_fill(p == 0, eps)`): their bound is not known any more."""
-    filled, mask = number(o.get(1, "value")), o.get(0, "mask")
-    shape = shapes.broadcast(o.x.shape, mask.shape) if isinstance(mask, Tensor) and mask.shape else o.x.shape
-    left = replace(o.x, shape=shape, site=o.site)
+    filled, left = number(o.get(1, "value")), replace(o.x, site=o.site)
     kept = left.low is None or (filled is not None and filled <= left.low)
     return left if kept else replace(left, low=None, site=o.site)
+
+
+def _triangle(o: Operands) -> Tensor:
+    low, high = (None if b is None else pick(b, 0.0) for b, pick in ((o.x.low, min), (o.x.high, max)))
+    return replace(o.x, low=low, high=high, site=o.site).tagged(TRIANGLE)
 
 
 def _log(o: Operands) -> Tensor:
@@ -329,6 +333,7 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
     **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
     **dict.fromkeys(("unique", "unique_consecutive"), _unique),
+    **dict.fromkeys(("tril", "triu"), _triangle),
     "where": _chosen,
     "masked_fill": _filled,
     **dict.fromkeys(

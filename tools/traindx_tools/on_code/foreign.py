@@ -17,6 +17,7 @@ from traindx_tools.on_code import (
     layers,
     library,
     module_hooks,
+    polarity,
     python_calls,
     torch_calls,
 )
@@ -232,7 +233,7 @@ class Foreign(Evaluator):
         made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs)
+        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | polarity.joined(tensors))
 
     def _method(
         self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame

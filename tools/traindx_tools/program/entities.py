@@ -301,3 +301,30 @@ class AxisUse:
     """A layer with parameters gave the value."""
     known: Known = Known.DERIVED
     origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class MaskUse:
+    """One place where attention, or another choice among positions, is told which of them count."""
+
+    how: str
+    """"padding", "attention" (arguments of a layer or function of a library), "added" (to what a softmax gets),
+    "filled" (a number where the mask is true), "missing" (a layer that is given none)."""
+    at: Any
+    text: str
+    target: str = ""
+    """What it is given to: "TransformerEncoder", "softmax"."""
+    true_for: str = ""
+    """"content", "blank", "triangle"; "" where that is not known."""
+    boolean: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    value: float | None = None
+    """What is filled in."""
+    half: Known | None = None
+    """What it is filled into is float16: so it was computed, or float16 is spoken of somewhere in the program."""
+    guarded: bool = False
+    """NaN is looked for, or replaced, in the same function."""
+    next_token: Any = None
+    """A loss compares the output with the next tokens of the same input (`moments.Spot`)."""
+    origin: Any = field(default=None, repr=False, compare=False)

@@ -11,6 +11,7 @@ from traindx_tools.program.entities import (
     Drop,
     Loss,
     LossCall,
+    MaskUse,
     Model,
     Optimizer,
     OutputLayer,
@@ -38,6 +39,7 @@ class Program:
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
+    mask_uses: list[MaskUse] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
