@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, polarity, shapes
+from traindx_tools.on_code import bounds, polarity, quantities, shapes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -97,7 +97,7 @@ def unary(op: str, value: Value) -> Value:
         if op != "-":
             return replace(value, tags=polarity.turned(value.tags)) if op == "~" else value
         keeps = value.kind if value.kind == "linear" else ""
-        signed = (value.tags - SIGNS - {"minus"}) | _negated(value.tags)
+        signed = quantities.turned(value.tags - SIGNS - {"minus"}) | _negated(value.tags)
         return bounds.bounded(replace(value, kind=keeps, tags=signed), bounds.negate(bounds.of(value)))
     return operation(op, (value,))
 
@@ -139,7 +139,8 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
             result = replace(result, grad=None)
     result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
-    result = replace(result, tags=_tags(left, right, op), **_kept_kind(op, left, right))
+    tags = _tags(left, right, op) | quantities.combined(op, left, right, site)
+    result = replace(result, tags=tags, **_kept_kind(op, left, right))
     if op == "*" and any(isinstance(v, Symbol) and v.role == "loss scale" for v in (left, right)):
         result = result.tagged("scaled")
     return replace(result, grad=False, parents=frozenset()) if grad is False else result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code import bounds, quantities, shapes
 from traindx_tools.on_code.polarity import TRIANGLE
 from traindx_tools.on_code.tensors import dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
@@ -381,6 +381,9 @@ def transferred(
     else:
         others = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         result = merged([x, *others], site)
+    signed, kept = quantities.through(name, x, args, kwargs), quantities.of(result)
+    if signed or kept:
+        result = replace(result, tags=result.tags - kept | signed)
     if grad is False:
         return replace(result, grad=False, parents=frozenset())
     if result.grad and result.site == site and x.site is not None and x.site != site:

@@ -328,3 +328,28 @@ class MaskUse:
     next_token: Any = None
     """A loss compares the output with the next tokens of the same input (`moments.Spot`)."""
     origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is sent backward, or returned by a training step: what an optimizer makes smaller."""
+
+    at: Any
+    """Where it is sent, and where it was computed (`moments.Spot`)."""
+    made: Any
+    quantities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What it rises ("+") or falls ("-") with, by name: entropy, spread, ratio, divergence, chosen."""
+    places: Mapping[str, Any] = field(default_factory=dict)
+    """Where such a quantity was computed, by name."""
+    form: str = ""
+    """"loss" of a library, as it is; "negated"; "log_prob"."""
+    alone: bool = True
+    """Nothing else is sent backward in the loop."""
+    optimizers: int = 1
+    maximized_by: str = ""
+    """The optimizer that makes it larger, with its place; "?" where that is not known."""
+    against_data: bool = False
+    """The loss compares an output with what came out of the data."""
+    meant: bool = False
+    """Something in the program is called as one that makes a loss larger on purpose."""
+    origin: Any = field(default=None, repr=False, compare=False)

@@ -13,6 +13,7 @@ from traindx_tools.program.entities import (
     LossCall,
     MaskUse,
     Model,
+    Objective,
     Optimizer,
     OutputLayer,
     Scaler,
@@ -40,6 +41,7 @@ class Program:
     loss_calls: list[LossCall] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
+    objectives: list[Objective] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
