@@ -353,3 +353,18 @@ class Objective:
     meant: bool = False
     """Something in the program is called as one that makes a loss larger on purpose."""
     origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What compares a metric with its best value so far: a callback, a schedule, a trainer."""
+
+    kind: str
+    at: Any
+    metric: str
+    """Its name."""
+    looks_for: str
+    """"min" or "max"."""
+    said: bool = True
+    """It was told; False: this is what it does where nothing is said."""
+    given_at: Any = None

@@ -19,6 +19,7 @@ from traindx_tools.program.entities import (
     Scaler,
     Schedule,
     StateFile,
+    Watch,
 )
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
@@ -42,6 +43,7 @@ class Program:
     axis_uses: list[AxisUse] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

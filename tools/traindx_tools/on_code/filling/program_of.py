@@ -13,6 +13,7 @@ from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.watches import watches
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
@@ -59,6 +60,7 @@ def program_of(project: Project) -> Program:
     made.axis_uses += axis_uses(project, made.loss_calls)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
+    made.watches += watches(project)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
