@@ -30,5 +30,5 @@ def check(program: Program) -> Iterator[Breach]:
         given = f" (given at {watch.given_at})" if watch.given_at else ""
         how = "is told to look" if watch.said else "looks, where nothing is said,"
         why = f"and {watch.metric} is better when it is {_WORD[way]}"
-        yield Breach("C241", f"{watch.kind} at {watch.at} {how} for the {_WORD[watch.looks_for]} {watch.metric}{given}, "
-                     f"{why}", watch.at, measured={"kind": "direction", "metric": watch.metric, "better": way})
+        yield Breach("C241", f"{watch.kind} at {watch.at} {how} for the {_WORD[watch.looks_for]} {watch.metric}{given}"
+                     f", {why}", watch.at, measured={"kind": "direction", "metric": watch.metric, "better": way})
