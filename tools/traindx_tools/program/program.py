@@ -8,18 +8,22 @@ from typing import Any
 from traindx_tools.program.entities import (
     Apart,
     Average,
+    AxisUse,
     Collection,
     Drop,
     EngineLoop,
     Loader,
     Loss,
     LossCall,
+    MaskUse,
     Model,
+    Objective,
     Optimizer,
     OutputLayer,
     Scaler,
     Schedule,
     StateFile,
+    Watch,
 )
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
@@ -44,6 +48,10 @@ class Program:
     averages: list[Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[EngineLoop] = field(default_factory=list)
+    axis_uses: list[AxisUse] = field(default_factory=list)
+    mask_uses: list[MaskUse] = field(default_factory=list)
+    objectives: list[Objective] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
