@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import Average
+from traindx_tools.program.driving import Average
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 

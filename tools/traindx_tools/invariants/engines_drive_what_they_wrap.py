@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import EngineLoop, Left
+from traindx_tools.program.driving import EngineLoop, Left
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import Loader
 from traindx_tools.program.known import Known
+from traindx_tools.program.loading import Loader
 from traindx_tools.program.program import Program
 
 RULES = pages("data", ("C121", "C129", "C140", "C302"))

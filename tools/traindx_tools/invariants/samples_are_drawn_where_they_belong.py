@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import Draw, Loader
 from traindx_tools.program.known import Known
+from traindx_tools.program.loading import Draw, Loader
 from traindx_tools.program.program import Program
 
 RULES = pages("data", ("C196", "C228", "C285"))

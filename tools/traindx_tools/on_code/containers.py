@@ -393,12 +393,3 @@ def ordered_by(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictCom
     if not isinstance(outer, ast.Name) or not isinstance(node.elt, (ast.Tuple, ast.List)):
         return None
     return outer.id if any(isinstance(e, ast.Name) and e.id == outer.id for e in node.elt.elts) else None
-
-
-def whole_data(dataset: Value | None) -> Value | None:
-    """The data set that a part was cut from."""
-    for _ in range(6):
-        if not isinstance(dataset, Thing) or dataset.short != "Subset" or not dataset.args:
-            break
-        dataset = dataset.args[0]
-    return dataset

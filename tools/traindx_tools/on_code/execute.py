@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from traindx_tools.on_code.call import LARGE
-from traindx_tools.on_code.containers import whole_data
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.imports import ModuleIndex
+from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.names import DEEP_LEARNING
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.statements import Statements

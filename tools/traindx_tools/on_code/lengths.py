@@ -71,3 +71,12 @@ def turns(subject: Value | None, count: Value | None) -> float | None:
         subject = subject.args[0]
     found = passes(subject)
     return rows(subject) if found is None and isinstance(subject, (Bag, Tensor, Thing)) else found
+
+
+def whole_data(dataset: Value | None) -> Value | None:
+    """The data set that a part was cut from."""
+    for _ in range(6):
+        if not isinstance(dataset, Thing) or dataset.short != "Subset" or not dataset.args:
+            break
+        dataset = dataset.args[0]
+    return dataset

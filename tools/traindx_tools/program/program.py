@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
-    Apart,
-    Average,
     AxisUse,
     Collection,
     Drop,
-    EngineLoop,
-    Loader,
     Loss,
     LossCall,
     MaskUse,
@@ -25,6 +22,7 @@ from traindx_tools.program.entities import (
     StateFile,
     Watch,
 )
+from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
 

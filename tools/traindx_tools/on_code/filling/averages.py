@@ -26,7 +26,7 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
-from traindx_tools.program.entities import Average
+from traindx_tools.program.driving import Average
 
 _FORMS = frozenset({"lerp_", "add_", "copy_", "update_parameters", "incremental_update", "store", "blended"})
 _BUFFERS = ("buffers", "named_buffers", "update_bn")

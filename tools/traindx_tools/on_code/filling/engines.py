@@ -21,7 +21,7 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
-from traindx_tools.program.entities import EngineLoop, Left
+from traindx_tools.program.driving import EngineLoop, Left
 
 _ENGINES = ("Accelerator", "Fabric")
 _WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module",

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx_tools.knowledge import fetching
-from traindx_tools.on_code.containers import whole_data
 from traindx_tools.on_code.filling.row_order import class_by_class
 from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
 from traindx_tools.on_code.filling.workers import spawned_member
+from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Bag, Const, Function, Instance, Thing, Value, number, truth
-from traindx_tools.program.entities import Draw, Fetch, Loader
+from traindx_tools.program.loading import Draw, Fetch, Loader
 
 _TELLS_WORKERS = ("worker_init_fn", "get_worker_info")
 

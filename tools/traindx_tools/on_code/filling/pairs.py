@@ -12,7 +12,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Bag, Instance, Thing, Value
-from traindx_tools.program.entities import Apart
+from traindx_tools.program.loading import Apart
 
 _SEEDS = frozenset({"seed", "manual_seed", "set_state", "set_rng_state", "setstate", "fork_rng"})
 
