@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.driving import Average
@@ -34,10 +35,10 @@ def check(program: Program) -> Iterator[Breach]:
                 "factors are "
                 "swapped, and the average is the newest value",
                 average.at, Known.DERIVED, {"kind": "swapped", "share": share})
-        elif share is not None and updates is not None and not average.late and not average.in_step and (
-                0.5 < share < 1 and share**updates > MOST_LEFT):
+        elif share is not None and updates is not None and average.evaluated and not average.late and (
+                not average.in_step and 0.5 < share < 1 and share**updates > MOST_LEFT):
             yield _too_long(average, share, updates)
-        if average.statistics and average.evaluated and not average.buffers and not average.in_step:
+        if average.statistics and (average.evaluated or average.in_eval) and not average.buffers and not average.in_step:
             yield Breach(
                 "C298",
                 f"{average.text} at {average.at} averages only the parameters: the buffers of {average.statistics} "
@@ -52,5 +53,6 @@ def _too_long(average: Average, share: float, updates: float) -> Breach:
         f"{average.text} at {average.at} keeps {share:g} of the average and runs {updates:g} times: {left:.0%} of it "
         "is still "
         f"the weights that the run began with ({share:g}^{updates:g}), an average over {1 / (1 - share):,.0f} updates",
-        average.at, Known.DERIVED,
-        {"kind": "average", "decay": round(share, 8), "updates": updates, "initial_share": round(left, 4)})
+        average.at, Known.GUESSED if average.pretrained else Known.DERIVED,
+        {"kind": "average", "decay": round(share, 8), "updates": updates, "initial_share": round(left, 4)},
+        Severity.MEDIUM if average.pretrained else None)

@@ -31,6 +31,8 @@ from traindx_tools.on_code.values import (
 FUEL_PER_LINE = 40
 """Expressions that may be evaluated for each line of a file; a plain pass over code takes about 10."""
 MIN_FUEL = 40_000
+MOST_FETCHED = 40
+"""Data sets of which one sample is fetched."""
 LIGHTNING_HOOKS = {
     "training_step": True,
     "validation_step": False,
@@ -84,7 +86,7 @@ class Interpreter(Statements):
         made = [e.result for e in unique_events(roots) if e.method == "DataLoader"] if roots else []
         for loader in made:
             data = whole_data(loader.argument(0, "dataset")) if isinstance(loader, Thing) else None
-            if isinstance(data, Instance) and id(data) not in self.fetched:
+            if isinstance(data, Instance) and id(data) not in self.fetched and len(self.fetched) < MOST_FETCHED:
                 root = self.fetched[id(data)] = Block("root", data.node, data.klass.info.file)
                 self.blocks, self.loops, self.grad, self.autocast, self.stack = [root], (), True, None, []
                 self._depth, self.fuel = 0, MIN_FUEL

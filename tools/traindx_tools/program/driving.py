@@ -22,6 +22,11 @@ class Average:
     in_step: bool = False
     """The averaged module is called in the training step itself: a target network, a teacher."""
     evaluated: bool = False
+    """It is used outside of the steps that train: evaluated, or put back into a model."""
+    in_eval: bool = False
+    """It is put into eval mode."""
+    pretrained: bool = False
+    """It begins with weights of a file."""
     statistics: str = ""
     """A layer of it that keeps running statistics; "" where none is known."""
     buffers: bool = False

@@ -136,12 +136,20 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
     first = next((i for i, b in enumerate(place.path) if b.kind == "loop" and BACKWARD & b.methods), len(place.path))
     found.late = any(b.kind == "branch" for b in place.path[first:])
     if kept is None:
+        back = any(True for _ in project.calls("load_state_dict")) or any(
+            e is not event and isinstance(_plain(e.receiver), Thing) and _plain(e.receiver).short == "Parameter"
+            for e in (*project.calls("copy_"), *(s for s in project.events if s.name == "attribute.data"))
+            if e.receiver is not None)
+        found.evaluated = back
         return found
+    found.pretrained = bool(kept.state.get("pretrained")) if isinstance(kept, (Thing, Instance)) else any(
+        isinstance(p, Symbol) and p.name.startswith("from_pretrained@") for p in parts(kept))
     calls = [p for r in project.roots_with({"__call__"}) for p in r.places if p.event.method == "__call__" and (
         p.event.receiver is not None and unwrap(p.event.receiver) is kept)]
     found.in_step = any(p.loops and id(p.loops[-1]) in trained for p in calls)
     evals = any(e.receiver is not None and unwrap(e.receiver) is kept for e in project.calls("eval"))
-    found.evaluated = evals or any(not p.loops or id(p.loops[-1]) not in trained for p in calls)
+    found.in_eval = evals
+    found.evaluated = any(not p.loops or id(p.loops[-1]) not in trained for p in calls)
     inside = [m for m in submodules(kept) or [kept] if isinstance(m, Thing)]
     found.statistics = next((m.short for m in inside if fetching.keeps_statistics(m.type)), "")
     loads = any(e.receiver is not None and unwrap(e.receiver) is kept for e in project.calls("load_state_dict"))
