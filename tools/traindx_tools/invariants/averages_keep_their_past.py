@@ -38,7 +38,8 @@ def check(program: Program) -> Iterator[Breach]:
         elif share is not None and updates is not None and average.evaluated and not average.late and (
                 not average.in_step and 0.5 < share < 1 and share**updates > MOST_LEFT):
             yield _too_long(average, share, updates)
-        if average.statistics and (average.evaluated or average.in_eval) and not average.buffers and not average.in_step:
+        read = (average.evaluated or average.in_eval) and not average.in_step
+        if average.statistics and read and not average.buffers:
             yield Breach(
                 "C298",
                 f"{average.text} at {average.at} averages only the parameters: the buffers of {average.statistics} "

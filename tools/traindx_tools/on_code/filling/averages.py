@@ -136,11 +136,9 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
     first = next((i for i, b in enumerate(place.path) if b.kind == "loop" and BACKWARD & b.methods), len(place.path))
     found.late = any(b.kind == "branch" for b in place.path[first:])
     if kept is None:
-        back = any(True for _ in project.calls("load_state_dict")) or any(
-            e is not event and isinstance(_plain(e.receiver), Thing) and _plain(e.receiver).short == "Parameter"
-            for e in (*project.calls("copy_"), *(s for s in project.events if s.name == "attribute.data"))
-            if e.receiver is not None)
-        found.evaluated = back
+        found.evaluated = any(project.calls("load_state_dict")) or any(
+            e is not event and _is_parameter(e.receiver)
+            for e in (*project.calls("copy_"), *(s for s in project.events if s.name == "attribute.data")))
         return found
     found.pretrained = bool(kept.state.get("pretrained")) if isinstance(kept, (Thing, Instance)) else any(
         isinstance(p, Symbol) and p.name.startswith("from_pretrained@") for p in parts(kept))
@@ -155,6 +153,11 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
     loads = any(e.receiver is not None and unwrap(e.receiver) is kept for e in project.calls("load_state_dict"))
     found.buffers = loads or any(project.calls(*_BUFFERS)) or not isinstance(kept, (Thing, Instance))
     return found
+
+
+def _is_parameter(value: Value | None) -> bool:
+    plain = _plain(value) if value is not None else None
+    return isinstance(plain, Thing) and plain.short == "Parameter"
 
 
 def _updates(place: Place) -> float | None:

@@ -47,8 +47,8 @@ def check(project: Project) -> Iterator[Finding]:
             if counter is None:
                 continue
             found = _finding(code, node, made[0], counter)
-            place = file.path, node.lineno
-            yield told.pop(place) if place in told else found
+            known = file.path, node.lineno
+            yield told.pop(known) if known in told else found
     yield from told.values()
 
 
