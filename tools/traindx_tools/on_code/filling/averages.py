@@ -144,12 +144,13 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
         isinstance(p, Symbol) and p.name.startswith("from_pretrained@") for p in parts(kept))
     calls = [p for r in project.roots_with({"__call__"}) for p in r.places if p.event.method == "__call__" and (
         p.event.receiver is not None and unwrap(p.event.receiver) is kept)]
-    found.in_step = any(p.loops and id(p.loops[-1]) in trained for p in calls)
+    inside = [any(id(b) in trained for b in p.loops) for p in calls]
+    found.in_step = any(inside)
     evals = any(e.receiver is not None and unwrap(e.receiver) is kept for e in project.calls("eval"))
     found.in_eval = evals
-    found.evaluated = any(not p.loops or id(p.loops[-1]) not in trained for p in calls)
-    inside = [m for m in submodules(kept) or [kept] if isinstance(m, Thing)]
-    found.statistics = next((m.short for m in inside if fetching.keeps_statistics(m.type)), "")
+    found.evaluated = not all(inside)
+    layers = [m for m in submodules(kept) or [kept] if isinstance(m, Thing)]
+    found.statistics = next((m.short for m in layers if fetching.keeps_statistics(m.type)), "")
     loads = any(e.receiver is not None and unwrap(e.receiver) is kept for e in project.calls("load_state_dict"))
     found.buffers = loads or any(project.calls(*_BUFFERS)) or not isinstance(kept, (Thing, Instance))
     return found
