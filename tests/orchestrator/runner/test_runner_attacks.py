@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks_together import attacked, attacked_together, groups
 from bubblewrap_here import ENVIRONMENT, needs_bubblewrap
 from closed_gate import RUNNER, SYSTEM_PYTHON, ClosedGate, commands, differences
 
@@ -82,18 +83,6 @@ def wrapped(folder: Path) -> Iterator[ClosedGate]:
     yield from closed(folder, "wrapped", extra=ENVIRONMENT)
 
 
-def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:
-    """Runs one attack; whatever it changed is made good before the next one."""
-    before = gate.seen()
-    done = gate.runs(gate.filled(attack["command"]))
-    changed = differences(before, gate.seen())
-    if changed:
-        gate.received.clear()
-        gate.make()
-        gate.opens()
-    assert not changed, f"{attack['command']}\n{done.stdout[-300:]}{done.stderr[-300:]}"
-
-
 def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     """A command of `writing.json`, whose names stand in capitals."""
     text = attack["command"]
@@ -139,16 +128,23 @@ def test_what_would_write_changes_nothing(alone: ClosedGate, attack: dict[str, s
     attacked(alone, written(alone, attack))
 
 
+ALL_GROUPS = pytest.mark.parametrize("attacks", [*groups(ATTACKS), *groups(WRITING)], ids=lambda a: a[0]["name"])
+
+
+def all_written(gate: ClosedGate, attacks: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [written(gate, a) if a in WRITING else a for a in attacks]
+
+
 @pytest.mark.slow
 @needs_nobody
 @needs_landlock
-@named([*ATTACKS, *WRITING])
-def test_another_user_is_held_alike(as_nobody: ClosedGate, attack: dict[str, str]) -> None:
-    attacked(as_nobody, written(as_nobody, attack) if attack in WRITING else attack)
+@ALL_GROUPS
+def test_another_user_is_held_alike(as_nobody: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(as_nobody, all_written(as_nobody, attacks))
 
 
 @pytest.mark.slow
 @needs_bubblewrap
-@named([*ATTACKS, *WRITING])
-def test_bubblewrap_holds(wrapped: ClosedGate, attack: dict[str, str]) -> None:
-    attacked(wrapped, written(wrapped, attack) if attack in WRITING else attack)
+@ALL_GROUPS
+def test_bubblewrap_holds(wrapped: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(wrapped, all_written(wrapped, attacks))
