@@ -72,7 +72,7 @@ def run(packages: Path, installed: Path, tmp_path: Path):
 
 EXPLAINED = (("explain", "lr.too-high"), (0,))
 INSTRUMENTS = ((("diagnose", "log.txt"), (1, 3)), (("log", "log.txt"), (0,)), (("audit", "train.py"), (1,)), EXPLAINED)
-"""What one skill that does not bring the archive is asked for; the others load the same file, and are asked for a page."""
+"""What one skill that does not bring the archive is asked for; the others load the same file: a page suffices."""
 
 
 @pytest.mark.slow

@@ -56,8 +56,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     home = tmp_path_factory.mktemp("together")
     (home / "launch.py").write_text(LAUNCHER)
     (home / "together.py").write_text(TOGETHER)
-    done = subprocess.run([sys.executable, str(home / "launch.py"), str(home / "together.py"), *map(str, made.values())],
-                          capture_output=True, text=True, timeout=280, check=False)
+    command = [sys.executable, str(home / "launch.py"), str(home / "together.py"), *map(str, made.values())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.stdout.count("all of them came to their end") == 2, done.stderr[-3000:]
     return made
 
