@@ -70,9 +70,9 @@ def run(packages: Path, installed: Path, tmp_path: Path):
     return call
 
 
-EXPLAINED = (("explain", "lr.too-high"), (0,))
-INSTRUMENTS = ((("diagnose", "log.txt"), (1, 3)), (("log", "log.txt"), (0,)), (("audit", "train.py"), (1,)), EXPLAINED)
-"""What one skill that does not bring the archive is asked for; the others load the same file: a page suffices."""
+READ = (("log", "log.txt"), (0,))
+INSTRUMENTS = ((("diagnose", "log.txt"), (1, 3)), READ, (("audit", "train.py"), (1,)), (("explain", "lr.too-high"), (0,)))
+"""What one skill that does not bring the archive is asked for; the others load the same file, and read a log."""
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_every_skill_finds_the_instruments_in_the_copy_alone(skill: Path, instal
     (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
     script = installed / skill.name / "scripts" / "traindx_run.py"
     before = sorted(p for p in installed.rglob("*"))
-    for arguments, codes in INSTRUMENTS if skill.name == "jax-debugging" else (EXPLAINED,):
+    for arguments, codes in INSTRUMENTS if skill.name == "jax-debugging" else (READ,):
         done = bare.run_bare(packages, script, *arguments, cwd=tmp_path)
         assert done.returncode in codes, done.stderr
         assert json.loads(done.stdout)
