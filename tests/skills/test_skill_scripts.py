@@ -71,7 +71,8 @@ def run(packages: Path, installed: Path, tmp_path: Path):
 
 
 READ = (("log", "log.txt"), (0,))
-INSTRUMENTS = ((("diagnose", "log.txt"), (1, 3)), READ, (("audit", "train.py"), (1,)), (("explain", "lr.too-high"), (0,)))
+INSTRUMENTS = ((("diagnose", "log.txt"), (1, 3)), READ, (("audit", "train.py"), (1,)),
+               (("explain", "lr.too-high"), (0,)))
 """What one skill that does not bring the archive is asked for; the others load the same file, and read a log."""
 
 
