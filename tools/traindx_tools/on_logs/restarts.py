@@ -200,7 +200,7 @@ def _between(begins: Sequence[int], resumes: Sequence[int]) -> tuple[Segment, ..
 def _uncounted(part: Run, sections: Sequence[int]) -> list[int]:
     """Where runs begin of which no record tells its step or epoch: at cells in which the loss does not go on."""
     loss, begins = part.loss, [1]
-    if loss is None or loss.unit != "line":
+    if loss is None or loss.unit != "line" or len(sections) < 2:
         return begins
     at, values = loss.line[loss.finite], loss.values[loss.finite]
     for line, after in zip(sections[1:], [*sections[2:], sys.maxsize], strict=True):
