@@ -186,6 +186,8 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     first = entries[0] if entries else None
     if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
         kept -= AXES
+    if not all(isinstance(e, Bag) and e.kind == "slice" for e in entries):
+        kept -= {"sequence"}
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         found = _shift(entries)
         twice = (
@@ -337,6 +339,9 @@ def attribute(base: Value, name: str) -> Value:
         return base.items[name == "indices"]
     if isinstance(base, Operation):
         return Symbol("attribute", name)
+    given = base.argument(0, "dataset") if isinstance(base, Thing) and base.short == "DataLoader" else None
+    if name == "dataset" and given is not None:
+        return given
     return Method(base, name)
 
 
