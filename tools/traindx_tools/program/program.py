@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.entities import (
+    AxisUse,
     Collection,
     Drop,
     Loss,
     LossCall,
+    MaskUse,
     Model,
+    Objective,
     Optimizer,
     OutputLayer,
     Scaler,
     Schedule,
     StateFile,
+    Watch,
 )
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
@@ -36,6 +40,10 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    axis_uses: list[AxisUse] = field(default_factory=list)
+    mask_uses: list[MaskUse] = field(default_factory=list)
+    objectives: list[Objective] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loss_calls import loss_calls
+from traindx_tools.on_code.filling.mask_uses import mask_uses
+from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.watches import watches
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
@@ -53,6 +57,10 @@ def program_of(project: Project) -> Program:
     made.drops += dropped(project)
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
+    made.axis_uses += axis_uses(project, made.loss_calls)
+    made.mask_uses += mask_uses(project)
+    made.objectives += objectives(project)
+    made.watches += watches(project)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

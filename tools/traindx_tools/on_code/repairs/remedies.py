@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import forms, graph, losses, order, ownership, scores
+from traindx_tools.on_code.repairs import attention_masks, axes, forms, graph, losses, order, ownership, scores
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -191,6 +191,23 @@ def _without_gradients(remedy: Remedy) -> tuple[Patch, ...]:
     return losses.without_gradients(function.file, function.node) if function is not None else ()
 
 
+def _another_axis(remedy: Remedy) -> tuple[Patch, ...]:
+    event, at = _event(remedy.act), remedy.act.at
+    if event is None or at is None:
+        return ()
+    return axes.over_classes(event.file, event.node) if remedy.kind == "classes" else (
+        axes.pooled_over_time(event.file, at.line) if at.file == event.file.path else ())
+
+
+def _mask(remedy: Remedy) -> tuple[Patch, ...]:
+    event = _event(remedy.act)
+    if event is None:
+        return ()
+    if remedy.kind == "turn the mask":
+        return attention_masks.turned(event.file, event.node, remedy.text)
+    return attention_masks.smallest(event.file, event.node) if remedy.text.startswith("-") else ()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -201,5 +218,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
     "hold too": ownership.held_too,
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
-    "cut what is kept": _cut, "without gradients": _without_gradients,
+    "classes": _another_axis, "pool over time": _another_axis, "turn the mask": _mask,
+    "fits every type": _mask, "cut what is kept": _cut,
+    "without gradients": _without_gradients,
 }
