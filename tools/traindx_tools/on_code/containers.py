@@ -339,6 +339,9 @@ def attribute(base: Value, name: str) -> Value:
         return base.items[name == "indices"]
     if isinstance(base, Operation):
         return Symbol("attribute", name)
+    given = base.argument(0, "dataset") if isinstance(base, Thing) and base.short == "DataLoader" else None
+    if name == "dataset" and given is not None:
+        return given
     return Method(base, name)
 
 

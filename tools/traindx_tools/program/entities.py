@@ -255,6 +255,12 @@ class Argument:
     """A batch held it, or it was made, and no model had a part in it."""
     text: str = ""
     """As it is written."""
+    draw: str = ""
+    """Where it was drawn at random, if it is that draw unchanged."""
+    noise: frozenset[str] = frozenset()
+    """Of a loss whose target is a draw: where all noise was drawn that the value was computed from."""
+    mixed: frozenset[str] = frozenset()
+    """Of that noise what was added to something else on the way."""
     origin: Any = field(default=None, repr=False, compare=False)
 
 

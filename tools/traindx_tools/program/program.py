@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
     Collection,
@@ -21,6 +22,7 @@ from traindx_tools.program.entities import (
     StateFile,
     Watch,
 )
+from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Timeline
 
@@ -40,6 +42,10 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    loaders: list[Loader] = field(default_factory=list)
+    averages: list[Average] = field(default_factory=list)
+    pairs_apart: list[Apart] = field(default_factory=list)
+    engine_loops: list[EngineLoop] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)

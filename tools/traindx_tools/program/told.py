@@ -53,6 +53,16 @@ def _entities(program: Program) -> Iterator[str]:
     for loss in program.losses:
         given = ", ".join(f"{d} {s}" for d, s in zip(loss.domains, loss.shapes, strict=False))
         yield f"loss {loss.name} at {loss.line}: given {given or 'nothing known'} [{loss.known.value}]"
+    for loader in program.loaders:
+        facts = ["over a part of the data" if loader.cut else "over the data",
+                 *(["shuffles"] if loader.shuffles else []),
+                 *([f"trains at {loader.trains}"] if loader.trains is not None else []),
+                 *([f"evaluates at {loader.evaluates}"] if loader.evaluates is not None else []),
+                 *(f"draws {d.text}" for d in loader.fetch.draws[:1])]
+        yield f"loader at {loader.at}{_made(loader.made, ', of data made at')}: {', '.join(facts)} [derived]"
+    for average in program.averages:
+        keeps = "an unknown share" if average.share is None else f"{average.share:g}"
+        yield f"average at {average.at}: keeps {keeps} of itself in each update [derived]"
 
 
 def _order(program: Program) -> Iterator[str]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.drops import dropped
+from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.watches import watches
@@ -57,6 +61,10 @@ def program_of(project: Project) -> Program:
     made.drops += dropped(project)
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
+    made.loaders += loaders(project)
+    made.averages += averages(project)
+    made.engine_loops += engine_loops(project)
+    made.pairs_apart += pairs_apart(project)
     made.axis_uses += axis_uses(project, made.loss_calls)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)

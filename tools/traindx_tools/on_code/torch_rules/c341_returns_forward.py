@@ -13,25 +13,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
-from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
-from traindx_tools.rules import Rule
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
-RULE = Rule(
-    id="C341",
-    name="returns-forward",
-    title="Returns are added up from the beginning of the episode",
-    severity=Severity.HIGH,
-    sees="R = r + gamma * R in a loop (or lax.scan) that runs over the rewards forwards, its result kept step by step.",
-    matters="Each action is credited with the rewards before it and with none of those it brings about.",
-    alike=("a discount that is too small", "advantages of the wrong sign", "a running return for scaling rewards"),
-    confirm=("the returns of rewards [0, 0, 1] with gamma 1 have to be [1, 1, 1]; forwards they are [0, 0, 1]",),
-)
+(RULE,) = pages("recipes", ("C341",))
 
 _TURNED = re.compile(r"reversed\(|\[::-1\]|\bflip|reverse|insert\(\s*0|appendleft|-\s*1\s*,\s*-\s*1|::\s*-1")
 _DELTA = re.compile(r"(td_?)?(deltas?|errors?|residuals?)(_t)?", re.IGNORECASE)
@@ -48,10 +38,6 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         for assign in code.of(ast.Assign):
             found = _looped(code, assign)
-            if found is not None:
-                yield found
-        for call in code.calls("scan"):
-            found = _scanned(look, code, call)
             if found is not None:
                 yield found
 
@@ -72,7 +58,7 @@ def _looped(code: Syntax, assign: ast.Assign) -> Finding | None:
     over = f"{written(loop.iter)} (line {loop.lineno})"
     said = (f"{written(assign)} at {code.at(assign)} runs over {over} forwards: each "
             "step gets the rewards before it and none of those that follow")
-    return _finding(code, assign, said, "loop", _from_the_end(code, loop))
+    return _finding(code, assign, said, "loop")
 
 
 def _carries(value: ast.expr, name: str) -> bool:
@@ -123,17 +109,6 @@ def _kept(code: Syntax, loop: ast.For, name: str) -> bool:
     return any(name in names_in(a.value) for a in stores)
 
 
-def _from_the_end(code: Syntax, loop: ast.For) -> tuple[Patch, ...]:
-    """The loop turned round, and what it appends put in front."""
-    appended = [c for c in code.inside(loop, ast.Call) if last_name(c.func) == "append" and len(c.args) == 1]
-    if not isinstance(loop.iter, (ast.Name, ast.Attribute)) or len(appended) != 1:
-        return ()
-    call = appended[0]
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    change = Change(code.file, "add up from the last step to the first").wrap(loop.iter, "reversed(", ")")
-    return change.replace(call, f"{written(owner)}.insert(0, {source_of(code.file, call.args[0])})").patches()
-
-
 def _from_the_start(code: Syntax, over: ast.expr) -> bool:
     """Whether a loop certainly runs forwards: over the rewards themselves, or a range that counts up from 0."""
     if isinstance(over, ast.Call):
@@ -148,46 +123,10 @@ def _from_the_start(code: Syntax, over: ast.expr) -> bool:
     return isinstance(over, (ast.Attribute, ast.Subscript)) and not _TURNED.search(written(over))
 
 
-def _scanned(look: Lookup, code: Syntax, call: ast.Call) -> Finding | None:
-    """`lax.scan` over rewards whose body adds a discounted carry, without `reverse=True`."""
-    if argument(call, 5, "reverse") is not None or any(k.arg is None for k in call.keywords):
-        return None
-    over = argument(call, 2, "xs")
-    first = argument(call, 0, "f")
-    if over is None or first is None or not _over_rewards(over):
-        return None
-    if _TURNED.search(_text(code, code.function(call) or call)):
-        return None
-    body = look.function(code, first)
-    if body is None or isinstance(body[1], ast.Lambda):
-        values = [first.body] if isinstance(first, ast.Lambda) else []
-        arguments = first.args.args if isinstance(first, ast.Lambda) else []
-    else:
-        values = [a.value for a in body[0].inside(body[1], ast.Assign)] + [
-            r.value for r in body[0].inside(body[1], ast.Return) if r.value is not None]  # fmt: skip
-        arguments = body[1].args.args
-    if len(arguments) != 2:
-        return None
-    carried = arguments[0].arg
-    parts = [n for v in values for n in below(v) if isinstance(n, ast.BinOp)]
-    if not any(_carries(part, carried) for part in parts):
-        return None
-    said = (f"lax.scan at {code.at(call)} adds up {written(over)} forwards: each step gets the rewards before it and "
-            "none of those that follow (reverse=True is missing)")
-    patch = Change(code.file, "scan from the last step to the first").pass_argument(call, "reverse", "True").patches()
-    return _finding(code, call, said, "scan", patch)
-
-
-def _over_rewards(over: ast.expr) -> bool:
-    names = [last_name(n) for n in below(over) if isinstance(n, (ast.Name, ast.Attribute))]
-    return any(len(n) > 2 and (REWARD.fullmatch(n) or _DELTA.fullmatch(n)) for n in names)
-
-
 def _text(code: Syntax, node: ast.AST) -> str:
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
     return "\n".join(code.file.lines[first - 1 : last])
 
 
-def _finding(code: Syntax, node: ast.AST, said: str, kind: str, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind},
-                        patch=patch)  # fmt: skip
+def _finding(code: Syntax, node: ast.AST, said: str, kind: str) -> Finding:
+    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind})
