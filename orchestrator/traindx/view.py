@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from traindx.course import course_of
 from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
@@ -201,7 +202,7 @@ class View:
 
     @property
     def amount(self) -> str:
-        """How much was read, in one line."""
+        """How much was read, and of a healthy run how far it goes and where it ends, in one line."""
         if self.run is None:
             return ""
         values, errors = sum(len(s) for s in self.run.series), len(self.run.errors)
@@ -213,7 +214,8 @@ class View:
             parts.append(f"{code:,} {_plural(code, 'file')} of code")
         if errors:
             parts.append(f"{errors:,} {_plural(errors, 'error message')}")
-        return ", ".join(parts)
+        course = course_of(self.run) if self.status == "healthy" else ""
+        return ", ".join(parts) + (f", {course}" if course else "")
 
     @cached_property
     def timeline(self) -> list[Moment]:

@@ -119,9 +119,11 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     beside_it: list[Beside] = []
     if code:
         from traindx_tools.on_weights.of_code import beside_code, findings_beside
+        from traindx_tools.on_weights.rules.w138_entry_never_read import unread_entries
 
         beside_it = beside_code(checkpoint, code, unloaded=unloaded)
         findings += findings_beside(checkpoint, beside_it, code)
+        findings += unread_entries(checkpoint, code)
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)

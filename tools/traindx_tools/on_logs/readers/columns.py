@@ -21,6 +21,7 @@ from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
+from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
@@ -95,7 +96,7 @@ def number(cell: Any) -> float | None:
     try:
         return float(text) if "_" not in text else None
     except ValueError:
-        return value(text.rstrip("%")) if text else None
+        return value(text.rstrip("%").rstrip()) if text else None
 
 
 def _as_float(cell: float) -> float:
@@ -157,6 +158,8 @@ class RowReading:
     tells_events: bool = False
     """Whether its texts say what happened (JSON); those of a table are columns."""
     notes: list[Note] = field(default_factory=list)
+    written: WrittenCells | None = None
+    """Reads cells that are numbers with words; of a table alone, for texts of JSON are texts."""
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
     _last: _Layout | None = None
 
@@ -178,6 +181,9 @@ class RowReading:
             return
         columns = layout.columns.get((group, rank)) or self._columns(layout, group, rank)
         values = [number(cells[i]) for i in layout.metrics]
+        if self.written is not None and None in values:
+            values = self.written.read(line, [names[i] for i in layout.metrics], [cells[i] for i in layout.metrics],
+                                       values)
         self._note(line, names, cells, measured=any(v is not None for v in values), rank=rank)
         kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
         if kept:
