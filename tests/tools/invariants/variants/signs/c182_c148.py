@@ -39,6 +39,17 @@ def clipped(policy, optimizer, memory, eps=0.2):
         optimizer.step()
 
 
+def unbounded(policy, optimizer, memory, eps=0.2):
+    for s, a, old, adv in memory:
+        with torch.no_grad():
+            before = Categorical(logits=policy(s)).log_prob(a)
+        r = torch.exp(Categorical(logits=policy(s)).log_prob(a) - before)
+        loss = torch.min(-adv * r, -adv * r.clamp(1 - eps, 1 + eps)).mean()  # FAULT C182
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
 def classify(net, optimizer, loader):
     for x, y in loader:
         score = -F.cross_entropy(net(x), y)  # FAULT C148
@@ -51,4 +62,5 @@ policy, critic = nn.Linear(4, 3), nn.Linear(4, 1)
 reinforce(policy, torch.optim.Adam(policy.parameters()), [])
 actor_critic(policy, critic, torch.optim.Adam([*policy.parameters(), *critic.parameters()]), [])
 clipped(policy, torch.optim.Adam(policy.parameters()), [])
+unbounded(policy, torch.optim.Adam(policy.parameters()), [])
 classify(policy, torch.optim.Adam(policy.parameters()), [])
