@@ -1,4 +1,4 @@
-"""How far the metrics of a run were read and where they end, in one line: what a healthy answer rests on."""
+"""How much of a run was read, how far its metrics go and where they end: what a healthy answer rests on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from traindx_tools.on_logs.run import Run, Series
 MOST = 4
 """Metrics whose last value is told."""
 _SCORES = re.compile(r"^(?:accuracy|f1|auc|map|iou|miou|dice|bleu|rouge|exact|reward|return|wer|cer|psnr|perplexity)")
+
+
+def amount_of(run: Run) -> str:
+    """How many values of how many metrics, files of code where there are no values, and error messages."""
+    values, errors = sum(len(s) for s in run.series), len(run.errors)
+    names = len({(s.name, s.group) for s in run.series if len(s)})
+    code = sum(a.format == "python" for a in run.artifacts)
+    parts = [f"{_counted(values, 'value')} of {_counted(names, 'metric')}" if values else "no metrics"]
+    parts += [f"{_counted(code, 'file')} of code"] if code and not values else []
+    return ", ".join([*parts, *([_counted(errors, "error message")] if errors else [])])
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def course_of(run: Run) -> str:

@@ -68,6 +68,12 @@ def prepared(change: Change, seed: int) -> Prepared:
     return Prepared("python train.py", inside=tuple(changes))
 
 
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time; `test_records.py` draws them."""
+    monkeypatch.setattr("traindx_tools.experiments.picture.draw_experiment", lambda result, out: None)
+
+
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
     """A run that diverges, with its code: a suspicion and no proof."""

@@ -63,6 +63,6 @@ def _parts(objective: Objective) -> Iterator[Breach]:
             continue
         if beside is None or any(b in objective.quantities for b in beside):
             where = objective.places.get(row["quantity"], objective.made)
-            why = f"{row['why']}; the sign is wrong ({where.quote})"
-            measured = {"kind": row["quantity"], "sign": row["wrong"], "term": where.quote}
-            yield Breach(row["id"], f"the loss at {objective.made} {why}", where, measured=measured)
+            said = f"the loss at {objective.made} {row['why']}; the sign is wrong ({where.quote})"
+            yield Breach(row["id"], said, where,
+                         measured={"kind": row["quantity"], "sign": row["wrong"], "term": where.quote})

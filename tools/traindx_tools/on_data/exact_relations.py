@@ -27,7 +27,9 @@ MOST = 0.6
 """Share of the rows that obey, at least."""
 OBEY, BREAK = 8, 2
 """Rows of each kind, at least."""
-ROUNDS = 25
+ROUNDS = 15
+FITTED = 400
+"""Rows, evenly spaced, that the relations are taken from; all rows are held against them."""
 WIDTH = 40
 """Channels of one group, at most."""
 
@@ -72,36 +74,42 @@ def broken_relations(x: Array) -> Iterator[Broken]:
         return
     centre, spread = centre[live], spread[live]
     z = np.concatenate([(x[:, :, live] - centre) / spread, np.ones((*x.shape[:2], 1))], axis=2)
-    gram = np.einsum("nsi,nsj->nij", z, z) / z.shape[1]
-    obeyed, partly = _relations(gram)
+    some = _gram(z[np.linspace(0, len(z) - 1, min(len(z), FITTED)).astype(np.int64)])
+    v = np.stack(_relations(some) or [np.zeros(z.shape[2])], axis=1)
+    every = np.sqrt(((z @ v) ** 2).mean(axis=1))
     told: set[bytes] = set()
-    for v in partly:
-        left = _left(gram, v[:, None])
-        limit = max(BROKEN * float(np.quantile(left[left < EXACT], 0.99)), EXACT)
-        rows = np.flatnonzero(left > limit)
-        if len(rows) < BREAK or (left < EXACT).sum() < max(OBEY, MOST * len(left)) or rows.tobytes() in told:
+    for left, one in zip(every.T, v.T, strict=True):
+        obey = left < EXACT
+        if obey.sum() < max(OBEY, MOST * len(left)):
+            continue
+        usual = float(np.quantile(left[obey], 0.99))
+        rows = np.flatnonzero(left > max(BROKEN * usual, EXACT))
+        if len(rows) < BREAK or rows.tobytes() in told:
             continue
         told.add(rows.tobytes())
-        found = _mended(gram[rows], np.stack([*obeyed, *partly], axis=1), centre, spread)
-        target = found[0].channels[0] if found else int(np.argmax(np.abs(v[:-1])))
+        found = _mended(_gram(z[rows[:FITTED]]), v, centre, spread)
+        target = found[0].channels[0] if found else int(np.argmax(np.abs(one[:-1])))
+        equation = _equation(_gram(z[np.flatnonzero(obey)[:FITTED]]), target, spread)
         yield Broken(rows, tuple(replace(o, channels=tuple(int(live[c]) for c in o.channels)) for o in found),
-                     int((left < EXACT).sum()), float(np.quantile(left[left < EXACT], 0.99)),
-                     tuple((int(live[c]), a) for c, a in _equation(gram[left < EXACT], target, spread)))
+                     int(obey.sum()), usual, tuple((int(live[c]), a) for c, a in equation))
 
 
-def _relations(gram: Array) -> tuple[list[Array], list[Array]]:
-    """Unit vectors that all rows obey, and those that most rows obey."""
+def _gram(z: Array) -> Array:
+    """float64 shape (rows, channels, channels): the mean products of each row's samples."""
+    return np.asarray(z.transpose(0, 2, 1) @ z / z.shape[1])
+
+
+def _relations(gram: Array) -> list[Array]:
+    """Unit vectors, each at right angles to all others, that most rows obey."""
     basis = np.eye(gram.shape[1])
-    obeyed: list[Array] = []
-    partly: list[Array] = []
+    found: list[Array] = []
     while basis.shape[1] > 1:
-        v = basis @ _majority(np.einsum("ia,nij,jb->nab", basis, gram, basis))
-        left = _left(gram, v[:, None])
-        if (left < EXACT).mean() < MOST:
+        v = basis @ _majority(basis.T @ gram @ basis)
+        if (_left(gram, v[:, None]) < EXACT).mean() < MOST:
             break
-        (obeyed if (left < EXACT).all() else partly).append(v)
+        found.append(v)
         basis = basis @ np.linalg.svd((basis.T @ v)[None])[2][1:].T
-    return obeyed, partly
+    return found
 
 
 def _majority(gram: Array) -> Array:
@@ -109,14 +117,14 @@ def _majority(gram: Array) -> Array:
     weights = 1.0 / (np.trace(gram, axis1=1, axis2=2) + 1e-8)  # a row of another scale must not lead
     v = np.zeros(gram.shape[1])
     for _ in range(ROUNDS):
-        v = np.linalg.eigh(np.einsum("n,nij->ij", weights / weights.sum(), gram))[1][:, 0]
-        weights = 1.0 / (np.einsum("i,nij,j->n", v, gram, v) + 1e-8)
+        v = np.linalg.eigh(np.tensordot(weights / weights.sum(), gram, axes=1))[1][:, 0]
+        weights = 1.0 / (gram @ v @ v + 1e-8)
     return v
 
 
 def _left(gram: Array, v: Array) -> Array:
     """float64 shape (rows,): root mean square of what each equation leaves, the largest of them."""
-    return np.asarray(np.sqrt(np.maximum(0.0, np.einsum("ik,nij,jk->nk", v, gram, v))).max(axis=1))
+    return np.asarray(np.sqrt(np.maximum(0.0, ((gram @ v) * v).sum(axis=1))).max(axis=1))
 
 
 def _mended(gram: Array, v: Array, centre: Array, spread: Array) -> list[Operation]:

@@ -15,7 +15,10 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Severity
 
-RULE_ID, BY_FIELD = "D163", "D171"
+RULE_ID, BY_FIELD, ZONES = "D163", "D171", "D173"
+_CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
+                       r"|timedelta|DateOffset")
+"""Texts that show that times are brought to one zone."""
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
 HARMFUL = frozenset({"rate", "orientation"})
 """Properties that change what the numbers of a file show, where a reader drops them."""
@@ -67,11 +70,11 @@ def severity_of(what: str, use: str) -> Severity:
 def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
     """The findings; those of headers as the code decides. Files that are no Python, or do not parse, say nothing."""
     found = list(findings)
-    if not any(f.rule in (RULE_ID, BY_FIELD) or _asks(f) for f in found):
+    if not any(f.rule in (RULE_ID, BY_FIELD, ZONES) or _asks(f) for f in found):
         return found
     text = _text_of(code)
     judged = (_decided(f, text) if f.rule == RULE_ID else _looked_up(f, text) if f.rule == BY_FIELD else
-              _answered(f, text) if _asks(f) else f for f in found)
+              _converted(f, text) if f.rule == ZONES else _answered(f, text) if _asks(f) else f for f in found)
     return [f for f in judged if f is not None]
 
 
@@ -83,6 +86,16 @@ def _looked_up(finding: Finding, code: _Text) -> Finding | None:
     if not all(str(f) in code.text or Path(str(f)).suffix in code.text for f in files):
         return finding
     said = finding.statement.replace("code that takes the numbers for places", f"the code never names {name}: it")
+    return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
+
+
+def _converted(finding: Finding, code: _Text) -> Finding | None:
+    """Times of two zones: nothing where the code converts any, an alarm where it reads the table and does not."""
+    if _CONVERTS.search(code.text):
+        return None
+    if str(finding.measured["field"]) not in code.text:
+        return finding
+    said = finding.statement.replace("joined without a conversion", "the code converts none: joined by them")
     return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
 
 

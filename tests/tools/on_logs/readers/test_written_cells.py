@@ -61,6 +61,7 @@ def test_a_metric_column_of_words_is_named_with_an_example_and_what_to_do(tmp_pa
 
 @pytest.mark.parametrize("text", [
     "epoch,loss,model\n" + "".join(f"{k},{2 - k / 10},resnet\n" for k in range(5)),  # a text that is no metric
+    "epoch,loss,precision\n" + "".join(f"{k},{2 - k / 10},bf16\n" for k in range(5)),  # and one that is a setting
     "epoch,loss,acc\n" + "".join(f"{k},{2 - k / 10},{'-' if k % 2 else k / 10}\n" for k in range(9)),  # none yet
     "epoch,loss,acc\n" + "".join(f"{k},{2 - k / 10},{'bad' if k == 3 else k / 10}\n" for k in range(9)),
     "epoch,loss,acc\n",

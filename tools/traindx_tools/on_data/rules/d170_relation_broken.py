@@ -26,7 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 
 MOST_ROWS = 600
 MOST_CELLS = 4_000_000
-"""Rows of a table that are looked at times the square of its columns."""
+"""Numbers of a table that are looked at."""
 SAMPLES = 128
 KINDS = 6
 ONE_KIND = 0.02
@@ -70,14 +70,16 @@ class _Group:
 def check(view: View) -> Iterator[Finding]:
     """A finding for each set of rows and what they break."""
     for data in view.sets:
-        told: set[bytes] = set()
         for group in _groups(data):
+            best: dict[Operation, Broken] = {}
             for broken in broken_relations(group.values):
                 found = replace(broken, operations=tuple(o for o in broken.operations if _plausible(group, broken, o)))
-                key = found.rows.tobytes()
-                if found.operations and key not in told and _counts(found):
-                    told.add(key)
-                    yield _finding(data, group, found)
+                if found.operations and _counts(found):
+                    first = replace(found.operations[0], factor=1.0)
+                    best[first] = max(found, best.get(first, found), key=lambda b: len(b.rows))
+            if best:
+                yield from (_finding(data, group, b) for b in best.values())
+                break  # equations of logarithms say the same again
 
 
 def _counts(found: Broken) -> bool:
@@ -136,7 +138,7 @@ def _of_columns(data: DataSet, shards: Sequence[Shard]) -> Iterator[_Group]:
     names = [n for n in data.fields if all(_is_measure(s, n) for s in shards)]
     if len(names) < 2:
         return
-    most = max(MOST_ROWS, MOST_CELLS // (len(names) + 1) ** 2)
+    most = max(MOST_ROWS, MOST_CELLS // len(names))
     step = max(1, -(-sum(s.rows for s in shards) // most))
     at = [np.arange(0, s.rows, step) for s in shards]
     x = np.concatenate([np.stack([np.asarray(s.columns[n].values[a], np.float64).reshape(-1) for n in names], axis=1)

@@ -213,29 +213,23 @@ class RowReading:
         Cells without a number are absent, as an empty one is. Rows for which the recorder has no room are left out.
         """
         layout = self._layout_of(names)
-        nothing = np.full(len(lines), math.nan)
-        step = nothing
+        step = nothing = np.full(len(lines), math.nan)
         for i in reversed(layout.steps):
             number, there = cells[i]
-            step = np.where(there & np.isfinite(number) & (number == np.floor(number)), number, step)
-        epoch = nothing if layout.epoch < 0 else np.where(cells[layout.epoch][1], cells[layout.epoch][0], math.nan)
-        time = nothing if layout.time < 0 else np.where(cells[layout.time][1], cells[layout.time][0], math.nan)
-        time = np.where(time > 1e11, time / 1000.0, time)
+            step = _or_else(number, there & np.isfinite(number) & (number == np.floor(number)), step)
+        epoch = nothing if layout.epoch < 0 else _or_else(*cells[layout.epoch], nothing)
+        time = nothing if layout.time < 0 else _in_seconds(_or_else(*cells[layout.time], nothing))
         if layout.total >= 0:
             number, there = cells[layout.total]
             told = np.flatnonzero(there & (number != 0))
             self.planned = float(number[told[-1]]) if len(told) else self.planned
         columns = layout.columns.get(("", None)) or self._columns(layout, "", None)
-        told = np.zeros(len(lines), bool)
-        for i in layout.metrics:
-            told |= cells[i][1]
-        for kept in self._in_parts(np.flatnonzero(told), len(layout.metrics)):
-            values = []
-            for column, i in zip(columns, layout.metrics, strict=True):
-                number, there = cells[i]
-                at = np.flatnonzero(there[kept])
-                values.append((column, at, number[kept] if len(at) == len(kept) else number[kept[at]]))
-            self.recorder.append_all(lines[kept], step[kept], epoch[kept], time[kept], values)
+        measured = _any_of([cells[i][1] for i in layout.metrics], len(lines))
+        for kept in self._in_parts(np.flatnonzero(measured), len(layout.metrics)):
+            part: Ints | slice = slice(None) if len(kept) == len(lines) else kept
+            values = [(c, *_present(cells[i][0][part], cells[i][1][part])) for c, i in zip(
+                columns, layout.metrics, strict=True)]
+            self.recorder.append_all(lines[part], step[part], epoch[part], time[part], values)
 
     def _in_parts(self, rows: Ints, width: int) -> Iterator[Ints]:
         """The rows, as many at once as there is room for; without those for which there is none."""
@@ -279,6 +273,35 @@ class RowReading:
 
 def _key(name: str, group: str, rank: int | None) -> Key:
     return Key(name, identify(name).group or group or TRAIN, rank)
+
+
+def _or_else(numbers: Floats, good: Mask, other: Floats) -> Floats:
+    """The numbers where they are good, else the others."""
+    return numbers if good.all() else np.where(good, numbers, other)
+
+
+def _in_seconds(time: Floats) -> Floats:
+    """Times of which those in milliseconds since 1970 become seconds."""
+    late = time > 1e11
+    return np.where(late, time / 1000.0, time) if late.any() else time
+
+
+def _any_of(masks: Sequence[Mask], count: int) -> Mask:
+    """Which of so many rows one of the masks holds for."""
+    found = np.zeros(count, np.bool_)
+    for mask in masks:
+        found |= mask
+        if found.all():
+            break
+    return found
+
+
+def _present(numbers: Floats, there: Mask) -> tuple[Ints, Floats]:
+    """The rows with a number, and these."""
+    if there.all():
+        return np.arange(len(numbers)), numbers
+    at = np.flatnonzero(there)
+    return at, numbers[at]
 
 
 def _or_nan(read: float | None) -> float:

@@ -40,8 +40,8 @@ def with_quoted_points(line: str) -> str:
 class _Column:
     """What was met in a column: the unit that its numbers have, and cells that are none."""
 
-    known: bool
-    """Whether its name is that of a metric."""
+    measured: bool
+    """Whether its name is that of a metric, and cannot be that of a setting ("precision")."""
     unit: str | None = None
     unread: int = 0
     first: tuple[int, str] = (0, "")
@@ -65,7 +65,7 @@ class WrittenCells:
     def _quantity(self, line: int, name: str, cell: str) -> float | None:
         column = self._columns.get(name)
         if column is None:
-            column = self._columns[name] = _Column(identify(name).known)
+            column = self._columns[name] = _Column(_is_measured(name))
         read = _number(cell, name, column)
         if read is not None:
             return read
@@ -80,10 +80,15 @@ class WrittenCells:
 
         `read`: how many numbers were read of each column.
         """
-        bad = [(name, c) for name, c in self._columns.items() if c.known and c.unread > read.get(name, 0)]
+        bad = [(name, c) for name, c in self._columns.items() if c.measured and c.unread > read.get(name, 0)]
         told = [_told(name, c) for name, c in bad[:MOST_TOLD]]
         more = f"{len(bad) - MOST_TOLD} more columns likewise" if len(bad) > MOST_TOLD else ""
         return "; ".join(filter(None, (*told, more)))
+
+
+def _is_measured(name: str) -> bool:
+    own = identify(name)
+    return own.known and own.measured
 
 
 def _told(name: str, column: _Column) -> str:
