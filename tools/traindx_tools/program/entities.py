@@ -374,3 +374,19 @@ class Watch:
     said: bool = True
     """It was told; False: this is what it does where nothing is said."""
     given_at: Any = None
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance of two values in a module, at least one of which is cut from the graph there."""
+
+    at: Any
+    text: str
+    both_cut: bool
+    """Neither side gets a gradient."""
+    cut: str = ""
+    """The side that is cut, as it is written."""
+    of_a_table: bool = False
+    """That side was looked up in a table of the model, which gradients are to train."""
+    reached: bool = True
+    """A loss reaches that value on another way."""

@@ -9,6 +9,7 @@ from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
     Collection,
+    Distance,
     Drop,
     Loss,
     LossCall,
@@ -50,6 +51,7 @@ class Program:
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
+    distances: list[Distance] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
+from traindx_tools.on_code.filling.distances import distances
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
@@ -69,6 +70,7 @@ def program_of(project: Project) -> Program:
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
     made.watches += watches(project)
+    made.distances += distances(project)
     made.output_layers += output_layers(project, optimizers)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
