@@ -25,12 +25,6 @@ def changed(rule: str, fixture: str, folder: Path, *changes: tuple[str, str]) ->
 
 
 CASES = {
-    "two padded fields, each with a length of its own": (
-        "c118", "bad_padded_pairs.py",
-        ("torch.tensor(stars)", "pad_sequence(stars, batch_first=True)")),
-    "frames, and no ids": (
-        "c118", "bad_padded_rows.py",
-        ("self.tok = nn.Embedding(VOCAB, DIM, padding_idx=PAD)", "self.tok = nn.Linear(9, 9)")),
     "layers in a list, which the loop calls": (
         "c276", "bad_by_name_in_a_list.py",
         ("self.mixer = nn.Linear(width, width)", "self.mixers = nn.ModuleList([nn.Linear(width, width)])"),

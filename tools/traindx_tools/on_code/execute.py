@@ -42,8 +42,6 @@ LIGHTNING_HOOKS = {
 }
 """Hooks that Lightning calls, and whether autograd records there (it calls the validation hooks without)."""
 TRAINER_HOOKS = ("compute_loss", "training_step", "prediction_step", "create_optimizer")
-_NO_GRAD = ("torch.no_grad", "torch.inference_mode")
-_DONE = frozenset({"return", "raise", "break", "continue"})
 
 
 class Interpreter(Statements):

@@ -15,9 +15,6 @@ Body = ast.FunctionDef | ast.AsyncFunctionDef
 _STEPS = ("training_step", "compute_loss")
 _BACKWARD = ("backward", "manual_backward")
 _GRADS = ("grad", "value_and_grad", "filter_grad", "filter_value_and_grad")
-_REPORTS = frozenset({"item", "log", "log_dict", "log_metrics", "add_scalar", "add_scalars", "append", "print", "info",
-                      "debug", "detach", "float", "write", "set_postfix", "set_postfix_str", "update", "format",
-                      "tolist", "numpy", "cpu", "round", "str", "record", "set_description", "device_get"})  # fmt: skip
 
 
 def trained(code: Syntax, body: Body, look: Lookup) -> list[ast.expr]:
@@ -84,20 +81,6 @@ def _bound(target: ast.expr) -> Iterator[str]:
         target = target.value
     if isinstance(target, ast.Name):
         yield target.id
-
-
-def _reported(code: Syntax, use: ast.AST) -> bool:
-    for up in code.above(use):
-        if isinstance(up, (ast.JoinedStr, ast.FormattedValue)):
-            return True
-        if isinstance(up, ast.Call) and last_name(up.func) in _REPORTS:
-            return True
-        if isinstance(up, ast.Return):
-            return isinstance(up.value, (ast.Tuple, ast.Dict))
-        if isinstance(up, (ast.Tuple, ast.Dict, ast.Attribute, ast.List)):
-            continue
-        return isinstance(up, ast.Expr)
-    return False
 
 
 def callers(project: Project, look: Lookup, code: Syntax, body: Body) -> list[tuple[Syntax, ast.Call]]:

@@ -7,7 +7,6 @@ import re
 
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import TrainingLoop
-from traindx_tools.on_code.syntax import names_in, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -55,13 +54,6 @@ def stepped(event: Event) -> Value | None:
     if (is_scaler(event.receiver) or isinstance(event.receiver, Symbol)) and is_optimizer(first):
         return first
     return None
-
-
-def _opened(event: Event) -> bool:
-    """Whether a `with` around it gave the name: `with profile() as p`, which is no optimizer."""
-    around = syntax(event.file).above(event.node)
-    items = [i for up in around if isinstance(up, (ast.With, ast.AsyncWith)) for i in up.items]
-    return any(i.optional_vars is not None and text_of(event) in names_in(i.optional_vars) for i in items)
 
 
 def clears(event: Event, optimizer: Value) -> bool:

@@ -14,16 +14,11 @@ from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "long", "to", "permute", "clone", "int",
                    "cuda", "float", "astype", "copy", "detach", "type", "pin_memory", "ravel"})  # fmt: skip
 """Methods that leave the values of an array as they are."""
-_SHIFTS = re.compile(r"\.roll\(|shift|mlm|mask_token|\[MASK\]|pad\([^)\n]*1, ?0|masked_lm|corrupt|noised?_|span_",
-                     re.IGNORECASE)  # fmt: skip
-_NO_TOKENS = re.compile(r"argv|shape|size|layer|width|dims?$|args|split|channels|parts|files|beta|hidden|names|words$")
 _BOTTLENECK = re.compile(r"[Dd]ecoder(?!Layer|_only)|latent|[Aa]uto_?[Ee]nc|bottleneck|reconstruct|codebook|quantiz"
                          r"|logvar|log_var")  # fmt: skip
 _RECURRENT = re.compile(r"\b(LSTM|GRU|RNN)\(")
 _CAUSAL = re.compile(r"is_causal|\btril\(|\.tril\b|triu|generate_square_subsequent_mask|make_causal_mask|[Cc]ausal")
 _IDS = ("input_ids", "ids", "tokens", "input", "inputs", "x", "idx")
-_LABELS = ("labels", "label", "targets", "target", "y")
-_MAKERS = re.compile(r"batch|sample|collate|window|chunk|__getitem__|__iter__|data|pairs?$")
 _MODEL = re.compile(r"model|net|lm$|gpt|head|^self$", re.IGNORECASE)
 _MOST_STEPS = 12
 
@@ -40,21 +35,6 @@ def causal(project: Project) -> bool:
     return one_way and any("Embed" in f.text for f in files)
 
 
-def _ahead(node: ast.Subscript) -> bool:
-    """Whether a slice leaves out what comes first: `y[:, 1:]`, `data[i + 1 : i + 1 + n]`."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    for part in parts:
-        low = part.lower if isinstance(part, ast.Slice) else None
-        if low is None or (isinstance(part, ast.Slice) and part.step is not None):
-            continue
-        one = isinstance(low, ast.Constant) and low.value == 1
-        later = isinstance(low, ast.BinOp) and isinstance(low.op, ast.Add) and any(
-            isinstance(s, ast.Constant) and s.value == 1 for s in (low.left, low.right))  # fmt: skip
-        if (one or later) and not _NO_TOKENS.search(written(node.value)):
-            return True
-    return False
-
-
 def bottleneck(project: Project) -> bool:
     """Whether a model is to give back its input on purpose."""
     return any(f.mentions(_BOTTLENECK) for f in project.files)
@@ -65,17 +45,6 @@ def plain(node: ast.expr | None) -> ast.expr | None:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FLAT:
         node = node.func.value
     return node
-
-
-def _two(made: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    if isinstance(made, ast.Tuple) and len(made.elts) == 2:
-        return made.elts[0], made.elts[1]
-    if isinstance(made, ast.Dict):
-        named = {k.value: v for k, v in zip(made.keys, made.values, strict=True) if isinstance(k, ast.Constant)}
-        ids = next((named[n] for n in _IDS if n in named), None)
-        labels = next((named[n] for n in _LABELS if n in named), None)
-        return (ids, labels) if ids is not None and labels is not None else None
-    return None
 
 
 def same(code: Syntax, one: ast.expr, other: ast.expr) -> bool:
@@ -140,8 +109,3 @@ def _is_layer(look: Lookup, code: Syntax, call: ast.Call) -> bool:
         own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
         return own and (call.func.attr == "forward" or look.function(code, call.func) is None)
     return look.function(code, call.func) is None and bool(_MODEL.search(call.func.id))
-
-
-def _bare(node: ast.expr) -> ast.expr:
-    found = plain(node)
-    return node if found is None else found

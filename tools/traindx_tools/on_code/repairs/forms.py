@@ -202,11 +202,3 @@ def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
             atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))
             return Change(file, "descend").wrap(first, "-" if atom else "-(", "" if atom else ")").patches()
     return ()
-
-
-def as_float32(file: SourceFile, call: ast.Call, library: str) -> tuple[Patch, ...]:
-    """The tensor of an array as float32."""
-    change = Change(file, "convert to the network's float32")
-    if last_name(call.func) == "from_numpy":
-        return change.insert(call.end_lineno or 0, call.end_col_offset or 0, ".float()").patches()
-    return change.pass_argument(call, "dtype", f"{library}.float32").patches()

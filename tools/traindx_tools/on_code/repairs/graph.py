@@ -48,16 +48,6 @@ def copied_state(file: SourceFile, taken: ast.AST) -> tuple[Patch, ...]:
     return change.replace(taken, f"{{k: v.clone() for k, v in {text}.items()}}").patches()
 
 
-def undivided(file: SourceFile, division: ast.AST) -> tuple[Patch, ...]:
-    """The numerator alone."""
-    change = Change(file, "divide once")
-    if isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
-        return change.unwrap(division, division.left).patches()
-    if isinstance(division, ast.AugAssign) and isinstance(division.op, ast.Div):
-        return change.delete(division).patches()
-    return ()
-
-
 def stacked(file: SourceFile, made: ast.AST) -> tuple[Patch, ...]:
     """Losses kept as tensors and stacked, where numbers were taken out of them and made into a tensor."""
     code = syntax(file)
