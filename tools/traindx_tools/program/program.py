@@ -18,7 +18,9 @@ from traindx_tools.program.entities import (
     StateFile,
 )
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Timeline
+from traindx_tools.program.traced import CompiledAnew, TracedFunction
 
 
 @dataclass
@@ -36,6 +38,9 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    traced: list[TracedFunction] = field(default_factory=list)
+    compiled_anew: list[CompiledAnew] = field(default_factory=list)
+    unused_results: list[UnusedResult] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
@@ -10,7 +11,10 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
@@ -54,11 +58,21 @@ def program_of(project: Project) -> Program:
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
+    _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))
     project.__dict__["_program"] = made
     return made
+
+
+def _of_jax(project: Project, made: Program) -> None:
+    """What is traced and compiled, and what of its results is lost."""
+    if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
+        look = lookup(project)
+        made.traced += traced_functions(look)
+        made.compiled_anew += compiled_anew(look)
+        made.unused_results += unused_results(project, look)
 
 
 def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:

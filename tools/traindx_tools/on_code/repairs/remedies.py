@@ -9,7 +9,8 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import forms, graph, losses, order, ownership, scores
+from traindx_tools.on_code.filling.unused_results import Lost
+from traindx_tools.on_code.repairs import choices, forms, graph, losses, order, ownership, scores
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
@@ -191,6 +192,28 @@ def _without_gradients(remedy: Remedy) -> tuple[Patch, ...]:
     return losses.without_gradients(function.file, function.node) if function is not None else ()
 
 
+def _with_where(remedy: Remedy) -> tuple[Patch, ...]:
+    return choices.with_where(*remedy.act.origin)
+
+
+def _kept(remedy: Remedy) -> tuple[Patch, ...]:
+    """The new value bound to the name of the old one; the state to the name that went in."""
+    lost = remedy.act.origin
+    if remedy.text == "state":
+        both = isinstance(lost.target, ast.Name) and isinstance(lost.state, ast.Name)
+        change = Change(lost.code.file, "keep the optimizer's state")
+        return change.replace(lost.target, lost.state.id).patches() if both else ()
+    if remedy.text == "array":
+        return _bound(lost, lost.call.func.value.value.value)
+    return forms.kept_result(lost.code.file, lost.call) if remedy.text == "parameters" else ()
+
+
+def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
+    text = f"{ast.unparse(name)} = {ast.unparse(lost.call)}"
+    made = patching.replace_text(lost.code.file, lost.call, text, "bind the new array")
+    return (made,) if isinstance(name, ast.Name) and made is not None else ()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -202,4 +225,5 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "hold too": ownership.held_too,
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
+    "choose with where": _with_where, "keep the result": _kept,
 }
