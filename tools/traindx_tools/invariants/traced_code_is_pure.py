@@ -38,8 +38,8 @@ def check(program: Program) -> Iterator[Breach]:
         yield from _does_more(one)
         yield from (_reads(one, read) for read in one.reads)
         if one.plain_self:
-            yield Breach("C514", f"{one.name} ({one.how}) at {one.at} traces self: {one.plain_self} is no JAX type, and "
-                         "its first call fails", one.at, measured={"kind": "traced", "function": one.name})
+            yield Breach("C514", f"{one.name} ({one.how}) at {one.at} traces self: {one.plain_self} is no JAX type, "
+                         "and its first call fails", one.at, measured={"kind": "traced", "function": one.name})
     yield from map(_anew, program.compiled_anew)
 
 
@@ -48,8 +48,8 @@ def _needs_values(one: TracedFunction) -> Iterator[Breach]:
         who = f"{asked.function or one.name} ({asked.how or one.how})"
         if asked.kind == "branch":
             yield Breach(
-                "C511", f"{asked.text} at {asked.at} needs the value of a traced argument of {who}: there is none while "
-                "tracing", asked.at, measured={"kind": "branch", "function": asked.function, "how": asked.how},
+                "C511", f"{asked.text} at {asked.at} needs the value of a traced argument of {who}: there is none "
+                "while tracing", asked.at, measured={"kind": "branch", "function": asked.function, "how": asked.how},
                 remedy=Remedy("choose with where", Act(Moment.FORWARD, asked.at, origin=asked.origin)))
         else:
             yield Breach("C517", f"{asked.text} at {asked.at} needs the numbers of a traced value in {who}: there are "

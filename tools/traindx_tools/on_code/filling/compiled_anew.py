@@ -58,7 +58,8 @@ def _in_this_call(code: Syntax, node: ast.Call | ast.FunctionDef, body: ast.AST)
         return True
     name = node.name if isinstance(node, ast.FunctionDef) else (
         written(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else "")
-    if not name.isidentifier() or any(name in n.names for k in (ast.Global, ast.Nonlocal) for n in code.inside(body, k)):
+    shared = (n for kind in (ast.Global, ast.Nonlocal) for n in code.inside(body, kind))
+    if not name.isidentifier() or any(name in n.names for n in shared):
         return False
     uses = [n for n in below(body) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     calls = [p for n in uses if isinstance(p := code.parent(n), ast.Call) and p.func is n]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
+from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.layer_collections import collected
@@ -58,6 +59,7 @@ def program_of(project: Project) -> Program:
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
+    made.constants += constants(project)
     _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

@@ -72,8 +72,8 @@ def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
     for node in own_nodes_of(one):
         test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
         if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
-            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", spot_in(code, test), one.node.name, one.how,
-                          (code, node))
+            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", spot_in(code, test), one.node.name,
+                          one.how, (code, node))
         elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
             kind = "numpy" if code.qualified(node.func) else "cast"
             found = Asked(kind, written(node), spot_in(code, node))
@@ -288,7 +288,8 @@ def _by_method(look: Lookup, kinds: set[str], attribute: str, meant: Callable[[a
     for code, kind in (k for n in kinds for k in look.classes.get(n, ())):
         for store in code.inside(kind, ast.Attribute):
             body = code.function(store)
-            if store.attr != attribute or not isinstance(store.ctx, ast.Store) or body is None or _FIRST.match(body.name):
+            sets = store.attr == attribute and isinstance(store.ctx, ast.Store)
+            if not sets or body is None or _FIRST.match(body.name):
                 continue
             for where, call in look.calls.get(body.name, ()):
                 if meant(call) and where.loops(call):

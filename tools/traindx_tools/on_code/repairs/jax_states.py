@@ -26,22 +26,3 @@ def rest_set_to_zero(file: SourceFile, masked: ast.Call, mask: ast.expr) -> tupl
     change = Change(file, "set the updates of what is frozen to zero")
     return change.wrap(
         masked, f"{optax}.chain(", f", {optax}.masked({optax}.set_to_zero(), {rest}))").patches()  # fmt: skip
-
-
-def statistics_put_back(file: SourceFile, apply: ast.AST, name: str) -> tuple[Patch, ...]:
-    """`batch_stats=mutated["batch_stats"]` for the one apply_gradients of what the mutable apply returned."""
-    code = syntax(file)
-    statement = code.statement(apply)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    mutated = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
-    calls = code.calls("apply_gradients")
-    if not isinstance(mutated, ast.Name) or len(calls) != 1 or calls[0].args:
-        return ()
-    scope = code.scope(calls[0])
-    bound = [n for n in code.of(ast.Name) if n.id == mutated.id and isinstance(n.ctx, ast.Store)
-             and code.scope(n) is scope and n.lineno < calls[0].lineno]  # fmt: skip
-    fields = [n for n in code.of(ast.Attribute) if n.attr == name and isinstance(n.ctx, ast.Load)]
-    if len(bound) != 1 or not fields:
-        return ()
-    change = Change(file, f"carry the new {name} on")
-    return change.pass_argument(calls[0], name, f'{mutated.id}["{name}"]').patches()

@@ -214,6 +214,19 @@ def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
     return (made,) if isinstance(name, ast.Name) and made is not None else ()
 
 
+def _usual_number(remedy: Remedy) -> tuple[Patch, ...]:
+    """The usual number in place of the one that is written in the call."""
+    event = _event(remedy.act)
+    call = event.node if event is not None else None
+    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+    code = syntax(event.file) if event is not None else None
+    named = [k.value for k in getattr(call, "keywords", ()) if k.arg == remedy.act.name]
+    numbers = named or [a for a in given if not isinstance(a, ast.Starred) and code and code.number(a) is not None]
+    if event is None or len(numbers) != 1 or not isinstance(numbers[0], (ast.Constant, ast.UnaryOp)):
+        return ()
+    return Change(event.file, "the usual number").replace(numbers[0], remedy.text).patches()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -226,4 +239,5 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
     "choose with where": _with_where, "keep the result": _kept,
+    "usual number": _usual_number,
 }
