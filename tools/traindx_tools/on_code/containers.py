@@ -194,6 +194,9 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
             else frozenset()
         )
         kept = kept | found | twice | _sharded(base, entries)
+    if any((isinstance(e, Operation) and e.op == "compare") or (isinstance(e, Tensor) and e.dtype == "bool")
+           for e in entries):  # fmt: skip
+        base = replace(base, low=None, high=None)  # what a condition leaves may not reach them
     return replace(base, shape=shape, tags=kept)
 
 

@@ -46,6 +46,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         )
     if name in ("tensor", "array"):
         return _from_data(args[0] if args else None, kwargs, site)
+    if name == "choice":
+        return _chosen(args[0] if args else None, site)
     if name not in CREATORS:
         return None
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
@@ -79,6 +81,15 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         high=fill[1],
         tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ()),
     )
+
+
+def _chosen(of: Value | None, site: Site) -> Tensor | None:
+    """Whole numbers drawn from a list: `rng.choice([1, 2, 3], n)`."""
+    found = [number(v) for v in of.items] if isinstance(of, Bag) and not of.open else []
+    known = [v for v in found if v is not None and v == int(v)]
+    if not known or len(known) < len(found):
+        return None
+    return Tensor(grad=False, dtype="int", site=site, low=min(known), high=max(known), tags=frozenset({"integer"}))
 
 
 def _is_floating(dtype: str | None, args: tuple[Value, ...], kwargs: dict[str, Value]) -> bool:

@@ -346,7 +346,8 @@ class Evaluator:
             method = base.klass.info.method("__getitem__")
             if method is not None:
                 return self.call(self.bound(method, base), [index], {}, node, frame)
-        if isinstance(base, Tensor) and "time_first" in base.tags:
+        bounded = isinstance(index, Tensor) and index.low is not None and index.high is not None
+        if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         return containers.item(base, index, node.slice)
 

@@ -23,3 +23,18 @@ class Constants:
     circumstances: frozenset[str] = frozenset()
     """What else is known of the place, in the words of the table of ranges."""
     origin: Any = None
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """Numbers that choose rows of a table or classes: how many there are, and how far the numbers reach."""
+
+    kind: str
+    """"table" or "classes"."""
+    rows: int
+    low: float
+    high: float
+    text: str
+    at: Spot
+    made: str = "?"
+    """Where the numbers are made."""

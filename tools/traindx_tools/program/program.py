@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants
+from traindx_tools.program.constants import Constants, Indexing
 from traindx_tools.program.entities import (
     Collection,
     Drop,
@@ -19,6 +19,7 @@ from traindx_tools.program.entities import (
     StateFile,
 )
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
@@ -40,6 +41,9 @@ class Program:
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
+    indexings: list[Indexing] = field(default_factory=list)
+    poles: list[Pole] = field(default_factory=list)
+    rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)

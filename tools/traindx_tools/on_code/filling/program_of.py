@@ -7,9 +7,11 @@ from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.traced_code import traced_functions
@@ -60,6 +62,9 @@ def program_of(project: Project) -> Program:
     made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
     made.constants += constants(project)
+    made.indexings += indexings(project)
+    made.poles += poles(project)
+    made.rounded += rounded_numbers(project)
     _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
-import math
 
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.written import (
     in_configuration,
-    in_star_arguments,
-    literal_behind,
     rewritten,
     source_behind,
 )
 from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.syntax import argument, last_name, syntax
-from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Thing
+from traindx_tools.on_code.syntax import last_name, syntax
+
 USUAL_COMMITMENT = "0.25"
 """van den Oord et al. 2017."""
 

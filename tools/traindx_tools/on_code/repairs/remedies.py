@@ -10,9 +10,10 @@ from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.filling.unused_results import Lost
-from traindx_tools.on_code.repairs import choices, forms, graph, losses, order, ownership, scores
+from traindx_tools.on_code.repairs import choices, divisors, forms, graph, jax_values, losses, order, ownership, scores
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Tensor
 from traindx_tools.program.moments import Act
 
 
@@ -214,6 +215,21 @@ def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
     return (made,) if isinstance(name, ast.Name) and made is not None else ()
 
 
+def _guarded_log(remedy: Remedy) -> tuple[Patch, ...]:
+    return losses.guarded_logs([remedy.act.origin])
+
+
+def _epsilon_under_root(remedy: Remedy) -> tuple[Patch, ...]:
+    event, written = remedy.act.origin
+    node, own = event.node, isinstance(event.receiver, Tensor)
+    inner = node.left if isinstance(node, ast.BinOp) else node.func.value if own or not node.args else node.args[0]
+    inner = written if isinstance(written, ast.expr) else inner
+    bare = isinstance(node, ast.Call) and bool(node.args) and not own
+    text = f"{ast.unparse(inner)} + 1e-12"
+    made = patching.replace_text(event.file, inner, text if bare else f"({text})", "put an epsilon under the root")
+    return (made,) if made is not None else ()
+
+
 def _usual_number(remedy: Remedy) -> tuple[Patch, ...]:
     """The usual number in place of the one that is written in the call."""
     event = _event(remedy.act)
@@ -239,5 +255,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
     "choose with where": _with_where, "keep the result": _kept,
-    "usual number": _usual_number,
+    "usual number": _usual_number, "guard the logarithm": _guarded_log, "epsilon under the root": _epsilon_under_root,
+    "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),
+    "safe inside": lambda r: jax_values.safe_inside(r.act.origin[0].file, *r.act.origin[1:]),
 }
