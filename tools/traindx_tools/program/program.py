@@ -18,6 +18,7 @@ from traindx_tools.program.entities import (
     Schedule,
     StateFile,
 )
+from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import UnusedResult
@@ -47,6 +48,7 @@ class Program:
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
+    shared_keys: list[SharedKey] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

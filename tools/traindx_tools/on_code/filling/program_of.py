@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
+from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.indexing import indexings
@@ -12,6 +13,7 @@ from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.traced_code import traced_functions
@@ -80,6 +82,7 @@ def _of_jax(project: Project, made: Program) -> None:
         made.traced += traced_functions(look)
         made.compiled_anew += compiled_anew(look)
         made.unused_results += unused_results(project, look)
+        made.shared_keys += [*shared_keys(project), *repeated_keys(look)]
 
 
 def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:

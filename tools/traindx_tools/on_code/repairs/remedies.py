@@ -10,7 +10,18 @@ from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.filling.unused_results import Lost
-from traindx_tools.on_code.repairs import choices, divisors, forms, graph, jax_values, losses, order, ownership, scores
+from traindx_tools.on_code.repairs import (
+    choices,
+    divisors,
+    forms,
+    graph,
+    jax_values,
+    keys,
+    losses,
+    order,
+    ownership,
+    scores,
+)
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
@@ -255,6 +266,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
     "choose with where": _with_where, "keep the result": _kept,
+    "another key": lambda r: getattr(keys, r.act.origin[0])(*r.act.origin[1]),
     "usual number": _usual_number, "guard the logarithm": _guarded_log, "epsilon under the root": _epsilon_under_root,
     "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),
     "safe inside": lambda r: jax_values.safe_inside(r.act.origin[0].file, *r.act.origin[1:]),

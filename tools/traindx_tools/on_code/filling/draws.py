@@ -1,10 +1,4 @@
-"""A random key is used twice.
-
-JAX's random functions are pure: the same key gives the same numbers. A key that was split must not be used again
-itself (its children are derived from it), two samplers need two keys, and a loop needs a new key in every iteration.
-Reuse makes draws that should be independent equal or correlated. Keys are followed through the project's functions;
-`fold_in` with other data makes another key, and a model's `init` is left alone.
-"""
+"""Draws of JAX that share a key, by following the keys through the functions of a project."""
 
 from __future__ import annotations
 
@@ -13,30 +7,14 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.carried_keys import Repeated, repeated
-from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.lookup import lookup
-from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import keys
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.state_keys import Kept, kept_keys
 from traindx_tools.on_code.syntax import argument, last_name, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
-from traindx_tools.rules import Rule
+from traindx_tools.program.keys import SharedKey
 
-RULE = Rule(
-    id="C501",
-    name="key-reuse",
-    title="A random key is used twice",
-    severity=Severity.HIGH,
-    sees="Two uses of one key: after it was split, by two samplers, or the same one in every iteration of a loop, "
-         "every round of a scan or every call of a function that trains.",
-    matters="Numbers that should be independent are the same or correlated; training sees a part of the space only.",
-    alike=("a seed that is fixed on purpose for evaluation",),
-    confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
-)
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
 _APPLIES = frozenset({"apply", "apply_fn"})
 _EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
@@ -44,65 +22,8 @@ _ORDERS = frozenset({"choice", "permutation", "shuffle"})
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
 
-def check(project: Project) -> Iterator[Finding]:
-    """Follow the keys through each entry of the project, and through the loops of jax.lax."""
-    told: set[tuple[str | None, int | None]] = set()
-    for finding in _followed(project):
-        told.add((finding.where.file, finding.where.line))
-        yield finding
-    for again in repeated(lookup(project)) if any("jax" in f.text for f in project.files) else ():
-        place = again.code.place(again.draw)
-        if (place.file, place.line) not in told:
-            told.add((place.file, place.line))
-            yield _again(again)
-    if any("jax" in f.text for f in project.files):
-        for kept in kept_keys(lookup(project)):
-            place = kept.code.place(kept.draw)
-            if (place.file, place.line) not in told:
-                yield _of_the_state(kept)
-
-
-def _of_the_state(kept: Kept) -> Finding:
-    """A key that lies in the state and is never another one."""
-    code = kept.code
-    return RULE.finding(
-        f"{code.file.segment(kept.draw)} at {code.at(kept.draw)} draws from {kept.name}, which no step changes: "
-        f"{kept.step} neither folds the step in nor puts a new key back, so the same numbers are drawn in each step",
-        code.place(kept.draw),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "constant key in each call"},
-        patch=_folded(kept),
-    )
-
-
-def _folded(kept: Kept) -> tuple[Patch, ...]:
-    """`jax.random.fold_in(state.key, state.step)`, where the state is one of flax, which counts its steps."""
-    code, state = kept.code, kept.name.rpartition(".")[0]
-    counted = any(written(c.func) == f"{state}.apply_gradients" for c in code.calls("apply_gradients"))
-    if not counted or code.aliases.get("jax") != "jax" or "TrainState" not in code.file.text:
-        return ()
-    text = f"jax.random.fold_in({kept.name}, {state}.step)"
-    return Change(code.file, "another key in every step").replace(kept.node, text).patches()
-
-
-def _again(again: Repeated) -> Finding:
-    """A key that is the same in each round of a compiled loop, or in each call."""
-    code, draw = again.code, again.draw
-    kind = "constant key in a scan" if again.again.startswith("round") else "constant key in each call"
-    return RULE.finding(
-        f"{code.file.segment(draw)} at {code.at(draw)} uses the same key in every {again.again}: {again.statement}, so "
-        "the same numbers are drawn each time",
-        code.place(draw),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        severity=None if again.trains else Severity.MEDIUM,
-        measured={"kind": kind},
-        patch=keys.carried_on(code, draw, again.key) if kind == "constant key in a scan" else (),
-    )
-
-
-def _followed(project: Project) -> Iterator[Finding]:
+def shared_keys(project: Project) -> Iterator[SharedKey]:
+    """Follow the keys through each entry of the project."""
     for root in project.roots_with({e.method for e in project.events if _used_key(e) is not None}):
         uses: dict[object, list[Place]] = {}
         for place in project.places(root):
@@ -136,7 +57,7 @@ def _used_key(event: Event) -> Value | None:
     return key if isinstance(key, Symbol) and key.role == "parameter" else None
 
 
-def _twice(places: list[Place]) -> Iterator[Finding]:
+def _twice(places: list[Place]) -> Iterator[SharedKey]:
     for first, second in itertools.pairwise(places):
         same_call = first.event is second.event and first.path[-1] is second.path[-1]
         if _exclusive(first, second) or (same_call and first.loops != second.loops):
@@ -150,26 +71,13 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
         applied = {first.event.method, second.event.method} <= _APPLIES  # flax folds a module's path into its key
-        yield RULE.finding(
-            f"The key used at {_at(second.event)} was used before at {_at(first.event)}"
-            + (
-                ", where it was split: its children are derived from it"
-                if after_split and not alike
-                else ": both draws come from the same random stream"
-            ),
-            location(_caller(first, second)),
-            second.event.file.path,
-            bearing=Bearing.SIGN if applied else Bearing.CAUSE,
-            severity=None if (after_split or alike) and not same_call and not applied else Severity.MEDIUM,
-            measured={
-                "kind": "reuse",
-                "first_line": first.event.line,
-                "second_line": second.event.line,
-                "first_use": first.event.method,
-                "second_use": second.event.method,
-            },
-            patch=_patch(first, second),
-        )
+        why = "was split there: its children are derived from it" if after_split and not alike else (
+            "gives both draws the same random stream")
+        yield SharedKey(
+            "reuse", second.event.file.segment(second.event.node), spot_of(_caller(first, second)),
+            f"was used before at {_at(first.event)}, and {why} (drawn from at {_at(second.event)})",
+            certain=(after_split or alike) and not same_call and not applied, by_path=applied,
+            origin=_distinct(first, second))
         return
 
 
@@ -188,13 +96,14 @@ def _renews(event: Event) -> bool:
     return any(written(n) == written(key) and n.lineno >= event.line for n in stored)
 
 
-def _patch(first: Place, second: Place) -> tuple[Patch, ...]:
+def _distinct(first: Place, second: Place) -> tuple[str, tuple[object, ...]] | None:
+    """What a patch needs: both calls, and the one name of a key that both are given."""
     one, two = _caller(second, first), _caller(first, second)
     if one.file is not two.file or not isinstance(one.node, ast.Call) or not isinstance(two.node, ast.Call):
-        return ()
+        return None
     shared = _given(one.node) & _given(two.node)
     shared = shared if len(shared) == 1 else {n for n in shared if _KEYS.search(n)}
-    return keys.distinct(one.file, one.node, two.node, shared.pop()) if len(shared) == 1 else ()
+    return ("distinct", (one.file, one.node, two.node, shared.pop())) if len(shared) == 1 else None
 
 
 def _given(call: ast.Call) -> set[str]:
@@ -252,7 +161,7 @@ def _drawn_alike(first: Event, second: Event) -> bool:
     return of is not None and other is not None and written(of) != written(other) and rest[0] == rest[1]
 
 
-def _constant_in_loop(place: Place) -> Iterator[Finding]:
+def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
     event = place.event
     key = _used_key(event)
     if key is None:
@@ -263,21 +172,13 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
     outer = _in_loop(place, loop)
     if _in_evaluation(outer, event):
         return
-    inside = "" if outer is event else f" (drawn from at {_at(event)})"
-    made = f", made at {key.site}," if isinstance(key, Thing) else ""
-    yield RULE.finding(
-        f"{outer.file.segment(outer.node)} at {_at(outer)}{inside} uses the same key{made} in every iteration of the "
-        f"loop at {loop.file.path}:{loop.line}: it is neither split nor folded in there, so every iteration draws the "
-        "same numbers",
-        location(outer),
-        outer.file.path,
-        bearing=Bearing.CAUSE,
-        severity=None
-        if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
-        else Severity.MEDIUM,
-        measured={"kind": "constant key in a loop", "loop_line": loop.line},
-        patch=() if _split_over(outer, loop) else keys.anew_in_loop(outer.file, outer.node, loop.node),
-    )
+    made = f" made at {key.site}" if isinstance(key, Thing) else ""
+    yield SharedKey(
+        "loop", outer.file.segment(outer.node), spot_of(outer),
+        f"the key{made} is neither split nor folded in by the loop at {loop.file.path}:{loop.line} (drawn from at "
+        f"{_at(event)})",
+        trains=bool({"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods),
+        origin=None if _split_over(outer, loop) else ("anew_in_loop", (outer.file, outer.node, loop.node)))
 
 
 def _split_over(outer: Event, loop: Block) -> bool:

@@ -1,8 +1,8 @@
-"""Keys that are the same in each round of a scan, fori_loop or while_loop, or in each call of a function that trains.
+"""Keys that are the same in each round of a scan, each call of a function that trains, each step and each mapped row.
 
 The loops of `jax.lax` hand a carry from round to round: a key in it that is drawn from and carried on as it came,
 or one that the body takes from outside, gives the same numbers in every round. The same holds for a Python loop that
-calls a function with one key and takes the trained state back.
+calls a function with one key and takes the trained state back, and for a function that is mapped over its rows.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.tracing import GRADIENTS
+from traindx_tools.program.keys import SharedKey
 
 _LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
 """Where the body stands among the arguments, and the carry among the body's."""
@@ -27,34 +28,98 @@ _NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", 
 _TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
 _CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
 _KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
+_MAPS = frozenset({"jax.vmap", "jax.pmap", "jax.lax.map", "equinox.filter_vmap", "equinox.filter_pmap"})
+_COPIES = re.compile(r"copies|copy|same|shared|replicat|broadcast|sweep|repeat|bench|determin|reproduc|^test_")
+_UPDATES = frozenset({"apply_gradients", "apply_updates"})
+_PUTS = frozenset({"replace", "_replace", "apply_gradients", "evolve", "update", "set", "_update"})
 _DEEP = 4
 
 
-@dataclass(frozen=True)
-class Repeated:
-    """A draw that is the same each time: where, the sentence about it, whether training repeats it."""
-
-    code: Syntax
-    draw: ast.Call
-    statement: str
-    trains: bool
-    again: str
-    key: ast.expr | None = None
-
-
-def repeated(look: Lookup) -> Iterator[Repeated]:
-    """Every key that a loop or a call repeats."""
+def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
+    """Every key that a loop, a call, a step or a map repeats."""
     for code in look.codes:
         if "jax" not in code.file.text:
             continue
-        if "lax" in code.file.text or "scan" in code.file.text:
-            for call in code.of(ast.Call):
-                if code.qualified(call.func) in _LOOPS:
-                    yield from _in_carry(look, code, call)
+        for call in code.of(ast.Call):
+            name = code.qualified(call.func)
+            if name in _LOOPS:
+                yield from _in_carry(look, code, call)
+            elif name in _MAPS:
+                yield from _mapped(look, code, call)
+        for body in code.of(ast.FunctionDef):
+            if any(code.qualified(d.func if isinstance(d, ast.Call) else d) in _MAPS for d in body.decorator_list):
+                yield from _of_rows(look, code, body)
+            yield from _in_state(look, code, body)
         yield from _in_calls(look, code)
 
 
-def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[Repeated]:
+def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True) -> SharedKey:
+    return SharedKey(kind, code.file.segment(draw), spot_in(code, draw), why, trains)
+
+
+def _mapped(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:
+    found = _body(look, code, argument(call, 0, "fun", "f"))
+    if found is not None:
+        yield from _of_rows(look, found[0], found[1])
+
+
+def _of_rows(look: Lookup, code: Syntax, body: Body) -> Iterator[SharedKey]:
+    """The first draw of a mapped function that uses none of its arguments, with a key from outside."""
+    given = [n for n, default in parameters(body).items() if default is None and n not in ("self", "cls")]
+    used = {n.id for n in below(body) if isinstance(n, ast.Name)}
+    if not given or used & set(given) or _COPIES.search(getattr(body, "name", "")):
+        return
+    for draw, key in (*_draws(code, body), *_handed_on(look, code, body)):
+        if isinstance(key, ast.Name) and _from_outside(code, body, key, given):
+            yield _same("map", code, draw, f"the mapped function ignores {given[0]} and draws every row with {key.id}")
+            return
+
+
+def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[SharedKey]:
+    """A key that lies in the training state, and that no line of the project puts back anew."""
+    calls = code.inside(body, ast.Call)
+    if not any(last_name(c.func) in _UPDATES for c in calls) or not any(
+            code.qualified(c.func) in GRADIENTS for c in calls):  # fmt: skip
+        return
+    outer = code.function(body)
+    inside = outer is not None and any(last_name(c.func) in _UPDATES for c in code.inside(outer, ast.Call))
+    for draw, key in _draws(code, body) if not inside else ():
+        held = code.assigned(key) if isinstance(key, ast.Name) else key
+        if not isinstance(held, ast.Attribute) or not isinstance(held.value, ast.Name) or not _KEYS.search(held.attr):
+            held = _split_from(code, key)
+        if held is not None and held.value.id in parameters(body) and not _put_back(look, code, body, held):  # type: ignore[attr-defined]
+            yield _same("state", code, draw, f"no step changes {written(held)}: {body.name} neither folds the step in "
+                        "nor puts a new key back")
+            return
+
+
+def _split_from(code: Syntax, key: ast.expr) -> ast.Attribute | None:
+    """The attribute of a state that a key was split from: `_, drawn = split(self.rng)`."""
+    made = [v.value if isinstance(v, ast.Subscript) else v for _, v in code.bindings(key)]
+    held = made[0].args[0] if len(made) == 1 and isinstance(made[0], ast.Call) and made[0].args and (
+        code.qualified(made[0].func) == "jax.random.split") else None  # fmt: skip
+    plain = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and _KEYS.search(held.attr)
+    return held if isinstance(held, ast.Attribute) and plain else None
+
+
+def _put_back(look: Lookup, code: Syntax, body: ast.FunctionDef, held: ast.Attribute) -> bool:
+    """Whether any line of the project gives the state another key, or may: a new state is made by its class, too."""
+    if any(last_name(c.func)[:1].isupper() for c in code.inside(body, ast.Call)):
+        return True
+    for other in look.codes:
+        for keyword in other.of(ast.keyword):
+            call = other.parent(keyword)
+            name = last_name(call.func) if isinstance(call, ast.Call) else ""
+            if name in _PUTS and (keyword.arg == held.attr or (keyword.arg is None and "replace" in name)):
+                return True
+        for node in other.of(ast.Attribute):
+            around = other.function(node) if node.attr == held.attr and isinstance(node.ctx, ast.Store) else None
+            if around is not None and around.name not in ("__init__", "setup", "__post_init__", "create", "reset"):
+                return True
+    return any(other.calls("tree_at") for other in look.codes)
+
+
+def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:
     at, place = _LOOPS[code.qualified(call.func)]
     found = _body(look, code, argument(call, at, "f", "body_fun"))
     if found is None:
@@ -72,10 +137,10 @@ def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[Repeated]:
         text = written(key)
         if not _bound_in(home, key, body, carry):
             if isinstance(key, ast.Name) and _from_outside(home, body, key, names):
-                yield Repeated(home, draw, f"{text} comes from outside the body of {kind}", trains, f"round of {kind}")
+                yield _same("scan", home, draw, f"{text} comes from outside the body of {kind}", trains)
         elif outcomes and all(_carried(home, o, key, carry) for o in outcomes):
             what = f"{text} is carried on by the {kind} at {code.at(call)} as it came, neither split nor folded"
-            yield Repeated(home, draw, what, trains, f"round of {kind}", key)
+            yield _same("scan", home, draw, what, trains)
 
 
 def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) -> tuple[Syntax, Body, int] | None:
@@ -215,7 +280,7 @@ def _trains(code: Syntax, body: Body) -> bool:
     return any(code.qualified(c.func) in GRADIENTS for c in calls) or bool(_TRAINS.search(written(body)))
 
 
-def _in_calls(look: Lookup, code: Syntax) -> Iterator[Repeated]:
+def _in_calls(look: Lookup, code: Syntax) -> Iterator[SharedKey]:
     """A loop that calls a function with one key, again and again, and takes back what it gives it."""
     for call in code.of(ast.Call):
         loops = code.loops(call)
@@ -239,7 +304,7 @@ def _in_calls(look: Lookup, code: Syntax) -> Iterator[Repeated]:
             draw = _drawn_from(look, found[0], found[1], name, _DEEP)
             if draw is not None:
                 what = f"{written(key)} is handed to {written(call.func)} in every iteration and never replaced"
-                yield Repeated(code, call, what, True, f"iteration of the loop at {code.at(loops[0])}", key)
+                yield _same("call", code, call, what)
 
 
 def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST]) -> bool:
