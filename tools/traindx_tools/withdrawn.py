@@ -53,6 +53,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C259": STORY,
     "C263": STORY,
     "C268": UNHEARD,
+    "C275": STORY,
     "C282": REMARK,
     "C296": REMARK,
     "C303": UNHEARD,
@@ -84,6 +85,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C549": UNHEARD,
     "C550": UNHEARD,
     "C551": UNHEARD,
+    "C564": STORY,
 }
 """Why each rule was withdrawn, by its id."""
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 from traindx_tools.on_code.values import Bag, Const, Instance, Table, Thing, Value
 
@@ -124,39 +123,6 @@ def _params(call: ast.Call) -> list[ast.expr]:
 
 def _empty(node: ast.expr) -> bool:
     return isinstance(node, ast.List) and not node.elts
-
-
-def choice_of(code: Syntax, leaf: ast.expr) -> Choice | None:
-    """The choice by name that an expression is; None for anything else."""
-    if isinstance(leaf, (ast.ListComp, ast.GeneratorExp)) and len(leaf.generators) == 1:
-        one = leaf.generators[0]
-        pair, model = _pair(one.target), _named_parameters(one.iter)
-        if pair is None or model is None or written(leaf.elt) != pair[1]:
-            return None
-        return Choice(model, pair[0], tuple(one.ifs))
-    if not isinstance(leaf, ast.Name):
-        return None
-    loops = [loop for loop in code.of(ast.For) if code.scope(loop) is code.scope(leaf)
-             and _named_parameters(loop.iter) is not None
-             and any(written(c.func) == f"{leaf.id}.append" for c in below(loop) if isinstance(c, ast.Call))]
-    others = [c for c in code.calls("append", "extend", "insert") if isinstance(c.func, ast.Attribute)
-              and written(c.func.value) == leaf.id and not any(c in below(loop) for loop in loops)]
-    if len(loops) != 1 or others or len(code.bindings(leaf)) != 1:
-        return None
-    pair, model = _pair(loops[0].target), _named_parameters(loops[0].iter)
-    return Choice(model, pair[0], (), tuple(loops[0].body), frozenset({leaf.id})) if pair and model else None
-
-
-def _pair(target: ast.expr) -> tuple[str, str] | None:
-    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and all(isinstance(e, ast.Name) for e in target.elts):
-        return written(target.elts[0]), written(target.elts[1])
-    return None
-
-
-def _named_parameters(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "named_parameters":
-        return written(node.func.value) if not node.args and not node.keywords else None
-    return None
 
 
 def _sorted_into(body: Sequence[ast.stmt], variable: str, name: str, code: Syntax) -> tuple[set[str], bool] | None:
@@ -288,12 +254,6 @@ def _constant(node: ast.expr, code: Syntax) -> object:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-def constants_of(choice: Choice) -> set[str]:
-    """The pieces of names that a choice goes by."""
-    return {n.value for part in (*choice.conditions, *choice.body) for n in below(part)
-            if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
 def affine(part: Value) -> bool:

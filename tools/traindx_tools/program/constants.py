@@ -38,3 +38,19 @@ class Indexing:
     at: Spot
     made: str = "?"
     """Where the numbers are made."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A schedule inside an optimizer that collects gradients: how long it is, and how often it is asked."""
+
+    schedule: str
+    at: Spot
+    length: float
+    rounds: float
+    """How often the loops of the program call the optimizer."""
+    every: float
+    by: str
+    """What collects."""
+    per_window: bool
+    """Whether the schedule is asked once for each window; else at every call."""

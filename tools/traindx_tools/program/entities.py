@@ -74,6 +74,16 @@ class Model:
 
 
 @dataclass(frozen=True)
+class PartCall:
+    """A layer inside a model that is called with gradients on the way to a loss."""
+
+    whole: Model
+    part: Model
+    path: str
+    at: Any
+
+
+@dataclass(frozen=True)
 class Given:
     """Parameters of one module that an optimizer is given at once."""
 

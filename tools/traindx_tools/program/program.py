@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, Indexing
+from traindx_tools.program.constants import Constants, Indexing, Window
 from traindx_tools.program.entities import (
     Collection,
     Drop,
@@ -14,6 +14,7 @@ from traindx_tools.program.entities import (
     Model,
     Optimizer,
     OutputLayer,
+    PartCall,
     Scaler,
     Schedule,
     StateFile,
@@ -41,8 +42,10 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    part_calls: list[PartCall] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)

@@ -12,12 +12,14 @@ from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
+from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
@@ -63,6 +65,7 @@ def program_of(project: Project) -> Program:
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
+    made.part_calls += part_calls(project, entities)
     made.constants += constants(project)
     made.indexings += indexings(project)
     made.poles += poles(project)
@@ -81,6 +84,7 @@ def _of_jax(project: Project, made: Program) -> None:
         look = lookup(project)
         made.traced += traced_functions(look)
         made.compiled_anew += compiled_anew(look)
+        made.windows += windows(project)
         made.unused_results += unused_results(project, look)
         made.shared_keys += [*shared_keys(project), *repeated_keys(look)]
 

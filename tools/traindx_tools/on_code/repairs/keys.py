@@ -47,22 +47,6 @@ def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, 
     return change.replace(given[0], fresh).patches()
 
 
-def carried_on(code: Syntax, draw: ast.AST, key: ast.expr | None) -> tuple[Patch, ...]:
-    """A key split off in every round of a scan, for the one draw from a key that the carry holds."""
-    body, statement, module = code.function(draw), code.statement(draw), _random_module(code)
-    if not isinstance(key, ast.Name) or body is None or statement not in body.body or not module:
-        return ()
-    reads = [n for n in below(draw) if isinstance(n, ast.Name) and n.id == key.id]
-    after = [n for n in below(body) if isinstance(n, ast.Name) and n.id == key.id and isinstance(n.ctx, ast.Load)
-             and not isinstance(code.statement(n), ast.Return)]  # fmt: skip
-    splits = written(getattr(draw, "func", None)).endswith(".split")
-    if len(reads) != 1 or len(after) != 1 or splits or not _is_local(code, reads[0]):
-        return ()
-    fresh = _free(code, draw, "sub" if key.id != "sub" else "drawn")
-    change = Change(code.file, "split the key in every round")
-    return change.before(statement, f"{key.id}, {fresh} = {module}.split({key.id})").replace(reads[0], fresh).patches()
-
-
 def _index(loop: ast.AST) -> str | None:
     """The name of a loop's counter."""
     over = loop.iter if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else None
