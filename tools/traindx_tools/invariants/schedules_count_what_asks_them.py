@@ -26,8 +26,8 @@ def check(program: Program) -> Iterator[Breach]:
         if abs(counts - one.rounds) > CLOSE * one.rounds:
             continue
         if one.per_window:
-            why = (f"the number of micro-batches, and is asked once for each {one.every:g} of them by {one.by}: warm-up "
-                   f"takes {one.every:g} times as long, and the decay gets to 1/{one.every:g} of its length")
+            why = (f"the number of micro-batches, and is asked once for each {one.every:g} of them by {one.by}: "
+                   f"warm-up takes {one.every:g} times as long, and the decay gets to 1/{one.every:g} of its length")
         else:
             why = (f"the number of windows, and {one.by} lets it be asked at every micro-batch: the rate is at its end "
                    f"after 1/{one.every:g} of the run")

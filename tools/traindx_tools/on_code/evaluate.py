@@ -361,7 +361,7 @@ class Evaluator:
         """The result of a binary operator; an event where two arrays meet."""
         result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
         if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (
-            op in ("/", "**", "+") and (isinstance(left, Tensor) or isinstance(right, Tensor))
+            op in ("/", "**", "+", "@") and (isinstance(left, Tensor) or isinstance(right, Tensor))
         ):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result

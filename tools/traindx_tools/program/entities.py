@@ -84,6 +84,20 @@ class PartCall:
 
 
 @dataclass(frozen=True)
+class CodeLookup:
+    """A choice of the best of products of rows of length 1 with the rows of a table."""
+
+    table: str
+    text: str
+    at: Any
+    chosen: Any
+    looked_up: bool = True
+    """Whether rows of the table are taken as codes."""
+    normalised: bool = False
+    """Whether anything brings the table's rows to length 1."""
+
+
+@dataclass(frozen=True)
 class Given:
     """Parameters of one module that an optimizer is given at once."""
 

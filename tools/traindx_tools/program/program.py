@@ -7,6 +7,7 @@ from typing import Any
 
 from traindx_tools.program.constants import Constants, Indexing, Window
 from traindx_tools.program.entities import (
+    CodeLookup,
     Collection,
     Drop,
     Loss,
@@ -42,6 +43,7 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    code_lookups: list[CodeLookup] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)

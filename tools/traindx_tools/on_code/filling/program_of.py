@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.draws import shared_keys
@@ -65,6 +66,7 @@ def program_of(project: Project) -> Program:
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
     made.output_layers += output_layers(project, optimizers)
+    made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
     made.constants += constants(project)
     made.indexings += indexings(project)

@@ -9,23 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Location, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Table, Tensor, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C504",
-    name="scan-carry-dtype",
-    title="A scan's carry starts as int and comes out as float",
-    severity=Severity.CRITICAL,
-    sees="The initial carry of scan, fori_loop or while_loop beside what the body returns for it.",
-    matters="Tracing fails; nothing runs.",
-    alike=("a shape that changes in the carry",),
-    confirm=("jax.eval_shape(body, init, x) and compare the dtypes",),
-)
+(RULE,) = pages("jax", ("C504",))
 
 
 def check(project: Project) -> Iterator[Finding]:

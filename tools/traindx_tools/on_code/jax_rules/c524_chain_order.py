@@ -10,23 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C524",
-    name="chain-order",
-    title="A part of an optax chain is in the wrong place",
-    severity=Severity.HIGH,
-    sees="add_decayed_weights behind a learning rate in a chain; update() of a chain with decay without params.",
-    matters="Weights grow instead of decaying, or a ValueError at the first step.",
-    alike=("decay in front of the learning rate, which is right",),
-    confirm=("apply the chain to zero gradients: the weights have to shrink",),
-)
+(RULE,) = pages("jax", ("C524",))
 _RATES = frozenset({"adam", "adamw", "sgd", "rmsprop", "lion", "lamb", "adagrad", "nadam", "radam", "adafactor",
                     "scale_by_learning_rate", "scale_by_schedule", "novograd", "amsgrad"})  # fmt: skip
 _NEEDS = frozenset({"add_decayed_weights", "adamw", "lamb", "lars", "scale_by_trust_ratio", "nadamw", "lion"})

@@ -13,25 +13,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C531",
-    name="static-argument-changes",
-    title="A static argument of a compiled function changes in every step",
-    severity=Severity.HIGH,
-    sees="Calls in a loop of functions with static arguments (filter_jit: any Python number) that the loop changes.",
-    matters="A compilation for each value: every step takes seconds, and memory grows.",
-    alike=("a flag, or a few sizes, each compiled once", "a number that is wrapped in jnp.asarray"),
-    confirm=("JAX_LOG_COMPILES=1 python train.py shows a compilation in every step",
-             "JAX_EXPLAIN_CACHE_MISSES=1 names the argument"),
-)  # fmt: skip
+(RULE,) = pages("jax", ("C531",))
 _JITS = frozenset({"jax.jit", "jax.pmap", "jax.pjit", "equinox.filter_jit", "equinox.filter_pmap"})
 _KEYWORDS = ("static_argnums", "static_argnames", "static_broadcasted_argnums")
 _FEW = 12

@@ -16,25 +16,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C561",
-    name="constants-trained",
-    title="Constants of the data are parameters of the model and are trained",
-    severity=Severity.HIGH,
-    sees="Statistics of the data or masks in trainable fields of a module: jax arrays of equinox, nnx.Param, "
-    "nn.Parameter.",
-    matters="The optimizer moves mean and deviation, and weight decay shrinks them: outputs get biased.",
-    alike=("a scale that is learned on purpose", "a static field or a buffer", "a filter that leaves them out"),
-    confirm=("compare the mean and the deviation in the model after an epoch with those of the data",),
-)
+(RULE,) = pages("jax", ("C561",))
 _CENTERS = re.compile(r"(^|_)(means?|avg|offset|min|lo|low(er)?)(_|$)|mean", re.IGNORECASE)
 _SPREADS = re.compile(r"(^|_)(sd|scale|var|variance|range|max|span|dev)(_|$)|std", re.IGNORECASE)
 _MASK = re.compile(r"mask", re.IGNORECASE)

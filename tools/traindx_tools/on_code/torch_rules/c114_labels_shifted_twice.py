@@ -9,23 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Event, walk
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, parts
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C114",
-    name="labels-shifted-twice",
-    title="Labels are shifted twice",
-    severity=Severity.HIGH,
-    sees="Labels of which the first position is cut off twice on the way to the loss.",
-    matters="The model is trained on the token two positions ahead.",
-    alike=("a tokenizer that differs between training and generation", "an off-by-one in generation"),
-    confirm=("overfit one sentence and generate it: every other token is missing",),
-)
+(RULE,) = pages("torch", ("C114",))
 _CAUSAL = ("LMHeadModel", "ForCausalLM")
 
 

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.repairs import ranks
@@ -18,18 +19,8 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.values import Bag, Tensor, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C117",
-    name="collective-not-on-all-ranks",
-    title="Not every process reaches a collective",
-    severity=Severity.CRITICAL,
-    sees="Collectives under a condition on the rank, or in a loop over a share of data whose size differs by rank.",
-    matters="The job hangs until a timeout, at a place that depends on the data.",
-    alike=("a slow data loader on one rank", "a network fault"),
-    confirm=("print the number of batches on each rank", "the flight recorder shows one rank a collective ahead"),
-)
+(RULE,) = pages("ranks", ("C117",))
 _COLLECTIVES = frozenset(
     {
         "all_reduce",

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Location, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -18,19 +19,8 @@ from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, sent_backward
 from traindx_tools.on_code.values import Function, Tensor, Thing, Value, unwrap
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C141",
-    name="wrapper-bypassed",
-    title="The forward pass goes around DistributedDataParallel",
-    severity=Severity.HIGH,
-    sees="A model wrapped in DistributedDataParallel whose training loss is computed by the module inside, by its "
-         "forward or by another of its methods.",
-    matters="Replicas drift apart: world-size times smaller effective batches and different models on every rank.",
-    alike=("ranks that start from different seeds",),
-    confirm=("compare a parameter between ranks after ten steps",),
-)  # fmt: skip
+(RULE,) = pages("ranks", ("C141",))
 
 _REDUCE = ("all_reduce", "all_reduce_coalesced", "reduce_scatter_tensor", "allreduce", "average_gradients")
 

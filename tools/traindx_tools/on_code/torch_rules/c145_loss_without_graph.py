@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C145",
-    name="loss-without-graph",
-    title="The loss does not depend on the model any more",
-    severity=Severity.CRITICAL,
-    sees="The value that backward is called on, followed back: cut by detach, item, argmax, no_grad or a new tensor.",
-    matters="No parameter ever gets a gradient.",
-    alike=("parameters that are frozen", "an optimizer over other parameters"),
-    confirm=("print([p.grad is None for p in model.parameters()])", "print(loss.grad_fn)"),
-)
+(RULE,) = pages("torch", ("C145",))
 
 _FRESH = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.autograd.Variable", "torch.FloatTensor")
 def check(project: Project) -> Iterator[Finding]:

@@ -10,23 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Thing, unwrap
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C200",
-    name="forward-on-one-rank",
-    title="The wrapped model runs in one process only",
-    severity=Severity.HIGH,
-    sees="A call of a DistributedDataParallel model under a condition on the rank.",
-    matters="The job hangs at the next collective, or ranks get out of step.",
-    alike=("an evaluation through model.module, which is no collective",),
-    confirm=("the other ranks stand in a collective: py-spy dump --pid",),
-)
+(RULE,) = pages("ranks", ("C200",))
 
 
 _WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")

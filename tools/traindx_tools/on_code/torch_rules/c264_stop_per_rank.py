@@ -13,25 +13,15 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C264",
-    name="stop-per-rank",
-    title="Every process decides for itself when to stop",
-    severity=Severity.CRITICAL,
-    sees="A break, return or continue in a distributed training loop whose condition comes from this process's own "
-         "data, loss, clock or rank, and no reduction or broadcast of it.",
-    matters="The first process to leave waits in another collective than the rest: the job hangs until a timeout.",
-    alike=("a different number of batches per rank", "a rank that failed", "a metric that all ranks compute alike"),
-    confirm=("print rank, epoch and the stopping criterion on every rank: they differ in the last epoch",),
-)  # fmt: skip
+(RULE,) = pages("ranks", ("C264",))
 _DISTRIBUTED = re.compile(
     r"DistributedDataParallel|\bDDP\(|FullyShardedDataParallel|FSDP\(|fully_shard|init_process_group|Accelerator\("
     r"|Fabric\(")

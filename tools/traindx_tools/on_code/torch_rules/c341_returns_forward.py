@@ -13,25 +13,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C341",
-    name="returns-forward",
-    title="Returns are added up from the beginning of the episode",
-    severity=Severity.HIGH,
-    sees="R = r + gamma * R in a loop (or lax.scan) that runs over the rewards forwards, its result kept step by step.",
-    matters="Each action is credited with the rewards before it and with none of those it brings about.",
-    alike=("a discount that is too small", "advantages of the wrong sign", "a running return for scaling rewards"),
-    confirm=("the returns of rewards [0, 0, 1] with gamma 1 have to be [1, 1, 1]; forwards they are [0, 0, 1]",),
-)
+(RULE,) = pages("torch", ("C341",))
 
 _TURNED = re.compile(r"reversed\(|\[::-1\]|\bflip|reverse|insert\(\s*0|appendleft|-\s*1\s*,\s*-\s*1|::\s*-1")
 _DELTA = re.compile(r"(td_?)?(deltas?|errors?|residuals?)(_t)?", re.IGNORECASE)
