@@ -27,6 +27,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C191": UNHEARD,
     "C193": UNHEARD,
     "C198": UNHEARD,
+    "C200": UNHEARD,
     "C201": UNHEARD,
     "C203": UNHEARD,
     "C207": REMARK,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Patch
+from traindx_tools.finding import Bearing, Finding, Location
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Table, Tensor, Value
 
@@ -79,12 +78,4 @@ def _finding(project: Project, event: Event, init: Value, name: str) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "carry", "entry": name, "scan_line": event.line},
-        patch=_patch(project, event, init, name),
     )
-
-
-def _patch(project: Project, event: Event, init: Value, name: str) -> tuple[Patch, ...]:
-    made = jax_values.float_carry(event.file, event.node, *_initial(event), name)
-    site = init.site if isinstance(init, Tensor) else None
-    file = project.file(site.path) if site is not None else None
-    return made or (jax_values.float_at(file, site.line) if file is not None and site is not None else ())

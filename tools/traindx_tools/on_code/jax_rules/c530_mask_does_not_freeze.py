@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 
 (RULE,) = pages("jax", ("C530",))
@@ -49,7 +48,6 @@ def check(project: Project) -> Iterator[Finding]:
             file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "masked", "optimizer": name},
-            patch=jax_states.rest_set_to_zero(file, call, mask),
         )
 
 

@@ -20,27 +20,10 @@ from traindx_tools.on_code.values import Instance, Thing, Value
 
 (RULE,) = pages("ranks", ("C116",))
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
-_EQUALISING = frozenset(
-    {
-        "DistributedDataParallel",
-        "FullyShardedDataParallel",
-        "fully_shard",
-        "prepare",
-        "setup",
-        "broadcast",
-        "broadcast_object_list",
-        "_broadcast_coalesced",
-        "broadcast_coalesced",
-        "initialize",
-        "DataParallel",
-        "broadcast_parameters",
-        "_sync_module_states",
-        "fit",
-        "from_pretrained",
-        "setup_module",
-        "prepare_model",
-    }
-)
+_EQUALISING = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "prepare", "setup",
+                         "broadcast", "broadcast_object_list", "_broadcast_coalesced", "broadcast_coalesced",
+                         "initialize", "DataParallel", "broadcast_parameters", "_sync_module_states", "fit",
+                         "from_pretrained", "setup_module", "prepare_model"})  # fmt: skip
 
 
 def check(project: Project) -> Iterator[Finding]:

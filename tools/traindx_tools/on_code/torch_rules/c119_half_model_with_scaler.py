@@ -13,7 +13,6 @@ from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
-from traindx_tools.on_code.repairs import precision
 from traindx_tools.on_code.training import is_false, is_scaler
 from traindx_tools.on_code.values import Thing
 
@@ -45,6 +44,5 @@ def check(project: Project) -> Iterator[Finding]:
             event.file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "half model", "dtype": dtype, "scaler_line": event.line},
-            patch=precision.kept_in_float32(project.file(site.path), site.line, True) if site else (),
         )
         return

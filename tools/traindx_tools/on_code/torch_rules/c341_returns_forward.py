@@ -2,9 +2,8 @@
 
 The return of a step is the sum of the rewards that come after it, R(t) = r(t) + gamma * R(t+1), so the sum runs from
 the last step back to the first. A loop that goes forwards gives every step the rewards that came before it: what an
-action brings about is credited to the actions that follow. The same for advantages (GAE) and for `lax.scan` without
-`reverse=True`. A running return that scales rewards, a moving average, and a list that is turned round before or after,
-are something else.
+action brings about is credited to the actions that follow. The same for advantages (GAE). A running return that scales
+rewards, a moving average, and a list that is turned round before or after, are something else.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from traindx_tools.finding import Bearing, Finding, Patch
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 (RULE,) = pages("torch", ("C341",))
 
@@ -39,10 +38,6 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         for assign in code.of(ast.Assign):
             found = _looped(code, assign)
-            if found is not None:
-                yield found
-        for call in code.calls("scan"):
-            found = _scanned(look, code, call)
             if found is not None:
                 yield found
 
@@ -137,41 +132,6 @@ def _from_the_start(code: Syntax, over: ast.expr) -> bool:
     if isinstance(over, ast.Name):
         return not any(_TURNED.search(written(v)) for _, v in code.bindings(over))
     return isinstance(over, (ast.Attribute, ast.Subscript)) and not _TURNED.search(written(over))
-
-
-def _scanned(look: Lookup, code: Syntax, call: ast.Call) -> Finding | None:
-    """`lax.scan` over rewards whose body adds a discounted carry, without `reverse=True`."""
-    if argument(call, 5, "reverse") is not None or any(k.arg is None for k in call.keywords):
-        return None
-    over = argument(call, 2, "xs")
-    first = argument(call, 0, "f")
-    if over is None or first is None or not _over_rewards(over):
-        return None
-    if _TURNED.search(_text(code, code.function(call) or call)):
-        return None
-    body = look.function(code, first)
-    if body is None or isinstance(body[1], ast.Lambda):
-        values = [first.body] if isinstance(first, ast.Lambda) else []
-        arguments = first.args.args if isinstance(first, ast.Lambda) else []
-    else:
-        values = [a.value for a in body[0].inside(body[1], ast.Assign)] + [
-            r.value for r in body[0].inside(body[1], ast.Return) if r.value is not None]  # fmt: skip
-        arguments = body[1].args.args
-    if len(arguments) != 2:
-        return None
-    carried = arguments[0].arg
-    parts = [n for v in values for n in below(v) if isinstance(n, ast.BinOp)]
-    if not any(_carries(part, carried) for part in parts):
-        return None
-    said = (f"lax.scan at {code.at(call)} adds up {written(over)} forwards: each step gets the rewards before it and "
-            "none of those that follow (reverse=True is missing)")
-    patch = Change(code.file, "scan from the last step to the first").pass_argument(call, "reverse", "True").patches()
-    return _finding(code, call, said, "scan", patch)
-
-
-def _over_rewards(over: ast.expr) -> bool:
-    names = [last_name(n) for n in below(over) if isinstance(n, (ast.Name, ast.Attribute))]
-    return any(len(n) > 2 and (REWARD.fullmatch(n) or _DELTA.fullmatch(n)) for n in names)
 
 
 def _text(code: Syntax, node: ast.AST) -> str:
