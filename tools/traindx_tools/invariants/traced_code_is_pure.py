@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
-from traindx_tools.program.timeline import Moment
 from traindx_tools.program.traced import CompiledAnew, OutsideRead, TracedFunction
 
 RULES = pages("jax", ("C511", "C512", "C513", "C514", "C517", "C519"))
@@ -49,8 +47,7 @@ def _needs_values(one: TracedFunction) -> Iterator[Breach]:
         if asked.kind == "branch":
             yield Breach(
                 "C511", f"{asked.text} at {asked.at} needs the value of a traced argument of {who}: there is none "
-                "while tracing", asked.at, measured={"kind": "branch", "function": asked.function, "how": asked.how},
-                remedy=Remedy("choose with where", Act(Moment.FORWARD, asked.at, origin=asked.origin)))
+                "while tracing", asked.at, measured={"kind": "branch", "function": asked.function, "how": asked.how})
         else:
             yield Breach("C517", f"{asked.text} at {asked.at} needs the numbers of a traced value in {who}: there are "
                          "none while tracing", asked.at, measured={"kind": asked.kind, "function": one.name})

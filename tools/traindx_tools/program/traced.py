@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from traindx_tools.program.moments import Spot
 
@@ -42,7 +41,6 @@ class Asked:
     at: Spot
     function: str = ""
     how: str = ""
-    origin: Any = None
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
         test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
         if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
             found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", spot_in(code, test), one.node.name,
-                          one.how, (code, node))
+                          one.how)
         elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
             kind = "numpy" if code.qualified(node.func) else "cast"
             found = Asked(kind, written(node), spot_in(code, node))

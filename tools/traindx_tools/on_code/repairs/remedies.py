@@ -11,7 +11,6 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.filling.unused_results import Lost
 from traindx_tools.on_code.repairs import (
-    choices,
     divisors,
     forms,
     graph,
@@ -204,10 +203,6 @@ def _without_gradients(remedy: Remedy) -> tuple[Patch, ...]:
     return losses.without_gradients(function.file, function.node) if function is not None else ()
 
 
-def _with_where(remedy: Remedy) -> tuple[Patch, ...]:
-    return choices.with_where(*remedy.act.origin)
-
-
 def _kept(remedy: Remedy) -> tuple[Patch, ...]:
     """The new value bound to the name of the old one; the state to the name that went in."""
     lost = remedy.act.origin
@@ -265,7 +260,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "hold too": ownership.held_too,
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
-    "choose with where": _with_where, "keep the result": _kept,
+    "keep the result": _kept,
     "another key": lambda r: getattr(keys, r.act.origin[0])(*r.act.origin[1]),
     "usual number": _usual_number, "guard the logarithm": _guarded_log, "epsilon under the root": _epsilon_under_root,
     "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),

@@ -14,7 +14,6 @@ from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Thing, Value
 
@@ -62,9 +61,6 @@ def _judged(root: Block) -> Iterator[Finding]:
                 at.file.path,
                 bearing=Bearing.CAUSE,
                 measured={"kind": "seed", "model_line": event.line},
-                patch=ranks.one_seed_for_the_model(
-                    at.file, at.node, [b.node for b in place.path if b.kind == "call"] + [event.node]
-                ),
             )
             return
 

@@ -143,7 +143,6 @@ def _uneven(project: Project, place: Place) -> Iterator[Finding]:
             bearing=Bearing.CAUSE if uneven else Bearing.SIGN,
             severity=None if uneven else Severity.MEDIUM,
             measured={"kind": "uneven", "loop_line": block.line},
-            patch=ranks.equal_shares(project.files),
         )
         return
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
@@ -96,5 +95,4 @@ def _finding(event: Event, place: Event, why: str) -> Finding:
         place.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "cut", "backward_line": event.line},
-        patch=graph.stacked(place.file, place.node),
     )

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, syntax, written
 
@@ -45,7 +44,6 @@ def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Findin
         name = _carried(node)
         if name is None or next(iter(code.loops(node)), None) is not loop or _handled(code, loop, node, name):
             continue
-        patch = graph.state_cut(code.file, backward, node, name)
         yield RULE.finding(
             f"{name} goes into {code.file.segment(node.value)} at {code.at(node)} and comes out of it with its graph; "
             f"backward() at line {backward.lineno} of the next iteration goes through this one's graph again",
@@ -53,7 +51,6 @@ def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Findin
             code.file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "state", "name": name, "backward_line": backward.lineno},
-            patch=patch,
         )
         return
 

@@ -12,10 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
-from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -58,7 +57,7 @@ def _looped(code: Syntax, assign: ast.Assign) -> Finding | None:
     over = f"{written(loop.iter)} (line {loop.lineno})"
     said = (f"{written(assign)} at {code.at(assign)} runs over {over} forwards: each "
             "step gets the rewards before it and none of those that follow")
-    return _finding(code, assign, said, "loop", _from_the_end(code, loop))
+    return _finding(code, assign, said, "loop")
 
 
 def _carries(value: ast.expr, name: str) -> bool:
@@ -109,17 +108,6 @@ def _kept(code: Syntax, loop: ast.For, name: str) -> bool:
     return any(name in names_in(a.value) for a in stores)
 
 
-def _from_the_end(code: Syntax, loop: ast.For) -> tuple[Patch, ...]:
-    """The loop turned round, and what it appends put in front."""
-    appended = [c for c in code.inside(loop, ast.Call) if last_name(c.func) == "append" and len(c.args) == 1]
-    if not isinstance(loop.iter, (ast.Name, ast.Attribute)) or len(appended) != 1:
-        return ()
-    call = appended[0]
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    change = Change(code.file, "add up from the last step to the first").wrap(loop.iter, "reversed(", ")")
-    return change.replace(call, f"{written(owner)}.insert(0, {source_of(code.file, call.args[0])})").patches()
-
-
 def _from_the_start(code: Syntax, over: ast.expr) -> bool:
     """Whether a loop certainly runs forwards: over the rewards themselves, or a range that counts up from 0."""
     if isinstance(over, ast.Call):
@@ -139,6 +127,5 @@ def _text(code: Syntax, node: ast.AST) -> str:
     return "\n".join(code.file.lines[first - 1 : last])
 
 
-def _finding(code: Syntax, node: ast.AST, said: str, kind: str, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind},
-                        patch=patch)  # fmt: skip
+def _finding(code: Syntax, node: ast.AST, said: str, kind: str) -> Finding:
+    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind})
