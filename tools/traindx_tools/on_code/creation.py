@@ -7,7 +7,7 @@ from dataclasses import replace
 from traindx_tools.on_code import bounds, shapes
 from traindx_tools.on_code.arrays import SIGNS
 from traindx_tools.on_code.tensors import dtype_of
-from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth
+from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth, whole
 
 CREATORS = frozenset(
     {
@@ -86,7 +86,7 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
 def _chosen(of: Value | None, site: Site) -> Tensor | None:
     """Whole numbers drawn from a list: `rng.choice([1, 2, 3], n)`."""
     found = [number(v) for v in of.items] if isinstance(of, Bag) and not of.open else []
-    known = [v for v in found if v is not None and v == int(v)]
+    known = [v for v in found if v is not None and whole(v) == v]
     if not known or len(known) < len(found):
         return None
     return Tensor(grad=False, dtype="int", site=site, low=min(known), high=max(known), tags=frozenset({"integer"}))
