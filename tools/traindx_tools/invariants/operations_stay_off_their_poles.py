@@ -41,13 +41,15 @@ def _log(pole: Pole) -> Breach:
         severity = Severity.MEDIUM
     said = f"{pole.text} at {pole.at} takes the logarithm of {source} reaches exactly {pole.low:g}"
     said += "; its gradient is infinite there" if attached else ""
-    said += f"; the clamp {pole.guard} does not prevent it: its limit is 1 in {pole.dtype}" if pole.guard else ""
+    why = f": {pole.why}" if pole.why else ""
+    said += f"; the clamp {pole.guard} does not prevent it{why}" if pole.guard else ""
     within = known or (pole.low == 0 and pole.high is not None and pole.high <= 1)
+    kind = "raise the epsilon" if pole.guard else "guard the logarithm" if within and attached else ""
     return Breach(
-        "C107", said, pole.at, Known.DERIVED if known or attached else Known.GUESSED,
+        "C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high,
          "of": pole.of or "expression", "dtype": pole.dtype, "in_graph": attached}, severity,
-        _remedy("guard the logarithm", pole) if within and attached and not pole.guard else None)
+        _remedy(kind, pole) if kind else None)
 
 
 def _root(pole: Pole) -> Breach:

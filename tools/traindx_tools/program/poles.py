@@ -27,6 +27,8 @@ class Pole:
     dtype: str = "float32"
     guard: str = ""
     """What was written to keep it away from there, and does not."""
+    why: str = ""
+    """Why the guard does not."""
     origin: Any = None
 
 

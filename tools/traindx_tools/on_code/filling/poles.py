@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.bounds import rounded
+from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import epsilon
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
@@ -61,7 +62,20 @@ def _logs(project: Project) -> Iterator[Pole]:
                    "" if made == str(event.site) else made,
                    True if attached else None if x.grad is None else False, "spread" in x.tags,
                    x.dtype or "float32",
-                   f"{guard.file.segment(guard.node)} at {guard.site}" if guard else "", (event, x))
+                   f"{guard.file.segment(guard.node)} at {guard.site}" if guard else "",
+                   _exact(guard, x.dtype or "float32") if guard else "", (event, x, guard))
+
+
+def _exact(clamp: Event, dtype: str) -> str:
+    """Why a clamp does not help: its upper limit is 1 in the dtype."""
+    own = isinstance(clamp.receiver, Tensor)
+    upper = number(clamp.argument(1 if own else 2, "max") or clamp.kwargs.get("a_max"))
+    if upper is None or upper >= 1 or rounded(upper, dtype) < 1:
+        return ""
+    name, half = epsilon.named(clamp.node), RESOLUTION.get(dtype, RESOLUTION["float32"]) / 4
+    said = f"1 - {name or format(1 - upper, '.1g')} is exactly 1 in {dtype}" + (
+        f" ({name} = {1 - upper:.1g})" if name else "")
+    return said + f", as for every epsilon below {half:.0e}".replace("e-0", "e-")
 
 
 def _roots(project: Project) -> Iterator[Pole]:

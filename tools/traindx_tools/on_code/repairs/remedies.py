@@ -12,6 +12,7 @@ from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.filling.unused_results import Lost
 from traindx_tools.on_code.repairs import (
     divisors,
+    epsilon,
     forms,
     graph,
     jax_values,
@@ -222,7 +223,14 @@ def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
 
 
 def _guarded_log(remedy: Remedy) -> tuple[Patch, ...]:
-    return losses.guarded_logs([remedy.act.origin])
+    return losses.guarded_logs([remedy.act.origin[:2]])
+
+
+def _larger_epsilon(remedy: Remedy) -> tuple[Patch, ...]:
+    """The epsilon of a clamp raised to what the dtype resolves; numpy's dtype must be known for that."""
+    event, value, clamp = remedy.act.origin
+    sure = value.dtype is not None or not event.name.startswith("numpy.")
+    return epsilon.raised(clamp.file, clamp.node, value.dtype or "float32") if sure else ()
 
 
 def _epsilon_under_root(remedy: Remedy) -> tuple[Patch, ...]:
@@ -262,7 +270,8 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "cut what is kept": _cut, "without gradients": _without_gradients,
     "keep the result": _kept,
     "another key": lambda r: getattr(keys, r.act.origin[0])(*r.act.origin[1]),
-    "usual number": _usual_number, "guard the logarithm": _guarded_log, "epsilon under the root": _epsilon_under_root,
+    "usual number": _usual_number, "guard the logarithm": _guarded_log,
+    "raise the epsilon": _larger_epsilon, "epsilon under the root": _epsilon_under_root,
     "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),
     "safe inside": lambda r: jax_values.safe_inside(r.act.origin[0].file, *r.act.origin[1:]),
 }
