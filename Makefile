@@ -9,6 +9,8 @@ SPREAD := -n 2 --dist worksteal
 
 # Hundreds of tests start programs: without kept bytecode each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Each worker has one core. Threads of numpy and torch that wait for each other there take ten times the time.
+checked test-slow: export OMP_NUM_THREADS ?= 1
 
 .PHONY: install demo docs test test-slow lint types checked skills eval eval-skills bench healthy mangled nightly clean
 

@@ -1,6 +1,6 @@
 """What the live instruments cost a JAX program: the median step time against no instrument, in one process, in turns.
 
-    python benchmarks/jax_overhead.py [--rounds N] [--steps N]
+    python benchmarks/jax_overhead.py [--rounds N] [--steps N] [--model NAME]
 
 A flax transformer (2 layers, width 64, sequence 32, batch 8) with AdamW of optax, and an MLP whose step takes about a
 millisecond; one thread. Beside the always-on set: `jax_debug_nans` and `checkify` with float checks. Each variant takes
@@ -154,6 +154,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--model", choices=["mlp", "flax transformer"], action="append")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     ids = jnp.asarray(rng.integers(0, 200, (8, 32)), jnp.int32)
@@ -162,7 +163,8 @@ def main() -> int:
                              jnp.asarray(rng.integers(0, 10, 64), jnp.int32))}
     print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}, one thread")
     missed = False
-    for name, (step, first, batch) in works.items():
+    for name in options.model or works:
+        step, first, batch = works[name]
         bare = jax.jit(step)
         block(bare, first, batch, WARM_UP)
         for variant, call in variants(step, bare):

@@ -33,7 +33,7 @@ from pathlib import Path
 from time import perf_counter
 
 GREPS = 8
-SAMPLE = 2**19
+SAMPLE = 3 * 2**20
 GIGABYTE, MOST_SECONDS, MOST_MEMORY = 1000.0, 60.0, 500.0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import subprocess
 import sys
 import time
@@ -18,8 +19,11 @@ from contextlib import AbstractContextManager, contextmanager
 import hypothesis
 import pytest
 
+# A worker of pytest has one core: threads of a library that wait for each other cost up to twice the processor time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # How long an example takes is the machine's affair. Examples differ from run to run: fewer a run see as much in a week.
-hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("unhurried")
 
 USUAL = 0.045

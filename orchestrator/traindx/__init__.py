@@ -1,7 +1,7 @@
 """traindx: finds the root cause of a failed training run and changes nothing before a person has agreed.
 
 What a script needs is imported from here; each name is loaded when it is first used, so that `import traindx` costs
-nothing. `traindx.diagnose` is the module whose `diagnose()` only reads.
+nothing. `diagnose` only reads: it is called as it is, and also the module in which its `Report` lives.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traindx.diagnose import diagnose as diagnose
     from traindx.model import Budget as Budget
     from traindx.model import Decision as Decision
     from traindx.model import Diagnosis as Diagnosis
@@ -28,15 +29,17 @@ _HOME = {"Budget": "traindx.model", "Decision": "traindx.model", "Diagnosis": "t
          "run_debug_session_sync": "traindx.session", "resume_session": "traindx.session",
          "resume_session_sync": "traindx.session", "__version__": "traindx_tools"}
 
-__all__ = ["Budget", "Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "resume_session",
-           "resume_session_sync", "run_debug_session", "run_debug_session_sync", "undo_fix"]
+__all__ = ["Budget", "Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "diagnose",
+           "resume_session", "resume_session_sync", "run_debug_session", "run_debug_session_sync", "undo_fix"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "diagnose":
+        return importlib.import_module("traindx.diagnose")
     if name not in _HOME:
         raise AttributeError(f"module 'traindx' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *__all__})

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from traindx import arguments, next_steps, offers, proposal, still_watched
+from traindx import arguments, fixed_since, next_steps, offers, proposal, still_watched
 from traindx.code_names import CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.examined import Examined
@@ -256,8 +259,20 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
                    asked=asked, cluster=cluster)
     said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
-    seen = replace(seen, notes=(said, *seen.notes)) if said else seen
+    logs = dict.fromkeys((*(s.source for s in seen.run.series), *(e.source for e in seen.run.errors)))
+    before = fixed_since.note_of(here, logs)
+    seen = replace(seen, notes=(*filter(None, (before, said)), *seen.notes))
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code))
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
+
+
+class _Called(ModuleType):
+    """This module, which can be called: `from traindx import diagnose` gives it, and then stands for its function."""
+
+    __call__ = staticmethod(diagnose)
+    __signature__ = inspect.signature(diagnose)
+
+
+sys.modules[__name__].__class__ = _Called

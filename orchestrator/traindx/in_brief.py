@@ -22,8 +22,8 @@ WORTH_A_LINE = 0.05
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
-_RELATIVE_WORTH = ((" --line ", 0), (" --name ", 0), ("traindx experiment ", 0), ("traindx debug ", 0),
-                   (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
+_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), ("traindx experiment ", 0),
+                   ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
                    ("traindx ", 3))  # fmt: skip
 _SHOWS = dict(_RELATIVE_WORTH)["traindx "]
 """The worth from which on commands show and decide nothing; the picture comes last, for the report holds it already."""
@@ -31,6 +31,7 @@ _WHAT_IT_DOES = (
     (" --line ", "reads these lines too; the names in braces are a guess: put the right ones"),
     (" --name ", "says what a name stands for; loss is a guess: put the right one"),
     ("traindx debug ", "shows the fix with its side effects, asks you, applies and verifies it"),
+    (" --budget ", "makes the experiments that the budget left out"),
     (" --screen", "changes everything that can be changed, one at a time, and says what carries it"),
     ("traindx experiment ", "decides it: one change against a control, in protected copies"),
     ("traindx replay ", "runs what it failed on once more, with one change at a time"),
@@ -158,9 +159,11 @@ def _place_of(view: View, told: Mapping[str, Any]) -> str:
 
 
 def not_read(view: View) -> str:
-    """The lines with numbers of which nothing was used, where they matter: their share and the first; "" for none."""
+    """The lines with numbers of which nothing was used, where they matter: their share and the first; else columns of
+    tables that are no numbers; "" for none."""
     if view.lost is None:
-        return ""
+        artifacts = view.run.artifacts if view.run is not None else ()
+        return "; ".join(f"{view.named(a.path)}: {a.unread}" for a in artifacts if a.unread)
     path, lost = view.lost
     of = f" of {view.named(path)}" if view.run is not None and len(view.run.artifacts) > 1 else ""
     how = "" if lost.form else "; --line '{step} | {loss} | {lr}' says what the numbers of such a line are"

@@ -76,6 +76,12 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     return tuple(c for c in dict.fromkeys(found) if _works(report, c))[:MOST]
 
 
+def with_budget(report: Examined, command: str, seconds: int) -> str:
+    """The diagnosis once more, with a command that is run and so many seconds of experiments after it."""
+    subject = report.subject or typed([seen_from_here(report.places.root)])
+    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}"
+
+
 def _works(report: Examined, command: str) -> bool:
     """Whether what a command of ours is given is there: its paths, a series to draw or to print."""
     words = shlex.split(command)

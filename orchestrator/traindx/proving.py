@@ -7,10 +7,12 @@ ends when one cause is proven, when nothing is left that would tell more, or whe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from traindx import next_steps
 from traindx.decidable import fitting_decisions
 from traindx.diagnose import Report
 from traindx.diffs import diff_of_edits
@@ -23,7 +25,7 @@ from traindx_tools import triage, unlinked
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
-from traindx_tools.experiments.budget import MOST_SECONDS, TIMES_LENGTH, Budget
+from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.experiment import Engine, Result, paths
@@ -46,8 +48,10 @@ MOST_VAIN = 2
 """First runs with a change that were no better than the control: a third guess is seldom better founded."""
 LEAST_SCREENED = 10.0
 """Runs that the budget has to allow before everything is changed, one at a time: the default one never does."""
-LEAST_LENGTH = 5.0
-"""Seconds that a run is taken to last at least: Python and its frameworks start anew each time."""
+SPENT = "The budget of "
+"""Begins the sentence that says what the budget left out."""
+ROOM = 1.5
+"""Times what experiments are expected to take that a budget for them is: a control may be repeated."""
 Say = Callable[[str], None]
 
 
@@ -64,7 +68,7 @@ class Proved:
     def note(self) -> str:
         """For a person: what was tried, and why it ended."""
         if self.outcome is None or not self.results:
-            return f"no experiment was made: {self.ended}" if self.ended else ""
+            return f"No experiment was made. {self.ended}" if self.ended else ""
         tried = "; ".join(f.statement for f in self.findings)
         count = "1 experiment" if len(self.results) == 1 else f"{len(self.results)} experiments"
         return f"{count} on {self.outcome.said}: {tried}. {self.ended}"
@@ -77,10 +81,12 @@ def proven(report: Report) -> bool:
 
 
 def with_experiments(report: Report, command: str, workspace: Path, folder: Path, run_seconds: float,
-                     budget: float | None = None, say: Say = lambda _: None, control: Trace | None = None) -> Report:
+                     budget: float | None = None, say: Say = lambda _: None, control: Trace | None = None, *,
+                     screens: bool = True) -> Report:
     """The report with what experiments decided. `run_seconds`: what the run took; `budget`: seconds, None: the default.
 
-    `control`: that run as an experiment reads it, which saves one of the controls.
+    `control`: that run as an experiment reads it, which saves one of the controls. `screens`: whether a budget that is
+    given may also go into changing everything, one at a time; the default one never does.
 
     A run that shows nothing wrong is left alone, and so is one whose cause was seen in the run.
     """
@@ -98,9 +104,9 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
     engine = Engine(place, preparing(command, workspace), kept, journal, resume=True, say=say, control=control)
-    purse = Budget(budget if budget is not None else min(MOST_SECONDS, TIMES_LENGTH * max(run_seconds, LEAST_LENGTH)),
-                   length=run_seconds)
-    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say, command, workspace)
+    purse = Budget(budget, length=run_seconds)
+    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say, command, workspace,
+                      screens=screens and budget is not None)
     return planned.done()
 
 
@@ -135,6 +141,7 @@ class Planned:
     say: Say
     command: str
     workspace: Path
+    screens: bool = True
 
     def done(self) -> Report:
         """Makes experiments until it is decided."""
@@ -145,8 +152,9 @@ class Planned:
         while not ended:
             choice = self._choice(tried)
             if choice is None:
-                ended = ("Nothing else that could be changed would tell enough." if self.purse.left > self.run_seconds
-                         else f"The budget of {self.purse.seconds:.0f} s is spent.")
+                left = self._left_out(tried, len(results))
+                ended = (self._spent(left) if left or self.purse.left <= self.run_seconds
+                         else "Nothing else that could be changed would tell enough.")
                 break
             tried.add(str(choice.decision.change))
             result = self._made(choice)
@@ -156,7 +164,7 @@ class Planned:
             findings.append(self._finding(result, choice))
             self.report = joined(self.report, findings[-1:], 0)
             if result.verdict.lacks == "budget":
-                ended = f"The budget of {self.purse.seconds:.0f} s is spent."
+                ended = self._spent(self._left_out(tried, len(results)))
             elif proven(self.report):
                 ended = "One cause is shown by a change that takes it away."
             elif _symptomless(result):
@@ -166,7 +174,8 @@ class Planned:
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
         shown = not results or not _symptomless(results[-1])
-        if shown and not proven(self.report) and self.purse.left >= LEAST_SCREENED * max(self.run_seconds, 1.0):
+        room = self.screens and self.purse.left >= LEAST_SCREENED * max(self.run_seconds, 1.0)
+        if shown and room and not proven(self.report):
             more, told = self._screened()
             results += more
             findings += told
@@ -193,11 +202,31 @@ class Planned:
         self.report = joined(self.report, told, 0)
         return list(found.confirmed), told
 
-    def _choice(self, tried: set[str]) -> Choice | None:
+    def _left_out(self, tried: set[str], made: int) -> list[float]:
+        """The seconds of each further experiment that would tell something, whatever it takes."""
+        done = set(tried)
+        seconds: list[float] = []
+        while made + len(seconds) < MOST_EXPERIMENTS and (choice := self._choice(done, math.inf)) is not None:
+            done.add(str(choice.decision.change))
+            seconds.append(choice.seconds)
+        return seconds
+
+    def _spent(self, left: list[float]) -> str:
+        """That the budget ended it, how many experiments it left out, how long they take, and what to type for them."""
+        spent = f"{SPENT}{self.purse.seconds:.0f} s is spent."
+        if not left:
+            return spent
+        wanted = 10 * math.ceil((self.purse.spent + ROOM * sum(left)) / 10)
+        typed = next_steps.with_budget(self.report, self.command, wanted)
+        self.report = replace(self.report, extra_checks=(*self.report.extra_checks, typed))
+        count = "1 more experiment" if len(left) == 1 else f"{len(left)} more experiments"
+        return f"{spent} It left out {count} of about {sum(left):.0f} s in all: {typed}"
+
+    def _choice(self, tried: set[str], left: float | None = None) -> Choice | None:
         beliefs = self._beliefs()
         options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report, self.outcome)]
-        left = self.purse.left
-        return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0), left=left, done=tried)
+        return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0),
+                               left=self.purse.left if left is None else left, done=tried)
 
     def _beliefs(self) -> dict[str, float]:
         hypotheses = [(h.mode.id, h.confidence) for h in self.report.seen.verdict.hypotheses if h.speaks_for]

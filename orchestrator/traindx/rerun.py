@@ -44,6 +44,7 @@ LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modul
 COPY_LIMIT = 4 * 2**30
 """Bytes of the workspace that are copied at most."""
 
+NOT_ENDED = "did not end within its limit"
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
 
@@ -86,7 +87,7 @@ class Rerun:
     def ended(self) -> str:
         """How it ended, in words."""
         if self.outcome.timed_out:
-            return f"did not end within its limit and was stopped after {self.outcome.seconds:.0f} s"
+            return f"{NOT_ENDED} and was stopped after {self.outcome.seconds:.0f} s"
         if self.outcome.out_of_memory:
             return "used more memory than allowed and was stopped"
         return f"ended with exit code {self.outcome.exit_code} after {self.outcome.seconds:.0f} s"
@@ -282,12 +283,12 @@ def _never_trained_here(old: Report, new: Report, rerun: Rerun) -> bool:
 
 
 def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT,
-               budget: float | None = None, say: Say = lambda _: None) -> Report:
+               budget: float | None = None, say: Say = lambda _: None, *, screens: bool = True) -> Report:
     """The old diagnosis together with what a new run shows, and a note on whether it was reproduced.
 
     The findings of the live instruments join those of the old artifacts in one triage. Of the new log only what the old
     artifacts were silent about counts: they are the user's own case. Where that names no cause that was seen in the
-    run, experiments follow: `budget` seconds of them, None: the default, 0: none.
+    run, experiments follow: `budget` seconds of them, None: the default, 0: none. `screens`: as of `with_experiments`.
     """
     rerun = run_in_copy(command, workspace, folder, timeout)
     try:
@@ -315,7 +316,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if budget == 0 or rerun.outcome.cancelled:
         return better
     return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
-                            control_of(rerun, folder))
+                            control_of(rerun, folder), screens=screens)
 
 
 def control_of(rerun: Rerun, folder: Path) -> Trace | None:

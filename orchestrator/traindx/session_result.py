@@ -104,10 +104,10 @@ class SessionResult(Model):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What can be typed next, as it works from the current directory; `next_step` says it in words."""
+        """What can be typed next, from any directory; `next_step` says it in words."""
         from traindx.typed_next import next_commands
 
-        return next_commands(self)
+        return next_commands(self, anywhere=True)
 
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session

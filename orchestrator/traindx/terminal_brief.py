@@ -122,6 +122,8 @@ def _without_order(view: View, page: Page) -> Iterator[str]:
 def _healthy(view: View, page: Page) -> Iterator[str]:
     yield page.heading(page.paint(view.verdict, "good"))
     yield from page.fit(_reason(view), "  ", most=6)
+    if told := ", ".join(filter(None, (view.amount, view.course))):
+        yield from page.labelled("Read", told, most=2)
     yield from _list("Seen", [Said(text) for text in view.marked[:_MOST_REMARKS]], page, 2 * _MOST_REMARKS)
     yield from _scope(view, page)
     yield from brief_comparison(view.comparison, page)

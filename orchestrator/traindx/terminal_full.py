@@ -60,6 +60,7 @@ def _told(view: View) -> dict[str, str]:
 
 def _read(view: View, page: Page) -> Iterator[str]:
     yield page.heading("What was read", view.amount)
+    yield from page.wrap(view.course, "  ", "  ") if view.course else ()
     wide = min(max((len(r.path) for r in view.read), default=0), 48)
     for row in view.read[:_MOST_READ]:
         note = f" ({row.note})" if row.note else ""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 from traindx.model import Budget
 from traindx.turn import NO_MORE, SPENT
+
+_OF_A_PATH = frozenset({"--give", "--against", "--workspace"})
+"""Options of ours whose value is a path."""
+_INTO = re.compile(r"cd (\S+|'[^']*') && ")
 
 
 def from_here(folder: str | Path) -> str:
@@ -27,3 +34,15 @@ def more_than(reason: str, budget: Budget) -> str:
     if reason.startswith(SPENT):
         return f" --budget {2 * budget.seconds:g}"
     return f" --attempts {2 * budget.attempts}" if reason.endswith(NO_MORE) else ""
+
+
+def from_anywhere(command: str) -> str:
+    """A command that was typed for the current directory, with its paths absolute: it is kept, and pasted elsewhere."""
+    if into := _INTO.match(command):
+        return f"cd {shlex.quote(os.path.abspath(shlex.split(into[1])[0]))} && {command[into.end():]}"
+    words = shlex.split(command)
+    if words[:1] != ["traindx"]:
+        return command
+    given = len(list(takewhile(lambda word: not word.startswith("--"), words)))
+    paths = {*range(2, given), *(i + 1 for i, word in enumerate(words[:-1]) if word in _OF_A_PATH)}
+    return shlex.join(os.path.abspath(w) if i in paths and os.path.exists(w) else w for i, w in enumerate(words))

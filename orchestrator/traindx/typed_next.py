@@ -71,10 +71,11 @@ COMMANDS = {
 and waits for an edit: another one); after "healthy" nothing is left to do."""
 
 
-def next_commands(result: Result) -> tuple[str, ...]:
-    """What can be typed next, as it works from the current directory."""
-    where = workspace_option(result.workspace)
-    here = shlex.quote(from_here(result.workspace))
+def next_commands(result: Result, *, anywhere: bool = False) -> tuple[str, ...]:
+    """What can be typed next, as it works from the current directory, or from any."""
+    folder = str(Path(result.workspace).resolve())
+    where = f" --workspace {shlex.quote(folder)}" if anywhere else workspace_option(folder)
+    here = shlex.quote(folder if anywhere else from_here(folder))
     options = [f.option for f in result.diagnosis.options] if result.diagnosis is not None else []
     taken = result.decision.option if result.status == "awaiting_edit" and result.decision is not None else None
     first = next((o for o in options if o != taken), "" if options else "A")

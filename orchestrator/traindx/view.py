@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from traindx.course import amount_of, course_of
 from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
@@ -202,18 +203,12 @@ class View:
     @property
     def amount(self) -> str:
         """How much was read, in one line."""
-        if self.run is None:
-            return ""
-        values, errors = sum(len(s) for s in self.run.series), len(self.run.errors)
-        names = len({(s.name, s.group) for s in self.run.series if len(s)})
-        code = sum(a.format == "python" for a in self.run.artifacts)
-        of = f"{values:,} {_plural(values, 'value')} of {names} {_plural(names, 'metric')}"
-        parts = [of if values else "no metrics"]
-        if code and not values:
-            parts.append(f"{code:,} {_plural(code, 'file')} of code")
-        if errors:
-            parts.append(f"{errors:,} {_plural(errors, 'error message')}")
-        return ", ".join(parts)
+        return amount_of(self.run) if self.run is not None else ""
+
+    @property
+    def course(self) -> str:
+        """Of a healthy run, how far it goes and where it ends; "" of another one."""
+        return course_of(self.run) if self.run is not None and self.status == "healthy" else ""
 
     @cached_property
     def timeline(self) -> list[Moment]:

@@ -17,33 +17,34 @@ SMALL = {
     "audit_false_alarms.py": (["--small"], "alarms at high or above", (0,)),
     "audit_peers.py": (["--small"], "| traindx audit |", (0,)),
     "corpus_record.py": (["--check"], "seen after rewriting", (0, 1)),
-    "data_speed.py": (["1"], "npy", (0,)),
+    "data_speed.py": (["0.2"], "npy", (0,)),
     "experiments.py": (["--experiments", "2", "--programs", "1"], "by hand (2 whole runs)", (0,)),
     "first_sight.py": (["{cases}", "--set", "small", "--level", "log", "--out", "{out}"], "right first", (0,)),
     "hook_latency.py": (["1"], "limit 60 ms", (0, 1)),
     "healthy_logs.py": (["--only", "generated 1", "--most", "400"], "0 with a false alarm", (0,)),
     "isolation.py": (["--only", "command line"], "found exactly: 1/1", (0,)),
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
-    "jax_overhead.py": (["--rounds", "1", "--steps", "1"], "traindx always on", (0, 1)),
+    "jax_overhead.py": (["--rounds", "1", "--steps", "1", "--model", "mlp"], "traindx always on", (0, 1)),
     "mangled.py": (["--count", "20", "--workers", "1", "--seed", "3"], "0 crashes or stalls", (0,)),
     "many_ranks.py": (["--ranks", "24", "--steps", "40", "--workers", "1", "--only", "shape"], "right 1/1", (0,)),
     "measure_precision.py": (["--out", "{out}"], "", (0,)),
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
-    "observation_cost.py": (["--pairs", "2", "--only", "mlp"], "default probes", (0, 1)),
+    "observation_cost.py": (["--pairs", "2", "--only", "cnn"], "default probes", (0, 1)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
-    "readers.py": (["--megabytes", "1", "--only", "logged,events"], "of its rival's speed", (0,)),
+    "readers.py": (["--megabytes", "0.2", "--only", "logged,events"], "of its rival's speed", (0,)),
     "session_prompts.py": ([], "whole session (limit 12,000)", (0,)),
     "skill_cost.py": ([], "tokens in", (0, 1)),
     "startup.py": (["1"], "traindx --help", (0,)),
     "symptoms_understood.py": (["{cases}"], "1", (0,)),
     "torch_overhead.py": (["--pairs", "2", "--model", "mlp", "--only", "sentinel"], "traindx sentinel", (0, 1)),
-    "weights_speed.py": (["--gigabytes", "0.1", "--sparse", "0.1"], "of memory at most (goal 1)", (0,)),
+    "weights_speed.py": (["--gigabytes", "0.02", "--sparse", "0.02"], "of memory at most (goal 1)", (0,)),
 }
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""
-SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "experiments.py", "isolation.py", "jax_origins.py",
-        "jax_overhead.py", "nonfinite_origins.py", "observation_cost.py", "torch_overhead.py"}  # fmt: skip
+SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "data_speed.py", "experiments.py", "isolation.py",
+        "jax_origins.py", "jax_overhead.py", "nonfinite_origins.py", "observation_cost.py", "readers.py",
+        "torch_overhead.py", "weights_speed.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
          "observation_cost.py": ("torch",), "torch_overhead.py": ("torch",)}  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
 import inspect
 import re
 import shutil
@@ -38,6 +39,14 @@ def test_importing_the_packages_loads_nothing_that_is_not_used() -> None:
     code = "import sys, traindx, traindx_tools; print(*sorted({'numpy', 'pydantic', 'click'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == ""
+
+
+def test_diagnose_is_called_from_the_top_and_stays_a_module() -> None:
+    assert inspect.signature(traindx.diagnose) == inspect.signature(diagnose)
+    assert traindx.diagnose([{"step": i, "loss": float("nan")} for i in range(9)]).status == "needs_more_data"
+    assert importlib.import_module("traindx.diagnose").diagnose is diagnose
+    with pytest.raises(BadUsage, match="expected"):
+        traindx.diagnose(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("made", "of"), [(run_debug_session_sync, run_debug_session),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from traindx import rerun
 from traindx.diagnose import diagnose
 from traindx.investigators.base import Case
-from traindx.investigators.observed_run import KEPT, at_most, with_observed_run
+from traindx.investigators.observed_run import KEPT, at_most, lacked, with_observed_run
 from traindx.model import Artifacts, Symptom, Verify
 from traindx.session import run_debug_session_sync
 
@@ -49,8 +51,6 @@ def test_a_look_before_it_runs_nothing(case: Case) -> None:
 
 @pytest.mark.parametrize("change", [{"allow_run": False}, {"verify": None}])
 def test_without_consent_or_a_command_nothing_is_run(case: Case, change: dict[str, object]) -> None:
-    from dataclasses import replace
-
     report = diagnose([case.workspace], root=case.workspace)
     assert with_observed_run(report, replace(case, **change), may_run=True) is report  # type: ignore[arg-type]
     assert not case.scratch.exists()
@@ -122,3 +122,30 @@ def test_a_script_is_told_the_minutes_and_the_phases(case: Case, capsys: pytest.
     said = capsys.readouterr().err.splitlines()
     assert "traindx: gathering evidence" in said
     assert any("in copies: " in line and line.endswith(" min at most") for line in said)
+
+
+SLOW = "import time\ntime.sleep(300)\n"
+
+
+def test_a_run_that_the_session_has_no_time_for_says_so_and_what_to_type(case: Case) -> None:
+    (case.workspace / "train.py").write_text(SLOW)
+    short = replace(case, seconds_left=5.0)
+    after = with_observed_run(diagnose([case.workspace], root=case.workspace), short, may_run=True)
+    said = lacked(short)
+    assert " was stopped after 2 s, 40 % of what the session may take, and no experiment was made" in said
+    assert after.extra_checks[-1] in said
+    assert shlex.split(after.extra_checks[-1])[:2] == ["traindx", "debug"]
+    assert after.extra_checks[-1].endswith(" --run --budget 20")
+
+
+def test_a_run_that_had_time_lacks_nothing(case: Case) -> None:
+    with_observed_run(diagnose([case.workspace], root=case.workspace), case, may_run=True)
+    assert lacked(case) == ""
+
+
+def test_what_was_left_out_stands_in_the_reason_of_the_session(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "The budget of 60 s is spent. It left out 2 more experiments of about 80 s in all: traindx diagnose X"
+    monkeypatch.setattr("traindx.investigators.offline.lacked", lambda case: told)
+    result = run_debug_session_sync("it does not learn", case.workspace, report=False)
+    assert result.status == "needs_more_data"
+    assert told in result.reason

@@ -81,7 +81,7 @@ def test_several_edits_of_one_file_are_by_the_line_numbers_that_were_approved(ro
 lines = st.lists(st.text(alphabet="abü \t", max_size=4), min_size=1, max_size=8)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data(), old=lines, ends=st.sampled_from(["\n", "\r\n"]), closed=st.booleans())
 def test_any_edit_of_any_file_touches_only_its_lines_and_is_taken_back(tmp_path_factory, data, old, ends, closed):
     base = tmp_path_factory.mktemp("p")
@@ -242,7 +242,7 @@ texts = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]),
                  max_size=9).map(lambda x: "".join(f"{c}\n" for c in x))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(before=texts, after=texts, current=texts)
 def test_undoing_never_loses_a_line_that_the_user_added(before: str, after: str, current: str):
     marked = current + "the user's own line\n"
@@ -250,7 +250,7 @@ def test_undoing_never_loses_a_line_that_the_user_added(before: str, after: str,
     assert result is None or b"the user's own line\n" in result
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(before=texts, after=texts)
 def test_undoing_without_later_changes_gives_the_old_content(before: str, after: str):
     assert undo(before.encode(), after.encode(), after.encode()) == before.encode()

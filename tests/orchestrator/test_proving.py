@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +66,12 @@ class Scripted:
 def prepared(change: Change, seed: int) -> Prepared:
     changes = [c for c in (change, Change("seed", {"by": seed}) if seed else Change()) if not c.is_control]
     return Prepared("python train.py", inside=tuple(changes))
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time; `test_records.py` draws them."""
+    monkeypatch.setattr("traindx_tools.experiments.picture.draw_experiment", lambda result, out: None)
 
 
 @pytest.fixture
@@ -158,6 +165,35 @@ def test_it_ends_with_the_budget(report: Report, tmp_path: Path) -> None:
     after = planned(report, Scripted(), tmp_path / "x", seconds=0.5).done()
     assert "The budget of 0 s is spent" in after.remarks[-1]
     assert not [f for f in after.seen.findings if f.rule in ("X101", "X102", "X103")]
+
+
+def test_what_the_budget_left_out_is_counted_with_its_time_and_the_command(report: Report, tmp_path: Path) -> None:
+    after = planned(report, Scripted(), tmp_path / "x", seconds=1.0).done()
+    told = after.remarks[-1]
+    count, seconds, wanted = map(int, re.findall(
+        r"It left out (\d+) more experiments of about (\d+) s in all: traindx diagnose \S+ --run .* --budget (\d+)",
+        told)[0])
+    assert 1 < count <= MOST_EXPERIMENTS
+    assert wanted >= seconds
+    assert after.extra_checks[-1] in told
+    assert after.next_checks[0] == after.extra_checks[-1]
+
+
+def test_a_budget_that_is_enough_left_nothing_out(report: Report, tmp_path: Path) -> None:
+    for cures in ((), ("learning-rate", "schedule-fixed")):
+        after = planned(report, Scripted(cures=cures), tmp_path / "x", seconds=10_000.0).done()
+        assert "left out" not in after.remarks[-1]
+        assert not after.extra_checks
+
+
+def test_the_default_is_a_minute_for_a_short_run_and_never_screens(
+        report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Planned] = []
+    monkeypatch.setattr(Planned, "done", lambda self: (made.append(self), self.report)[1])
+    for seconds, budget, asked in ((1.0, None, 60.0), (30.0, None, 150.0), (1000.0, None, 300.0), (1.0, 7.0, 7.0)):
+        with_experiments(report, "true", tmp_path, tmp_path / "x", seconds, budget)
+        assert made[-1].purse.seconds == asked
+        assert made[-1].screens == (budget is not None)
 
 
 def test_no_more_than_a_few_are_made(report: Report, tmp_path: Path) -> None:

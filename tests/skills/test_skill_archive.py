@@ -85,7 +85,7 @@ def test_another_content_or_name_is_another_digest(package: Path) -> None:
     assert len({archive.digest_of(f) for f in (files, changed, renamed)}) == 3
 
 
-@pytest.mark.parametrize("there", [None, b"", b"no archive", b"PK\x03\x04 cut"])
+@pytest.mark.parametrize("there", [None, b"PK\x03\x04 cut"])
 def test_one_that_is_missing_or_broken_is_written_anew(there: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / archive.ARCHIVE
     path.parent.mkdir(parents=True)
@@ -96,6 +96,12 @@ def test_one_that_is_missing_or_broken_is_written_anew(there: bytes | None, tmp_
     assert archive.contents(path) == archive.sources()
     assert list(archive.write_archive(tmp_path)) == []
     assert [p.name for p in path.parent.iterdir()] == [path.name], "nothing is left beside it"
+
+
+@pytest.mark.parametrize("there", [b"", b"no archive"])
+def test_what_is_no_archive_holds_nothing(there: bytes, tmp_path: Path) -> None:
+    (tmp_path / "some.zip").write_bytes(there)
+    assert archive.contents(tmp_path / "some.zip") == {}
 
 
 def test_another_compression_of_the_same_files_is_left_alone(tmp_path: Path) -> None:

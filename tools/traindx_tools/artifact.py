@@ -32,5 +32,7 @@ class Artifact:
     """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
     unused: int = 0
     """Lines of free text that hold numbers of which nothing was taken."""
+    unread: str = ""
+    """Columns of a table whose cells are no numbers, an example of each and what to do: a part of `note`."""
     lost: LostLines | None = None
     """The same where they are many."""

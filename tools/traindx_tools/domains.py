@@ -28,6 +28,8 @@ DOMAINS = frozenset(_TRACES)
 _PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TRACES.items()}
 _MOST = 400_000
 """Characters of a file of code that are looked at."""
+_ENVIRONMENT = re.compile(r"\bep_?(?:rew|len|ret)|episod|env_?steps?\b|total_timesteps", re.I)
+"""A policy that acts in an environment, by the names of its metrics: it reads no tokens unless something says so."""
 _FRAMEWORK = re.compile(r"\btorch\b|\btensorflow\b|\bkeras\b|\bcuda\b", re.IGNORECASE)
 
 
@@ -35,7 +37,7 @@ def domains_of(run: Run, code: Iterable[Path] = (), symptom: str = "") -> frozen
     """The special parts that something of the run speaks of. Files that cannot be read speak of nothing."""
     told, texts = texts_of(run, code, symptom)
     found = {name for name, pattern in _PATTERNS.items() if any(pattern.search(t) for t in (*told, *texts))}
-    if not texts:
+    if not texts and not any(_ENVIRONMENT.search(t) for t in told):
         found.add("tokens")  # a log of losses alone does not say what they are of
     if not texts and not any(_FRAMEWORK.search(t) for t in told):
         found.add("jax")  # a log alone seldom says what wrote it
@@ -47,8 +49,17 @@ def texts_of(run: Run, code: Iterable[Path], symptom: str) -> tuple[list[str], l
     told = [symptom[:4_000], *(s.original for s in run.series), *(s.name for s in run.series),
             *(f"{e.type} {e.message[:400]}" for e in run.errors), *(f.file for e in run.errors for f in e.frames),
             *(n.text for n in run.notes), *(f"{k} {v}"[:200] for k, v in run.config.items())]
-    told = [t.replace("/", " / ") for t in told]
+    told = [switched_on(t.replace("/", " / ")) for t in told]
     return told, [_text(path) for path in code]
+
+
+_OFF = re.compile(r"[\w.-]+['\"]?\s*(?:(?:\.{2,}|[:=])\s*['\"]?(?:false|none|null|off)\b|\s(?:false|none)$)",
+                  re.IGNORECASE)
+
+
+def switched_on(text: str) -> str:
+    """A text of a log without the settings that are off: "bf16 ..... False" speaks of no bf16."""
+    return _OFF.sub(" ", text)
 
 
 def _text(path: Path) -> str:

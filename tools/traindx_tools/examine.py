@@ -361,7 +361,8 @@ class _EveryRun:
         grounds = shown_by(run, self.code, self.symptom, one.reading.sources) | self.looked
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
                            self.aside, grounds)
-        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone, grounds)
+        cells = self.books.cells(one.file, one.start, one.end) if one.file else ""
+        return JudgedRun(replace(one, file=self.shown(one.file), cells=cells), run, findings, verdict, gone, grounds)
 
     def _of_all_ranks(self, finding: Finding) -> bool:
         """Whether a rule that counts ranks spoke of few files out of many: the comparison of all of them says it."""

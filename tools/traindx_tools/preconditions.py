@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from traindx_tools.catalog.shipped import shipped, table
-from traindx_tools.domains import texts_of
+from traindx_tools.domains import switched_on, texts_of
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing
 from traindx_tools.on_logs.run import Run
@@ -82,7 +82,7 @@ def shown_by(run: Run, code: Iterable[Path] = (), symptom: str = "", sources: It
 def _beginning(source: object) -> str:
     with suppress(OSError):
         head = getattr(source, "head", b"")
-        return head.decode("utf-8", "replace") if isinstance(head, bytes) else ""
+        return switched_on(head.decode("utf-8", "replace")) if isinstance(head, bytes) else ""
     return ""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 LONGEST = 80
 """Characters of anything that is no array."""
 _SHOWN = 3
+_CONTAINERS = 4
 _KEPT = 40
 """Characters of an array that may stay as it is printed: a handful of numbers is quicker read than described."""
 _OPENS = re.compile(r"\b(?P<kind>array|tensor|Array|Tensor|DeviceArray|Parameter containing:\s*tensor)\(")
@@ -25,19 +26,31 @@ _OBJECT = re.compile(r"<(?:[\w.]*\.)?(?P<name>\w+) object at 0x[0-9a-fA-F]+>")
 _FRACTION = re.compile(r"\d\.|\d[eE][-+]?\d|\bnan\b|\binf\b", re.IGNORECASE)
 
 
-def in_short(value: Any) -> str:
-    """A value in at most a line: "float32[64, 3, 32, 32]" for an array, the first parts of a container."""
+def in_short(value: Any, depth: int = _CONTAINERS) -> str:
+    """A value in at most a line: "float32[64, 3, 32, 32]" for an array, the first parts of a container.
+
+    `depth`: containers within each other that are looked into; deeper ones, and what holds itself, are "[...]".
+    """
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if dtype is not None and isinstance(shape, (tuple, list)):
         return f"{str(dtype).removeprefix('torch.')}[{', '.join(map(str, shape))}]"
+    if isinstance(value, (Mapping, tuple, list)) and not depth:
+        return "{...}" if isinstance(value, Mapping) else "[...]" if isinstance(value, list) else "(...)"
     if isinstance(value, Mapping):
-        parts = [f"{k!r:.40}: {in_short(v)}" for k, v in list(value.items())[:_SHOWN]]
+        parts = [f"{_printed(k):.40}: {in_short(v, depth - 1)}" for k, v in list(value.items())[:_SHOWN]]
         return f"{{{_listed(parts, len(value))}}}"
     if isinstance(value, (tuple, list)):
-        inside = _listed([in_short(v) for v in value[:_SHOWN]], len(value))
+        inside = _listed([in_short(v, depth - 1) for v in value[:_SHOWN]], len(value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
-    told = _OBJECT.sub(lambda m: f"<{m['name']}>", repr(value))
+    told = _OBJECT.sub(lambda m: f"<{m['name']}>", _printed(value))
     return told if len(told) <= LONGEST else f"{told[:LONGEST]}..."
+
+
+def _printed(value: Any) -> str:
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):  # nested too deep, or a whole number of too many digits
+        return f"<{type(value).__name__}>"
 
 
 def _listed(parts: list[str], count: int) -> str:

@@ -359,7 +359,8 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
-        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches "
+        worst = max(serious, key=lambda f: f.severity.rank)  # the earliest of them
+        reason = (f"Something is wrong ({worst.statement.rstrip('.')}), but no cause reaches "
                   f"{100 * CONFIDENT:.0f} %.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if hypotheses:

@@ -170,7 +170,7 @@ def _say(text: str) -> None:
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds that --run may take.")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS",
               help="Seconds of experiments after --run, where it names no cause (default: five times the run's length, "
-                   "five minutes at most; 0: none).")
+                   "a minute at least and five at most; 0: none). What it left out is said, with the command for it.")
 @click.option("--against", multiple=True, metavar="GOOD",
               help="A run that works: metrics, settings, versions and code are compared with it. May be repeated for "
                    "the paths of that one run.")

@@ -23,7 +23,7 @@ AT_A_TERMINAL = 24
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--format", "form", default="table", show_default=True, type=click.Choice(["table", "csv", "json"]))
 @click.option("--anomalies", is_flag=True, help="What stands out in each series, whatever its name, in place of the "
-              "values: spikes, steps, drifts, periods, copies.")
+              "values: spikes, steps, drifts, periods, halvings, copies.")
 @click.option("--merged", is_flag=True, help="The logs of all ranks of a job as one text by step, identical lines "
               "once with their ranks, in place of the values.")
 @click.option("--rows", type=click.IntRange(min=0), metavar="N",

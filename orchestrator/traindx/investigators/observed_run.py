@@ -17,7 +17,9 @@ from traindx.diagnose import Report
 from traindx.investigators.base import Case
 from traindx.joining import joined
 from traindx.model import Verify
-from traindx.rerun import DEFAULT_TIMEOUT, with_rerun
+from traindx.offered import seen_from_here, typed
+from traindx.proving import SPENT
+from traindx.rerun import DEFAULT_TIMEOUT, NOT_ENDED, with_rerun
 from traindx.verify import shown
 from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError
@@ -43,43 +45,68 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
     """
     if case.verify is None or not case.verify.command or not case.allow_run or report.status != "needs_more_data":
         return report
-    folder = case.scratch / "evidence" / f"run-{len(case.attempts)}"
+    folder = _folder(case)
     if may_run and not (folder / KEPT).is_file():
         _keep(folder, *_observed(report, case, folder))
-    seen, note = _kept(folder)
-    return replace(joined(report, seen, 0), remarks=(*report.remarks, note)) if note else report
+    seen, note, rest, _ = _kept(folder)
+    return replace(joined(report, seen, 0), remarks=(*report.remarks, note),
+                   extra_checks=(*report.extra_checks, *rest)) if note else report
 
 
-def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str]:
-    """What the run adds, and one sentence about it."""
+def lacked(case: Case) -> str:
+    """What the run and its experiments had no time for, with the command that gives it; "" where there was enough."""
+    return _kept(_folder(case))[3]
+
+
+def _folder(case: Case) -> Path:
+    return case.scratch / "evidence" / f"run-{len(case.attempts)}"
+
+
+def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str, Sequence[str], str]:
+    """What the run adds, what is said of it, commands for what it had no time for, and that in a sentence."""
     assert case.verify is not None
     assert case.verify.command is not None
     command = shown(case.verify.command)
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
     try:
-        budget = case.seconds_left * SHARE_FOR_EXPERIMENTS
-        after = with_rerun(report, command, case.workspace, folder, timeout,
-                           None if budget > MOST_SECONDS else budget)
+        share = case.seconds_left * SHARE_FOR_EXPERIMENTS
+        after = with_rerun(report, command, case.workspace, folder, timeout, min(share, MOST_SECONDS),
+                           screens=share <= MOST_SECONDS)
     except (TraindxError, OSError) as error:
-        return (), f"`{command}` was not run under the instruments: {error}"
+        return (), f"`{command}` was not run under the instruments: {error}", (), ""
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
     told = after.remarks[len(report.remarks):]
-    return new, " ".join(told) if told else f"`{command}` was run again in a copy"
+    note = " ".join(told) if told else f"`{command}` was run again in a copy"
+    rest = after.extra_checks[len(report.extra_checks):]
+    _, spent, left_out = note.partition(SPENT)
+    if not rest and NOT_ENDED in note and timeout < (case.verify.timeout or DEFAULT_TIMEOUT):
+        rest = (_with_more_time(case, command, timeout),)
+        return new, note, rest, (f"`{command}` was stopped after {timeout:.0f} s, {100 * SHARE_OF_TIME:.0f} % of what "
+                                 f"the session may take, and no experiment was made. More time for it: {rest[0]}")
+    return new, note, rest, f"{spent}{left_out}" if rest else ""
 
 
-def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
+def _with_more_time(case: Case, command: str, timeout: float) -> str:
+    """A session of the same kind in which the command may take four times as long."""
+    where = typed([seen_from_here(case.workspace)])
+    return f"traindx debug {where} --verify {typed([command])} --run --budget {4 * timeout / SHARE_OF_TIME:.0f}"
+
+
+def _keep(folder: Path, seen: Sequence[Finding], note: str, rest: Sequence[str], lacking: str) -> None:
     unlinked.made(folder)
-    text = json.dumps({"note": note, "findings": [f.to_json() for f in seen]}, allow_nan=False)
+    text = json.dumps({"note": note, "findings": [f.to_json() for f in seen], "rest": list(rest), "lacked": lacking},
+                      allow_nan=False)
     half = folder / f"{KEPT}.part"
     unlinked.write(half, text)
     half.replace(folder / KEPT)
 
 
-def _kept(folder: Path) -> tuple[tuple[Finding, ...], str]:
+def _kept(folder: Path) -> tuple[tuple[Finding, ...], str, tuple[str, ...], str]:
     """What an earlier look kept; nothing where there is none, or where it cannot be read."""
     try:
         data = json.loads((folder / KEPT).read_text(encoding="utf-8"))
-        return tuple(Finding.from_json(f) for f in data["findings"]), str(data["note"])
+        return (tuple(Finding.from_json(f) for f in data["findings"]), str(data["note"]),
+                tuple(map(str, data.get("rest", ()))), str(data.get("lacked", "")))
     except (OSError, ValueError, KeyError, TypeError):
-        return (), ""
+        return (), "", (), ""

@@ -19,11 +19,12 @@ from traindx.handed_over import hand_over, missing_in_words
 from traindx.in_this_run import this_run
 from traindx.investigators import steering
 from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
-from traindx.investigators.observed_run import with_observed_run
+from traindx.investigators.observed_run import lacked, with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
 from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
+from traindx.typed_commands import from_anywhere
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
@@ -214,7 +215,7 @@ def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
         reason=f"The cause is known ({found.confidence:.2f}): {found.issue.rstrip('.')}. No line of the training "
                "code that was read belongs to it, so no fix can be proposed.",
         artifacts=(*_absent(report), "the training script (and its configuration) that this run was started with"),
-        next_checks=report.next_checks)
+        next_checks=tuple(map(from_anywhere, report.next_checks)))
 
 
 def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
@@ -229,9 +230,11 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
     if waits := failed_before.open_decision(case.workspace, case.refused):
         reason = f"{reason} {waits}."
+    if left_out := lacked(case):
+        reason = f"{reason.rstrip('.')}. {left_out}"
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
-                     next_checks=next_steps.commands(report, tried),
+                     next_checks=tuple(map(from_anywhere, next_steps.commands(report, tried))),
                      questions=(*_unanswered(report), *_questions(report, tried)))
 
 

@@ -6,6 +6,7 @@ under Landlock and seccomp alone, as root and as another user, and with bubblewr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks_together import attacked, attacked_together, groups
 from bubblewrap_here import ENVIRONMENT, needs_bubblewrap
 from closed_gate import RUNNER, SYSTEM_PYTHON, ClosedGate, commands, differences
 
@@ -82,18 +84,6 @@ def wrapped(folder: Path) -> Iterator[ClosedGate]:
     yield from closed(folder, "wrapped", extra=ENVIRONMENT)
 
 
-def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:
-    """Runs one attack; whatever it changed is made good before the next one."""
-    before = gate.seen()
-    done = gate.runs(gate.filled(attack["command"]))
-    changed = differences(before, gate.seen())
-    if changed:
-        gate.received.clear()
-        gate.make()
-        gate.opens()
-    assert not changed, f"{attack['command']}\n{done.stdout[-300:]}{done.stderr[-300:]}"
-
-
 def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     """A command of `writing.json`, whose names stand in capitals."""
     text = attack["command"]
@@ -103,10 +93,9 @@ def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     return {**attack, "command": text.replace("tail -f", "timeout 1 tail -f")}
 
 
-def named(attacks: list[dict[str, str]], every: int = 1) -> Any:
-    """The attacks as parameters; long ones, and all but each n-th where `every` is given, run with the slow tests."""
-    given = [pytest.param(a, id=a["name"], marks=[pytest.mark.slow] if a["name"] in LONG or number % every else [])
-             for number, a in enumerate(attacks)]
+def named(attacks: list[dict[str, str]]) -> Any:
+    """The attacks as parameters; long ones run with the slow tests."""
+    given = [pytest.param(a, id=a["name"], marks=[pytest.mark.slow] if a["name"] in LONG else []) for a in attacks]
     return pytest.mark.parametrize("attack", given)
 
 
@@ -134,21 +123,69 @@ def test_landlock_and_seccomp_alone_hold(alone: ClosedGate, attack: dict[str, st
 
 
 @needs_landlock
-@named(WRITING, every=4)
+@pytest.mark.parametrize("attack", [a for a in WRITING[::4] if a["name"] not in LONG], ids=lambda a: a["name"])
 def test_what_would_write_changes_nothing(alone: ClosedGate, attack: dict[str, str]) -> None:
     attacked(alone, written(alone, attack))
 
 
 @pytest.mark.slow
+@needs_landlock
+@pytest.mark.parametrize("attacks", list(groups(WRITING)), ids=lambda a: a[0]["name"])
+def test_all_that_would_write_changes_nothing(alone: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(alone, [written(alone, a) for a in attacks])
+
+
+class Open(ClosedGate):
+    """No runner holds what is run."""
+
+    def runs(self, command: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+        self.environment["TMPDIR"] = str(self.work / "scratch" / "debug" / "probes")
+        return self.shell(command, timeout)
+
+
+def test_of_attacks_in_one_run_the_one_that_changed_something_is_named(folder: Path) -> None:
+    attacks = [{"command": c} for c in ("true", "exit 3", "cat train.py | head -1", "echo x > train.py", "ls")]
+    base = folder / "together"
+    base.mkdir()
+    gate = Open(base)
+    with contextlib.closing(gate):
+        attacked_together(gate, attacks[:3])
+        with pytest.raises(AssertionError, match=r"echo x > train\.py"):
+            attacked_together(gate, attacks)
+
+
+class BreaksOff(Open):
+    """A run ends with its first line."""
+
+    def runs(self, command: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+        return super().runs(command.splitlines()[0], timeout)
+
+
+def test_an_attack_that_the_run_did_not_come_to_runs_alone(folder: Path) -> None:
+    base = folder / "ended"
+    base.mkdir()
+    gate = BreaksOff(base)
+    with contextlib.closing(gate), pytest.raises(AssertionError, match=r"echo y > train\.py"):
+        attacked_together(gate, [{"command": c} for c in ("true", "echo y > train.py")])
+
+
+ALL_GROUPS = pytest.mark.parametrize("attacks", [*groups(ATTACKS), *groups(WRITING)], ids=lambda a: a[0]["name"])
+
+
+def all_written(gate: ClosedGate, attacks: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [written(gate, a) if a in WRITING else a for a in attacks]
+
+
+@pytest.mark.slow
 @needs_nobody
 @needs_landlock
-@named([*ATTACKS, *WRITING])
-def test_another_user_is_held_alike(as_nobody: ClosedGate, attack: dict[str, str]) -> None:
-    attacked(as_nobody, written(as_nobody, attack) if attack in WRITING else attack)
+@ALL_GROUPS
+def test_another_user_is_held_alike(as_nobody: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(as_nobody, all_written(as_nobody, attacks))
 
 
 @pytest.mark.slow
 @needs_bubblewrap
-@named([*ATTACKS, *WRITING])
-def test_bubblewrap_holds(wrapped: ClosedGate, attack: dict[str, str]) -> None:
-    attacked(wrapped, written(wrapped, attack) if attack in WRITING else attack)
+@ALL_GROUPS
+def test_bubblewrap_holds(wrapped: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(wrapped, all_written(wrapped, attacks))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closed_gate import ROOT, ClosedGate, commands, differences
+from attacks_together import attacked, attacked_together, groups
+from closed_gate import ROOT, ClosedGate, commands
 
 from traindx.runner import landlock
 
@@ -57,29 +58,20 @@ def older(request: Any) -> Iterator[ClosedGate]:
     shutil.rmtree(base, ignore_errors=True)
 
 
-def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:
-    before = gate.seen()
-    done = gate.runs(gate.filled(attack["command"]))
-    changed = differences(before, gate.seen())
-    if changed:
-        gate.received.clear()
-        gate.make()
-        gate.opens()
-    assert not changed, f"{attack['command']}\n{done.stdout[-300:]}{done.stderr[-300:]}"
-
-
+@pytest.mark.parametrize("older", USUALLY, indirect=True)
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a["name"] in NEEDS_AN_ANSWER], ids=lambda a: a["name"])
 def test_what_landlock_does_not_hold_there_is_held(older: ClosedGate, attack: dict[str, str]) -> None:
     attacked(older, attack)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a["name"])
-def test_every_attack_is_held(older: ClosedGate, attack: dict[str, str]) -> None:
-    if "X11" in attack["name"] and _answers(older) < 2:
+@pytest.mark.parametrize("attacks", list(groups(ATTACKS)), ids=lambda a: a[0]["name"])
+def test_every_attack_is_held(older: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    """Alone, each of them is run by `test_runner_attacks.py`."""
+    if _answers(older) < 2:
         assert "over TCP" in older.runs("true").stderr, "what is not held is said"
-        return
-    attacked(older, attack)
+        attacks = [a for a in attacks if "X11" not in a["name"]]
+    attacked_together(older, attacks)
 
 
 WORKERS = ("python3 -c \"import multiprocessing as m, time; p=m.Process(target=time.sleep, args=(60,)); p.start(); "

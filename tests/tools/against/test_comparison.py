@@ -118,7 +118,7 @@ def test_metrics_of_one_run_alone_are_named() -> None:
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=30), st.lists(st.floats(width=32), min_size=1, max_size=30))
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 def test_any_values_are_compared(here: list[float], there: list[float]) -> None:
     shared, _, _ = metric_differences(Run((series(here),)), Run((series(there),)))
     for found in shared:

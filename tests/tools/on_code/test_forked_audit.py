@@ -212,7 +212,7 @@ def test_a_killed_audit_leaves_no_orphan(how: signal.Signals, tmp_path: Path) ->
 
 LAST = '''
 import gc, weakref
-from traindx_tools.on_code.entry import keep_to_the_end, undisturbed
+from traindx_tools.collection import keep_to_the_end, undisturbed
 
 class Node: pass
 

@@ -32,8 +32,6 @@ def project(folder: Path, rule: str, copies: int) -> Project:
     ("rule", "module", "owner", "name"),
     [
         ("c133", "traindx_tools.invariants.every_optimizer_steps", None, "training_loop"),
-        ("c253", f"{ROOM}.c253_teacher_not_fixed", "traindx_tools.on_code.teacher_sources", "last_name"),
-        ("c253", f"{ROOM}.c253_teacher_not_fixed", "traindx_tools.on_code.teacher_sources", "written"),
         ("c273", f"{ROOM}.c273_blank_is_a_character", "traindx_tools.on_code.alphabets", "_added"),
         ("c273", f"{ROOM}.c273_blank_is_a_character", None, "_moved"),
     ],

@@ -84,3 +84,30 @@ def test_false_alarms_are_rare(tmp_path: Path) -> None:
         write(tmp_path / "manifest.csv", manifest(np.random.default_rng(100 + seed), own=False))
         alarms += len(found(tmp_path))
     assert alarms <= 1
+
+
+def test_empty_cells_are_no_group(tmp_path: Path) -> None:
+    """Copies name the picture that they were made of, originals name none; held-out rows are originals."""
+    rng = np.random.default_rng(1)
+    rows = manifest(rng, by_group=True)
+    for i, row in enumerate(rows):
+        row["source"] = rows[int(rng.integers(0, 40))]["path"] if row["split"] == "train" and i % 3 else ""
+        del row["patient_id"]
+    write(tmp_path / "manifest.csv", rows)
+    assert found(tmp_path) == []
+    for row in [r for r in rows if r["split"] == "test"][:40]:
+        row["source"] = rows[int(rng.integers(0, 40))]["path"]
+    write(tmp_path / "manifest.csv", rows)
+    assert any("values of source" in f.statement for f in examine([tmp_path]).findings)
+
+
+def test_a_column_of_splits_is_no_label_and_optional_text_no_padding(tmp_path: Path) -> None:
+    rows = manifest(np.random.default_rng(2), by_group=True)
+    for i, row in enumerate(rows):
+        row["site"] = "ab"[i % 2]
+        row["split"] = "train" if i % 2 else row["split"]
+        row["copied_from"] = f"scans/x{i}.png" if i % 3 == 0 else ""
+    write(tmp_path / "manifest.csv", rows)
+    told = examine([tmp_path]).findings
+    assert not [f for f in told if "split of" in f.statement or f.rule == "D152"]
+    assert [f.severity for f in told if f.rule == "D119"] == [Severity.INFO]

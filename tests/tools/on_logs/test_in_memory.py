@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import namedtuple
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,3 +94,83 @@ def test_one_history_beside_paths():
         taken_out([RECORDS, {"loss": [1.0]}])
     with pytest.raises(BadUsage, match="standard input"):
         taken_out([RECORDS, "-"])
+
+
+LOSS = [2.0 - i / 20 for i in range(20)]
+
+
+def series(history):
+    rows = list(extract_training_metrics(history).rows())
+    return {(r.group, r.metric): [(v.step, v.value) for v in rows if (v.group, v.metric) == (r.group, r.metric)]
+            for r in rows}
+
+
+@pytest.mark.parametrize("history", [
+    {"train": {"loss": LOSS}, "val": {"loss": LOSS}},
+    {"train": {"step": list(range(20)), "loss": LOSS}, "val": {"step": list(range(20)), "loss": LOSS}},
+    {"epoch": list(range(20)), "train": {"loss": np.array(LOSS)}, "val": {"loss": np.array(LOSS)}},
+    {"metrics": {"train": {"loss": LOSS}, "val": {"loss": LOSS}}},
+    [{"train": {"loss": v}, "val": {"loss": v}} for v in LOSS],
+    {i: {"loss": v, "val_loss": v} for i, v in enumerate(LOSS)},
+    {str(i): {"loss": v, "val_loss": v} for i, v in enumerate(LOSS)},
+    {"loss": np.array(LOSS)[:, None], "val_loss": [[v] for v in LOSS]},
+], ids=["groups", "with steps", "counter beside", "deeper", "records", "by number", "by number as text", "one column"])
+def test_groups_and_numbered_records_are_read(history):
+    found = series(history)
+    assert set(found) == {("train", "loss"), ("validation", "loss")}
+    assert all([v for _, v in values] == pytest.approx(LOSS) for values in found.values())
+
+
+def test_groups_of_other_lengths_keep_their_own_steps():
+    found = series({"train": {"step": list(range(20)), "loss": LOSS}, "val": {"step": [0, 10], "loss": [2.0, 1.9]}})
+    assert [s for s, _ in found["validation", "loss"]] == [0, 10]
+    assert len(found["train", "loss"]) == 20
+
+
+def nested(levels, leaf, made):
+    for _ in range(levels):
+        leaf = made(leaf)
+    return leaf
+
+
+def within_itself():
+    held = []
+    held.append(held)
+    return held
+
+
+@pytest.mark.parametrize(("made", "said"), [
+    (lambda: {"loss": np.ones((20, 2))}, r"holds several values a record: got float64\[20, 2\], expected one"),
+    (lambda: {"loss": list(enumerate(LOSS))}, "several values a record"),
+    (lambda: {"loss": within_itself()}, "holds no number"),
+    (within_itself, r"got \[\[\[\[\[\.\.\.\]"),
+    (lambda: {"loss": nested(100_000, 1.0, lambda v: [v])}, "holds no number"),
+    (lambda: nested(100_000, {"loss": 1.0}, lambda v: {"a": v}), "holds no number"),
+    (lambda: [nested(100_000, {"loss": 1.0}, lambda v: {"a": v})], "holds no number"),
+    (lambda: nested(100_000, 1.0, lambda v: [v]), "expected the path"),
+    (lambda: {"loss": []}, "is empty"),
+    (lambda: [{}], "is empty"),
+    (lambda: {"train": {"loss": []}}, "holds no number"),
+    (lambda: {"loss": {"now": "unknown"}}, "holds no number"),
+])
+def test_what_cannot_be_read_as_one_number_a_record_is_told_in_a_line(made, said):
+    from traindx.diagnose import diagnose
+
+    history = made()
+    with pytest.raises(BadUsage, match=said) as refused:
+        diagnose(history)
+    assert len(str(refused.value)) < 600
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("huge", [10**400, -10**400, 10**6000, Decimal("1e400"), Fraction(10**400)],
+                         ids=["positive", "negative", "thousands of digits", "decimal", "fraction"])
+def test_a_whole_number_that_no_double_holds_is_not_infinite(huge):
+    from traindx.diagnose import diagnose
+
+    report = diagnose([{"step": i, "loss": huge if i == 12 else v} for i, v in enumerate(LOSS)])
+    assert "L101" not in {f.rule for f in report.seen.findings}
+    assert "too large for a double" in " ".join(report.seen.notes)
+    held = series({"step": range(20), "loss": [huge if i == 12 else v for i, v in enumerate(LOSS)]})["train", "loss"]
+    assert abs(held[12][1]) == sys.float_info.max
+    assert (held[12][1] > 0) is (huge > 0)

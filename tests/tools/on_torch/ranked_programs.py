@@ -39,6 +39,31 @@ TAIL = """
 dist.destroy_process_group()
 """
 
+TOGETHER = """
+import sys
+import torch.distributed as dist
+from traindx_tools.live.session import close_session, open_session
+from traindx_tools.live.settings import Settings
+from traindx_tools.on_torch.attachment import attach, detach
+dist.init_process_group("gloo")
+for folder in sys.argv[1:]:
+    with open(f"{folder}/train.py") as file:
+        program = compile(file.read(), file.name, "exec")
+    attach(open_session(Settings(f"{folder}/run", ("replicas",))))
+    try:
+        exec(program, {"__name__": "__main__"})
+    finally:
+        close_session()
+        detach()
+    dist.barrier()
+print("all of them came to their end", flush=True)
+dist.destroy_process_group()
+"""
+"""Runs the programs in these folders one after the other, each under instruments of its own, in one pair of ranks."""
+
+HEAD_TOGETHER = HEAD.replace('dist.init_process_group("gloo")', "pass")
+"""As many lines."""
+
 WRAPPED = """
 torch.manual_seed(5)
 model = DistributedDataParallel(network())

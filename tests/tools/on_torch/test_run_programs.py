@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -150,21 +152,36 @@ def test_two_ranks_of_torchrun(tmp_path: Path) -> None:
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
-def alone(command: tuple[str, ...]) -> str:
+def alone(command: tuple[str, ...], folder: Path | None = None) -> str:
     """What a program prints without instruments. torchrun gives its free port up before it listens there: another test
     may have taken it, which says nothing of the program."""
     for _ in range(3):
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if not done.returncode:
             return done.stdout
     pytest.fail(done.stderr[-3000:])
 
 
+Printed = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """What a program prints without instruments: run once, however many ask."""
+
+    @cache
+    def made(text: str, *launcher: str) -> str:
+        folder = tmp_path_factory.mktemp("bare")
+        return alone((*(launcher or (sys.executable,)), str(program(folder, text)), str(folder / "output")), folder)
+
+    return made
+
+
 @pytest.mark.parametrize("probes", [("always",), ("always", "snapshot")], ids=["always", "snapshot"])
-def test_two_ranks_that_shard_their_parameters_train_the_same(probes: tuple[str, ...], tmp_path: Path,
+def test_two_ranks_that_shard_their_parameters_train_the_same(probes: tuple[str, ...], tmp_path: Path, printed: Printed,
                                                              capfd: pytest.CaptureFixture[str]) -> None:
     command = (*TORCHRUN, str(program(tmp_path, SHARDED)))
-    bare = alone(command)
+    bare = printed(SHARDED.replace(" and len(sys.argv) > 1", " and False"), *TORCHRUN)
     capfd.readouterr()
     found = run(Job(command, tmp_path / "run", probes))
     losses = sorted(re.findall(r"loss of \S+ \S+ \S+", capfd.readouterr().out))
@@ -186,21 +203,16 @@ def test_a_program_that_is_killed_leaves_what_was_seen_and_its_origin(tmp_path: 
     assert json.loads((tmp_path / "run" / "run.json").read_text())["exit_code"] == 128 + signal.SIGKILL
 
 
-def test_a_compiled_region_is_traced_eagerly_and_said_so(tmp_path: Path) -> None:
-    seen = ran(tmp_path, sys.executable, str(program(tmp_path, COMPILED)))
-    (origin,) = [f for f in seen.findings if f.rule == "T101"]
-    assert (origin.measured["op"], origin.where.line) == ("log", marked(COMPILED))
-    assert "eagerly" in origin.statement
-
-
-def test_the_diagnosis_of_the_run_folder_names_the_line(tmp_path: Path) -> None:
+def test_a_compiled_region_is_traced_eagerly_and_its_diagnosis_names_the_line(tmp_path: Path) -> None:
     from traindx.diagnose import diagnose
 
     script = program(tmp_path, COMPILED)
     subprocess.run([sys.executable, "-m", "traindx", "run", "--out", "run", "--", sys.executable, script.name],
                    cwd=tmp_path, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    report = diagnose([tmp_path / "run"])
-    first = report.root_causes()[0]
+    (origin,) = [f for f in read_folder(tmp_path / "run").findings if f.rule == "T101"]
+    assert (origin.measured["op"], origin.where.line) == ("log", marked(COMPILED))
+    assert "eagerly" in origin.statement
+    first = diagnose([tmp_path / "run"]).root_causes()[0]
     assert (first.failure_mode, first.location) == ("loss.log-of-zero", f"train.py:{marked(COMPILED)}")
 
 
@@ -256,12 +268,12 @@ for (x,) in data:
 
 @pytest.mark.parametrize(("package", "text"), [("lightning", LIGHTNING), ("transformers", TRANSFORMERS),
                                                ("accelerate", ACCELERATE)])
-def test_frameworks_train_the_same_and_are_seen(package: str, text: str, tmp_path: Path,
+def test_frameworks_train_the_same_and_are_seen(package: str, text: str, tmp_path: Path, printed: Printed,
                                                 capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip(package)
     script = program(tmp_path, text)
     command = (sys.executable, str(script), str(tmp_path / "output"))
-    bare = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    bare = printed(text)
     capfd.readouterr()
     seen = ran(tmp_path, *command)
     losses = re.findall(r"loss (\S+)", capfd.readouterr().out)
@@ -273,11 +285,12 @@ def test_frameworks_train_the_same_and_are_seen(package: str, text: str, tmp_pat
 
 @pytest.mark.parametrize(("package", "text", "before"), [
     ("lightning", LIGHTNING, "pl.Trainer("), ("transformers", TRANSFORMERS, "train_dataset=data")])
-def test_their_callbacks_record_the_same_training(package: str, text: str, before: str, tmp_path: Path) -> None:
+def test_their_callbacks_record_the_same_training(package: str, text: str, before: str, tmp_path: Path,
+                                                  printed: Printed) -> None:
     pytest.importorskip(package)
     script = program(tmp_path, text)
     command = [sys.executable, str(script), str(tmp_path / "output")]
-    bare = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    bare = printed(text)
     module = {"lightning": "lightning_callback", "transformers": "transformers_callback"}[package]
     assert before in text
     script.write_text(f"from traindx_tools.on_torch.{module} import TraindxCallback\n" + text.replace(
@@ -289,10 +302,11 @@ def test_their_callbacks_record_the_same_training(package: str, text: str, befor
     assert (file.last_step, file.ended) == (8, "ok")
 
 
-def test_a_program_that_accelerate_launches(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_accelerate_launches(tmp_path: Path, printed: Printed,
+                                            capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("accelerate")
     script = program(tmp_path, ACCELERATE)
-    bare = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    bare = printed(ACCELERATE)
     capfd.readouterr()
     seen = ran(tmp_path, sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1",
                "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", str(script))

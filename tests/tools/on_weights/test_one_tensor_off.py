@@ -170,6 +170,23 @@ def test_an_adapter_in_shards_without_the_base(
     assert all("model-0000" in f.statement and f.measured["times"] == pytest.approx(2, abs=0.1) for f in found)
 
 
+def test_an_adapter_that_was_merged_transposed(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    large(tmp_path, (1, 1), True)
+    adapter = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    file = tmp_path / "model-00001-of-00002.safetensors"
+    held = load_file(file)
+    module = "base_model.model.layers.1.q_proj"
+    product = 2.0 * adapter[f"{module}.lora_B.weight"] @ adapter[f"{module}.lora_A.weight"]
+    held["layers.1.q_proj.weight"] += product.T - product
+    save_file(held, file)
+    (found,) = [f for f in examine(tmp_path / "model.safetensors.index.json").findings if f.rule == "W132"]
+    assert found.measured["kind"] == "turned"
+    assert "was merged transposed into 1 of 6 tensors" in found.statement
+    assert "layers.1.q_proj.weight" in found.statement
+
+
 @pytest.mark.parametrize("config", ['{"lora_alpha": "x"}', "[1]", "{", '{"lora_alpha": 8, "r": 0}', "[" * 9999])
 def test_a_broken_adapter_is_none(config: str, tmp_path: Path) -> None:
     pytest.importorskip("safetensors")

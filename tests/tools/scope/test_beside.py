@@ -45,7 +45,7 @@ def alone(folder: Path) -> tuple[object, ...]:
     return shown(examine([run_folder(folder)], root=folder))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(FIXTURES), min_size=1, max_size=6), st.booleans())
 def test_faulty_files_beside_a_run_change_nothing(tmp_path_factory: pytest.TempPathFactory, files: set[Path],
                                                   below: bool) -> None:

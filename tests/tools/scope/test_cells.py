@@ -15,6 +15,7 @@ from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.on_logs.table import extract_training_metrics
 from traindx_tools.scope.cells import Notebooks, kernel_number, read_book
+from traindx_tools.scope.runs import in_sentences
 
 SETUP = "import torch\nfrom torch import nn"
 LOOP = "for step in range(40):\n    print('step', step, 'loss', 1.0)"
@@ -169,3 +170,69 @@ def test_a_broken_notebook_has_no_places(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     assert read_book(str(path)) is None
     assert Notebooks.beside([path, None, tmp_path / "none" / "x.log"]) == Notebooks()
+
+
+def losses(count: int, *, start: float = 2.3, rate: float = 0.85, form: str = "epoch {i} loss {loss:.4f}\n",
+           first: int = 0) -> str:
+    return "".join(form.format(i=i, loss=start * rate ** (i - first)) for i in range(first, first + count))
+
+
+STEPS = "step {i} loss {loss:.4f}\n"
+BARE = "loss {loss:.4f}\n"
+STUCK = losses(20, start=2.301, rate=1.0, form=STEPS)
+
+
+def trained(path: Path, *printed: str, counts: tuple[int, ...] = ()) -> Path:
+    each = zip(printed, counts or (None,) * len(printed), strict=True)
+    return write(path, cell(SETUP), *(cell(LOOP, stream(text), count=count) for text, count in each))
+
+
+@pytest.mark.parametrize("cells", [
+    (losses(20), losses(20, rate=0.7)),
+    (losses(2), losses(2)),
+    (losses(20, form=STEPS), losses(20, form=STEPS)),
+    (STUCK, losses(20, form=STEPS)),
+    (losses(20, form=BARE), losses(20, form=BARE)),
+    (losses(20), losses(20, form=STEPS)),
+    (losses(20, form=STEPS), losses(20, form=STEPS, rate=0.99)),
+])
+def test_training_loops_in_two_cells_are_two_runs(tmp_path: Path, cells: tuple[str, ...]) -> None:
+    found = examine([trained(tmp_path / "a.ipynb", *cells)], root=tmp_path)
+    assert [r.one.cells for r in found.runs] == ["cell 2 output", "cell 3 output"]
+    assert [r.one.start for r in found.runs] == [1, cells[0].count("\n") + 1]
+    told = in_sentences([r.to_json() for r in found.runs], 2, str)
+    assert told[0].startswith("Run 2 of 2 (a.ipynb, cell 3 output) is the one that is judged")
+
+
+@pytest.mark.parametrize("cells", [
+    (losses(20), losses(10, first=20, start=0.09)),
+    (losses(20, form=STEPS), losses(10, form=STEPS, start=0.1, rate=0.95)),
+    (losses(20, form=BARE), losses(20, form=BARE, start=0.1)),
+    (losses(1, form=BARE), losses(20, form=BARE)),
+    (losses(20, form=BARE), losses(1, form=BARE)),
+    (losses(20), "".join(f"batch {i} val_loss 0.4\n" for i in range(10))),
+    ("cuda\n", losses(20)),
+])
+def test_a_training_that_goes_on_in_another_cell_is_one_run(tmp_path: Path, cells: tuple[str, ...]) -> None:
+    assert len(examine([trained(tmp_path / "a.ipynb", *cells)], root=tmp_path).runs) == 1
+
+
+def test_two_loops_below_one_cell_are_named_by_their_lines(tmp_path: Path) -> None:
+    found = examine([trained(tmp_path / "a.ipynb", losses(20) + losses(20))], root=tmp_path)
+    assert [r.one.cells for r in found.runs] == ["cell 2 output, lines 1 to 20", "cell 2 output, lines 21 to 40"]
+
+
+def test_the_run_of_the_cell_that_was_executed_last_is_the_last_one(tmp_path: Path) -> None:
+    diverged = losses(20, rate=1.5)
+    found = examine([trained(tmp_path / "a.ipynb", diverged, losses(20), counts=(9, 4))], root=tmp_path)
+    assert [r.one.cells for r in found.runs] == ["cell 3 output", "cell 2 output"]
+    assert {f.where.cell for f in found.findings if f.rule == "L106"} == {2}
+    found = examine([trained(tmp_path / "b.ipynb", diverged, losses(20), counts=(4, 9))], root=tmp_path)
+    assert found.verdict.status == "healthy"
+
+
+@pytest.mark.parametrize("counts", [(0, 4), (-1, 4), (None, 4), ("3", 1)])
+def test_cells_whose_executions_are_not_all_told_stay_in_their_order(tmp_path: Path, counts: Any) -> None:
+    outputs = outputs_of_notebook(trained(tmp_path / "a.ipynb", "one\n", "two\n", counts=counts).read_text())
+    assert outputs is not None
+    assert (outputs.text, outputs.cells) == ("one\ntwo\n", (2, 3))

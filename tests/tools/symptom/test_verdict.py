@@ -90,7 +90,7 @@ def test_what_is_unexplained_needs_more_data_and_says_so(folder: Path, words: st
 
 @pytest.mark.slow
 @given(words=st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3).map(". ".join))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_stated_symptom_that_is_unexplained_never_ends_in_healthy(folder: Path, words: str) -> None:
     found = seen(folder, words)
     open_ = [a for a in found.symptom_answers if a.is_open]

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.experiments.student import two_sided
+from traindx_tools.on_logs.curves.shapes import LARGEST
 
 LAST_SHARE = 0.2
 """Of the records, for the level at the end of a run."""
@@ -61,8 +62,9 @@ class Level:
 
 def level_of(values: NDArray[np.float64]) -> Level:
     """The level of a series: `values` of shape (n,), n >= 1, in the order in which they were logged."""
-    finite = values[np.isfinite(values)]
-    last = values[-in_level(len(values)):]
+    bounded = np.where(np.isfinite(values), np.clip(values, -LARGEST, LARGEST), values)
+    finite = bounded[np.isfinite(bounded)]
+    last = bounded[-in_level(len(values)):]
     window = last[np.isfinite(last)]
     value = float(window.mean()) if np.isfinite(values[-1]) else float(values[-1])
     steps = np.abs(np.diff(finite[-max(len(finite) // 2, FEWEST_IN_LEVEL + 1):]))

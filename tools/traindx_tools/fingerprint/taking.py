@@ -150,7 +150,7 @@ def _shard(shard: Shard) -> dict[str, Any]:
 def _weights(files: Mapping[str, Path]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     from traindx_tools.on_weights import is_weights
     from traindx_tools.on_weights.formats.reading import read_checkpoint
-    from traindx_tools.on_weights.statistics import measure_all
+    from traindx_tools.on_weights.measuring import measure_all
 
     out: dict[str, dict[str, Any]] = {}
     notes = []

@@ -33,8 +33,12 @@ class Breach:
     measured: Mapping[str, Value] = field(default_factory=dict)
     severity: Severity | None = None
     remedy: Remedy | None = None
+    is_companion: bool = False
+    """It is no fault by itself: where something else fails it is the first place to look."""
 
     @property
     def bearing(self) -> Bearing:
         """What rests on a guess is a sign."""
+        if self.is_companion:
+            return Bearing.COMPANION
         return Bearing.SIGN if self.known is Known.GUESSED else Bearing.CAUSE

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code import bounds, polarity, quantities, shapes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -95,9 +95,9 @@ def unary(op: str, value: Value) -> Value:
         return Const(-value.value if op == "-" else +value.value, value.fixed)
     if isinstance(value, Tensor):
         if op != "-":
-            return value
+            return replace(value, tags=polarity.turned(value.tags)) if op == "~" else value
         keeps = value.kind if value.kind == "linear" else ""
-        signed = (value.tags - SIGNS - {"minus"}) | _negated(value.tags)
+        signed = quantities.turned(value.tags - SIGNS - {"minus"}) | _negated(value.tags)
         return bounds.bounded(replace(value, kind=keeps, tags=signed), bounds.negate(bounds.of(value)))
     return operation(op, (value,))
 
@@ -108,6 +108,14 @@ def _negated(tags: frozenset[str]) -> frozenset[str]:
     if "loss" in tags:
         return frozenset({"negated"})
     return frozenset() if tags & {"minus", "log_prob"} else frozenset({"minus"})
+
+
+def written_into(base: Tensor, value: Value) -> Tensor:
+    """An array of which some elements were set: its bounds hold both."""
+    truth = float(value.value) if isinstance(value, Const) and isinstance(value.value, bool) else None
+    low, high = (truth, truth) if truth is not None else _bounds_of(value)
+    return replace(base, low=None if base.low is None or low is None else min(base.low, low),
+                   high=None if base.high is None or high is None else max(base.high, high))
 
 
 def _bounds_of(value: Value) -> bounds.Bounds:
@@ -131,7 +139,8 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
             result = replace(result, grad=None)
     result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
-    result = replace(result, tags=_tags(left, right, op), **_kept_kind(op, left, right))
+    tags = _tags(left, right, op) | quantities.combined(op, left, right, site)
+    result = replace(result, tags=tags, **_kept_kind(op, left, right))
     if op == "*" and any(isinstance(v, Symbol) and v.role == "loss scale" for v in (left, right)):
         result = result.tagged("scaled")
     return replace(result, grad=False, parents=frozenset()) if grad is False else result
@@ -211,7 +220,7 @@ def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
     if len(tensors) == 1:
         return tensors[0].tags & (kept | {*COLUMNS, *AXES}) | signs | _mean_of_batch(left, op)
     both = tensors[0].tags & tensors[1].tags & kept | ((tensors[0].tags | tensors[1].tags) & {"column"})
-    axes = (tensors[0].tags | tensors[1].tags) & {"batch_first"}
+    axes = (tensors[0].tags | tensors[1].tags) & {"batch_first", "sequence"}
     return both | axes | signs | _mean_of_batch(left, op)
 
 

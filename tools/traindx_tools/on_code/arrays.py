@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code import bounds, quantities, shapes
+from traindx_tools.on_code.polarity import TRIANGLE
 from traindx_tools.on_code.tensors import dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
@@ -41,8 +42,8 @@ class Operands:
 
 
 Transfer = Callable[[Operands], Tensor]
-AXES = frozenset({"batch_first", "time_first"})
-"""Tags that tell what stands on axis 0 of an array that came out of a layer."""
+AXES = frozenset({"batch_first", "time_first", "sequence"})
+"""Tags that tell what stands on axis 0 of an array that came out of a layer, and that it has steps besides samples."""
 COLUMNS = frozenset({"layer", "column"})
 """Tags that tell that the last axis is as a layer, or a product with a matrix, left it."""
 SIGNS = frozenset({"loss", "negated", "log_prob"})
@@ -221,9 +222,14 @@ def _minmax(o: Operands) -> Tensor:
 
 def _filled(o: Operands) -> Tensor:
     """The least elements may be what is filled (`p.masked_fill(p == 0, eps)`): their bound is not known any more."""
-    filled, left = number(o.get(1, "value")), _unshaped(o)
+    filled, left = number(o.get(1, "value")), replace(o.x, site=o.site)
     kept = left.low is None or (filled is not None and filled <= left.low)
     return left if kept else replace(left, low=None, site=o.site)
+
+
+def _triangle(o: Operands) -> Tensor:
+    low, high = (None if b is None else pick(b, 0.0) for b, pick in ((o.x.low, min), (o.x.high, max)))
+    return replace(o.x, low=low, high=high, site=o.site).tagged(TRIANGLE)
 
 
 def _log(o: Operands) -> Tensor:
@@ -338,6 +344,7 @@ TRANSFERS: dict[str, Transfer] = {
     "normalize": lambda o: _elementwise(o).tagged("unit"),
     **dict.fromkeys(("matmul", "mm"), _product),
     "cosine_similarity": _bounded(-1.0, 1.0),
+    **dict.fromkeys(("tril", "triu"), _triangle),
     "where": _chosen,
     "masked_fill": _filled,
     **dict.fromkeys(
@@ -384,6 +391,9 @@ def transferred(
     else:
         others = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         result = merged([x, *others], site)
+    signed, kept = quantities.through(name, x, args, kwargs), quantities.of(result)
+    if signed or kept:
+        result = replace(result, tags=result.tags - kept | signed)
     if grad is False:
         return replace(result, grad=False, parents=frozenset())
     if result.grad and result.site == site and x.site is not None and x.site != site:

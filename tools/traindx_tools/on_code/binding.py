@@ -317,6 +317,8 @@ class Binding(Iteration):
             isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad
         ):
             frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+        elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and target.value.id in frame.env:
+            frame.env[target.value.id] = arithmetic.written_into(base, value)
 
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")

@@ -1,42 +1,14 @@
-"""Targets of temporal differences as they are written: r + gamma * value(next)."""
+"""Names of discounts and rewards, and where gradients are not recorded, as it is written."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
-from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, last_name, written
+from traindx_tools.on_code.syntax import Syntax, written
 
 DISCOUNT = re.compile(r"(gamma|discount)\w*", re.IGNORECASE)
 REWARD = re.compile(r"r|rs|r_t|\w*rews?|\w*rewards?(_\w+)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Target:
-    """A target that stays in the graph."""
-
-    name: str
-    statement: ast.stmt
-    called: str
-    """The call of the trained network in it."""
-
-
-def discounted(node: ast.AST) -> bool:
-    """Whether an expression is a sum with a term that is multiplied by a discount."""
-    products = [n for n in below(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
-    sums = [n for n in below(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)]
-    return bool(sums) and any(
-        isinstance(n, (ast.Name, ast.Attribute)) and DISCOUNT.fullmatch(last_name(n))
-        for product in products
-        for n in below(product)
-    )
-
-
-def rewarded(node: ast.AST) -> bool:
-    """Whether a reward stands in an expression."""
-    return any(REWARD.fullmatch(last_name(n)) for n in below(node))
 
 
 def suspended(code: Syntax, node: ast.AST) -> bool:

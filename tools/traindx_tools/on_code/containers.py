@@ -186,6 +186,8 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     first = entries[0] if entries else None
     if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
         kept -= AXES
+    if not all(isinstance(e, Bag) and e.kind == "slice" for e in entries):
+        kept -= {"sequence"}
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         found = _shift(entries)
         twice = (

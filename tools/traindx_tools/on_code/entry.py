@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.collection import undisturbed
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.filling.findings import ROOM as INVARIANTS
@@ -63,25 +62,6 @@ def placed(finding: Finding, texts: Iterable[Text]) -> Finding:
                            or any(p.file == text.path for p in finding.patch)):
             finding = in_cells(finding, text.path, text.cells)
     return finding
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Without cyclic garbage collection: nothing becomes garbage here, and walking millions of nodes costs a third."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def keep_to_the_end(value: object) -> None:
-    """Leave a value to the end of the process: taking millions of nodes apart one by one costs a fifth of an audit."""
-    kept: list[object] = [value]
-    kept.append(kept)
-    gc.freeze()  # no collection looks at it any more, the last one included
 
 
 def _in_test(finding: Finding) -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.knowledge.names import THING_ATTRIBUTES
-from traindx_tools.on_code import arithmetic, containers, gradient_tests
+from traindx_tools.on_code import arithmetic, containers, gradient_tests, polarity
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.names import canonical
@@ -396,12 +396,11 @@ class Evaluator:
             if known is not None:
                 return Const(known)
         tensors = [v for v in values if isinstance(v, Tensor)]
-        if tensors:
-            return Tensor(
-                grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"})
-            )
-        depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
         sign = _SIGNS.get(type(node.ops[0]), "?") if len(values) == 2 else "?"
+        if tensors:
+            tags = polarity.compared(sign, *values[:2]) | {"integer"}
+            return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=tags)
+        depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
         return Operation("compare", tuple(values), depth, sign) if depth <= MAX_COMPARISONS else UNKNOWN
 
     def _conditional(self, node: ast.IfExp, frame: Frame) -> Value:

@@ -139,7 +139,7 @@ class Interpreter(Statements):
             a.arg: self._argument(a, d, frame) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
         }
         args = [self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
-        self.invoke(bound, args, kwargs, info.node, frame)
+        root.result = self.invoke(bound, args, kwargs, info.node, frame)
         self._left[info.file.path] -= given - max(self.fuel, 0)
         self.roots.append(root)
 

@@ -17,7 +17,9 @@ from traindx_tools.on_code import (
     layers,
     library,
     module_hooks,
+    polarity,
     python_calls,
+    quantities,
     torch_calls,
 )
 from traindx_tools.on_code.evaluate import Evaluator
@@ -232,7 +234,8 @@ class Foreign(Evaluator):
         made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs)
+        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | polarity.joined(tensors)
+                       | quantities.joined(tensors if len(tensors) == len(items) else []))
 
     def _method(
         self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
@@ -296,14 +299,14 @@ class Foreign(Evaluator):
         if isinstance(receiver, Instance):
             return self._module_registry(receiver, name, call)
         if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
-            tags = frozenset({"log_prob"} if name == "log_prob" else ())
+            tags = frozenset({"log_prob": {"log_prob", "+chosen"}, "entropy": {"+entropy"}}.get(name, ()))
             grad = None if self.grad else False
             return Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
         if isinstance(receiver, Operation) and receiver.op == "compare":
-            mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"}))
+            mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=polarity.of(receiver) | {"integer"})
             return self._tensor_method(mask, name, call)
         if isinstance(receiver, Symbol):
             return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))

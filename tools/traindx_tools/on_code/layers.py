@@ -32,6 +32,8 @@ _AS_FUNCTION = {
 }
 """Layers without parameters and the function that each applies."""
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
+_SEQUENTIAL = ("LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoder")
+"""Layers whose output has an axis of steps besides that of samples."""
 _TUPLES = {"LSTM": 2, "GRU": 2, "RNN": 2, "MultiheadAttention": 2}
 _WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU",
                     "RNN", "Transformer", "Multihead", "Sequential", "Parameter", "ModuleList", "ModuleDict")
@@ -66,7 +68,10 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
         return replace(made, tags=made.tags | (x.tags & {"layer", *arrays.AXES}))
     if short == "Flatten":
         return arrays.transferred("flatten", x, _flatten_args(layer), {}, site, grad)
-    axes = frozenset({axis}) if (axis := _axis(layer, x, _from_loader(given))) else frozenset()
+    axis = _axis(layer, x, _from_loader(given))
+    axes = (frozenset({axis}) if axis else frozenset()) | (x.tags & {"sequence"})
+    if axis and short.startswith(_SEQUENTIAL) and (x.shape is None or x.shape.rank in (None, 3)):
+        axes |= {"sequence"}
     base = Tensor(
         tags=axes,
         grad=attached,
@@ -123,7 +128,7 @@ def _axis(layer: Thing, x: Tensor, from_loader: bool) -> str | None:
         return "time_first" if recurrent and first is None and layer.args else None
     if short.startswith("Conv") or (short == "Embedding" and ("batch" in x.tags or from_loader)):
         return "batch_first"
-    return "batch_first" if "batch_first" in x.tags else None
+    return next((a for a in ("batch_first", "time_first") if a in x.tags), None)
 
 
 def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:

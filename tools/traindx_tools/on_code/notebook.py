@@ -81,6 +81,12 @@ def source_of(cell: Mapping[str, object]) -> str:
     return source if isinstance(source, str) else ""
 
 
+def execution_count(cell: Mapping[str, object]) -> int:
+    """As the how many-th a cell was executed last, 0 where it is not told."""
+    count = cell.get("execution_count", cell.get("prompt_number"))
+    return count if isinstance(count, int) and count > 0 else 0
+
+
 def _language(read: object) -> str:
     """The language that a notebook says it is written in, "" where it says none."""
     about = read.get("metadata") if isinstance(read, dict) else None

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.on_code.notebook import code_cells
+from traindx_tools.on_code.notebook import code_cells, execution_count
 
 MOST_BYTES = 64 * 2**20
 """Bytes of a notebook that is read for its outputs: pictures make it large."""
@@ -32,6 +32,11 @@ class Outputs:
     cells: tuple[int, ...]
     """The numbers of these cells, in the same order."""
 
+    @property
+    def lines(self) -> int:
+        """Lines of the text."""
+        return self.text.count("\n")
+
     def place(self, line: int) -> tuple[int, int]:
         """The cell and the line (1-based) below it for a line of the text."""
         at = max(bisect_right(self.starts, line) - 1, 0)
@@ -39,17 +44,22 @@ class Outputs:
 
 
 def outputs_of_notebook(text: str) -> Outputs | None:
-    """What the code cells printed; None where this is no notebook or none of them printed anything."""
+    """What the code cells printed, in the order in which they were executed last, where all of them tell it.
+
+    None where this is no notebook or no cell printed anything.
+    """
     try:
         cells = code_cells(json.loads(text))
     except (ValueError, RecursionError):
         return None
+    printing = [(number, cell, printed) for number, cell in enumerate(cells or (), 1)
+                if (printed := _printed(cell)).strip()]
+    counts = [execution_count(cell) for _, cell, _ in printing]
+    if all(counts):
+        printing = [printing[i] for i in sorted(range(len(counts)), key=counts.__getitem__)]
     pieces, starts, numbers = [], [], []
     line = 1
-    for number, cell in enumerate(cells or (), 1):
-        printed = _printed(cell)
-        if not printed.strip():
-            continue
+    for number, _, printed in printing:
         starts.append(line)
         numbers.append(number)
         pieces.append(printed)

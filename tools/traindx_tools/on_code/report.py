@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.collection import keep_to_the_end, undisturbed
 from traindx_tools.finding import Finding
 from traindx_tools.on_code import configuration
 from traindx_tools.on_code.cache import Cache, key_of
-from traindx_tools.on_code.entry import audit_sources, keep_to_the_end, placed, undisturbed
+from traindx_tools.on_code.entry import audit_sources, placed
 from traindx_tools.on_code.files import FOLDER, Text, read_texts
 from traindx_tools.on_code.judged import Judged
 from traindx_tools.on_code.parallel import processes_for

@@ -93,6 +93,12 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
     return owner
 
 
+@function("torch.nn.utils.rnn.pad_packed_sequence")
+def _unpacked(caller: Interpreter, call: Call) -> Value | None:
+    """The padded sequence and the lengths."""
+    return Bag("tuple", [call.first, Symbol("lengths", "lengths")]) if isinstance(call.first, Tensor) else None
+
+
 @method(
     "add_adapter",
     "add_adapters",

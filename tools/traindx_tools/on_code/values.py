@@ -92,7 +92,7 @@ def _is_number(value: Value) -> bool:
 
 
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:
-    """What holds of both tensors; the graph hangs on it only if it hangs on both."""
+    """What holds of both tensors, and what either rises or falls with; the graph hangs on it only if on both."""
     detached = frozenset({"maybe_detached"} if (a.grad is False) != (b.grad is False) else ())
     return Tensor(
         kind=a.kind if a.kind == b.kind else "",
@@ -104,7 +104,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         site=a.site,
         kind_site=a.kind_site if a.kind == b.kind else None,
         models=a.models | b.models,
-        tags=a.tags & b.tags | detached,
+        tags=a.tags & b.tags | detached | {t for t in a.tags | b.tags if t[:1] in "+-"},
         parents=a.parents | b.parents,
     )
 

@@ -40,7 +40,7 @@ def channels_of(data: DataSet, shard: Shard) -> list[Channels]:
     found = []
     for name, column in shard.columns.items():
         numbers = column.kind == "number" and column.values.dtype.kind in "iuf"
-        axis = _channel_axis(column.row_shape) if numbers else None
+        axis = channel_axis(column.row_shape) if numbers else None
         if axis is None or shard.rows < FEWEST:
             continue
         some = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, MOST_ROWS)).astype(np.int64))
@@ -63,7 +63,7 @@ def _is_measure(data: DataSet, shard: Shard, name: str) -> bool:
     )
 
 
-def _channel_axis(shape: tuple[int, ...]) -> int | None:
+def channel_axis(shape: tuple[int, ...]) -> int | None:
     """The axis of the channels: the short one beside one long axis, or beside the two of a picture."""
     if len(shape) not in (2, 3):
         return None

@@ -19,6 +19,7 @@ from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
+from traindx_tools.on_data.header_use import HARMFUL
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
 from traindx_tools.on_data.name_lists import name_lists_of
@@ -160,9 +161,11 @@ SLACK = 0.05
 def _once(found: list[Finding]) -> list[Finding]:
     """One finding for one fault: of those that one fault explains stays the one that names it most exactly.
 
+    Headers that tell pictures and sounds apart explain what is odd of them, though without code they are a remark.
     The others go; they become remarks where they may tell a fault of their own.
     """
-    alarms = [f for f in found if f.severity is not Severity.INFO]
+    alarms = [f for f in found if f.severity is not Severity.INFO
+              or (f.rule == HEADER and f.measured["field"] in HARMFUL)]
     return [kept for f in found if (kept := _kept(f, [o for o in alarms if o is not f])) is not None]
 
 

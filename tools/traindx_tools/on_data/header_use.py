@@ -15,8 +15,13 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Severity
 
-RULE_ID = "D163"
+RULE_ID, BY_FIELD, ZONES = "D163", "D171", "D173"
+_CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
+                       r"|timedelta|DateOffset")
+"""Texts that show that times are brought to one zone."""
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
+HARMFUL = frozenset({"rate", "orientation"})
+"""Properties that change what the numbers of a file show, where a reader drops them."""
 MOST_CODE = 2 * 2**20
 """Characters of one file that are looked through."""
 
@@ -53,22 +58,45 @@ class _Text:
 
 
 def severity_of(what: str, use: str) -> Severity:
-    """How much harm: none where the code reads the property, and less where readers bring files to one form anyway."""
-    if use == READ or what == "channels":
+    """How much harm: a remark unless the code is known not to read it; less where readers bring files to one form.
+
+    Files whose headers say rightly how they are to be read are no faulty data: without the code nothing is wrong yet.
+    """
+    if use != UNREAD or what == "channels":
         return Severity.INFO
-    harmful = what in ("rate", "orientation")
-    if use == UNREAD:
-        return Severity.MEDIUM if harmful else Severity.LOW
-    return Severity.LOW if harmful else Severity.INFO
+    return Severity.MEDIUM if what in HARMFUL else Severity.LOW
 
 
 def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
     """The findings; those of headers as the code decides. Files that are no Python, or do not parse, say nothing."""
     found = list(findings)
-    if not any(f.rule == RULE_ID or _asks(f) for f in found):
+    if not any(f.rule in (RULE_ID, BY_FIELD, ZONES) or _asks(f) for f in found):
         return found
     text = _text_of(code)
-    return [_decided(f, text) if f.rule == RULE_ID else _answered(f, text) if _asks(f) else f for f in found]
+    judged = (_decided(f, text) if f.rule == RULE_ID else _looked_up(f, text) if f.rule == BY_FIELD else
+              _converted(f, text) if f.rule == ZONES else _answered(f, text) if _asks(f) else f for f in found)
+    return [f for f in judged if f is not None]
+
+
+def _looked_up(finding: Finding, code: _Text) -> Finding | None:
+    """Links that name rows by a field: nothing where the code names the field, an alarm where it reads and does not."""
+    name, files = str(finding.measured["field"]), {finding.measured["shard"], finding.measured["beside"]}
+    if re.search(rf"\b{re.escape(name)}\b|\bset_index\(|\bindex_col\b", code.text):
+        return None
+    if not all(str(f) in code.text or Path(str(f)).suffix in code.text for f in files):
+        return finding
+    said = finding.statement.replace("code that takes the numbers for places", f"the code never names {name}: it")
+    return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
+
+
+def _converted(finding: Finding, code: _Text) -> Finding | None:
+    """Times of two zones: nothing where the code converts any, an alarm where it reads the table and does not."""
+    if _CONVERTS.search(code.text):
+        return None
+    if str(finding.measured["field"]) not in code.text:
+        return finding
+    said = finding.statement.replace("joined without a conversion", "the code converts none: joined by them")
+    return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
 
 
 def _asks(finding: Finding) -> bool:

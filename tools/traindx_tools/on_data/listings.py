@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.roles import splits_of
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.split_columns import splits_of
 from traindx_tools.on_data.table import DataSet
 
 FEWEST = 8

@@ -17,6 +17,9 @@ IGNORE = -100
 WORDS, SOME = 16, 20_000
 """Different values of a column of texts up to which it is a flag or a remark, whose empty cells are no padding."""
 
+MOST_EMPTY = 0.5
+"""Share of empty cells above which a column of texts is one that few rows need."""
+
 
 @dataclass(frozen=True, eq=False)
 class Padded:
@@ -57,7 +60,9 @@ def _fields(shard: Shard) -> Iterator[tuple[str, Array]]:
     columns = sorted(shard.columns.items(), key=lambda c: "mask" not in c[0].lower())
     for name, column in columns:
         if column.kind == "text" and column.texts and len(np.unique(keys(column)[:SOME])) > WORDS:
-            yield name, np.flatnonzero(column.values == 0)
+            empty = np.flatnonzero(column.values == 0)
+            if len(empty) <= MOST_EMPTY * column.rows:
+                yield name, empty
         elif column.kind == "sequence":
             yield name, np.flatnonzero(_all_zero(column) if _is_mask(name, column) else column.lengths == 0)
         elif _is_wide(column) and _is_mask(name, column):

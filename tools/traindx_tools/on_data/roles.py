@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.names import split_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import distinct
 
@@ -15,6 +17,8 @@ MOST_CLASSES = 200
 """Distinct values above which a field is no label of classes whose means could be compared."""
 ROWS_PER_CLASS = 5
 """Rows a class needs on average."""
+MOST_SPLIT_WORDS = 8
+"""Distinct words of a column of splits: train, valid, test, and those with a number."""
 FEWEST_IDS = 8
 """Values on each side of a split from which on it tells that they are ids."""
 SHARED = 0.1
@@ -72,7 +76,7 @@ def is_label(column: Column) -> bool:
     if column.rows < 2 * ROWS_PER_CLASS or is_group(column.name):
         return False
     if column.kind == "text":
-        if column.digests is None or _many(column.digests):
+        if column.digests is None or _many(column.digests) or splits_of(column) is not None:
             return False
         kinds = len(distinct(column.digests))
         return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS) and bool(column.texts)
@@ -119,6 +123,17 @@ def is_apart_by_split(shards: Sequence[Shard], name: str) -> bool:
             sides[shard.split != "train"].update(distinct(keys(column)).tolist())
     few = min(map(len, sides))
     return few >= FEWEST_IDS and len(sides[0] & sides[1]) <= SHARED * few
+
+
+def splits_of(column: Column) -> Array | None:
+    """The split of each row, "" where its cell is empty; None where other words are there too."""
+    if column.kind != "text" or len(column.texts) != column.rows or not column.rows:
+        return None
+    words = Counter(column.texts)
+    said = {w: split_of(w) for w in words if w.strip()} if len(words) <= MOST_SPLIT_WORDS else {}
+    if not said or not all(said.values()):
+        return None
+    return np.array([said.get(w, "") for w in column.texts])
 
 
 def is_row_id(column: Column) -> bool:
@@ -172,7 +187,8 @@ def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(
         n
         for n, c in shard.columns.items()
-        if n not in labels and not is_row_id(c) and not is_group(n) and not (c.missing is not None and c.missing.all())
+        if n not in labels and not is_row_id(c) and not is_group(n) and splits_of(c) is None
+        and not (c.missing is not None and c.missing.all())
     )
     # A long key of each row, such as a UUID, is no input beside which numbers are nothing.
     rich = tuple(n for n in names if _rich(shard.columns[n]) and not is_identifier(shard.columns[n]))

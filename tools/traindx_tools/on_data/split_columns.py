@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.names import split_of
+from traindx_tools.on_data.roles import splits_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 
-MOST_WORDS = 8
-"""Distinct words of a column of splits: train, valid, test, and those with a number."""
 FEWEST = 8
 """Rows of a split."""
 
@@ -29,17 +26,6 @@ def by_column(data: DataSet) -> tuple[DataSet, ...]:
                 found.append(DataSet(data.name, tuple(p for p in parts if p.rows >= FEWEST)))
                 break
     return tuple(d for d in found if "train" in d.splits and len(d.splits) > 1)
-
-
-def splits_of(column: Column) -> Array | None:
-    """The split of each row, "" where its cell is empty; None where other words are there too."""
-    if column.kind != "text" or len(column.texts) != column.rows or not column.rows:
-        return None
-    words = Counter(column.texts)
-    said = {w: split_of(w) for w in words if w.strip()} if len(words) <= MOST_WORDS else {}
-    if not said or not all(said.values()):
-        return None
-    return np.array([said.get(w, "") for w in column.texts])
 
 
 def _taken(shard: Shard, rows: Array, split: str) -> Shard:

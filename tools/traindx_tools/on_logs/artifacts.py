@@ -55,6 +55,8 @@ class Source:
     """Lines of its file before the first one here: not 0 where it is one of several runs."""
     forms: tuple[LineForm, ...] = ()
     """What a person says of the shapes of its lines."""
+    sections: tuple[int, ...] = ()
+    """Lines at which what another cell of a notebook printed begins."""
     formed: set[str] = field(default_factory=set, repr=False, compare=False)
     """Which of these a line had when it was read."""
     _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)

@@ -38,15 +38,8 @@ class OneRun:
     start: int = 1
     end: int | None = None
     resumes: tuple[int, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """Where it stands, in words: "run 2 of 2, log.txt from line 310"."""
-        if self.of == 1:
-            return "the only run"
-        lines = f"lines {self.start} to {self.end}" if self.end is not None else f"from line {self.start}"
-        whole = self.start == 1 and self.end is None
-        return f"run {self.number} of {self.of}, {self.file}{'' if whole else f', {lines}'}"
+    cells: str = ""
+    """Of a notebook: the cells below which it stands, in words ("cell 3 output")."""
 
 
 def each_run(reading: Reading) -> tuple[OneRun, ...]:
@@ -102,8 +95,8 @@ def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
     if not part.series or (part.artifacts and part.artifacts[0].format in WHOLE):
         return (Segment(1, None),)
     with suppress(OSError):
-        if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig":
-            return segments(part, lambda: lines_of(source)) if source.size <= MOST_BYTES else (Segment(1, None),)
+        if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig" and source.size <= MOST_BYTES:
+            return segments(part, lambda: lines_of(source), source.sections)
     return (Segment(1, None),)
 
 

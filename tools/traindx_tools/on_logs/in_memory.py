@@ -7,11 +7,13 @@ what it is (`item`, `tolist`, `to_dict`), so that frames, arrays and scalars of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage
+from traindx_tools.on_logs.readers.columns import EPOCH, STEP, TIME, role
 from traindx_tools.short import in_short
 
 NAME = "history"
@@ -19,6 +21,11 @@ NAME = "history"
 EXAMPLE = '[{"epoch": 0, "loss": 2.3, "val_loss": 2.2}, ...] or {"epoch": [0, 1], "loss": [2.3, 1.9]}'
 MOST_RECORDS = 5_000_000
 """Records that are taken; a longer history is handed over as a file, which is read in parts."""
+
+DEEPEST = 4
+"""Groups within each other that are looked into."""
+_BEYOND = 10**309
+"""A whole number that no double holds, for all of them: one of thousands of digits is no JSON (`beyond_double`)."""
 
 History = Any
 """Records (a list of dicts), columns (a dict of lists) or a data frame."""
@@ -69,13 +76,25 @@ def as_lines(history: History) -> Lines:
     """The records as lines of JSON, a non-finite value as NaN or Infinity. Raises BadUsage."""
     records = [_plain_record(record) for record in _records(history)]
     if not any(records):
-        raise BadUsage(f"the history is empty: got {_what(history)}. Expected records with numbers, as in {EXAMPLE}; "
-                       "give it after the first epoch")
-    numbers = [v for record in records for v in record.values() if isinstance(v, (int, float))]
-    if not numbers:
+        raise BadUsage(f"the history {'is empty' if _is_empty(history) else 'holds no number'}: got {_what(history)}. "
+                       f"Expected records with numbers, as in {EXAMPLE}; give it after the first epoch")
+    if not any(map(_holds_a_number, records)):
         names = ", ".join(dict.fromkeys(str(k) for record in records[:3] for k in record))
         raise BadUsage(f"the history holds no number: its names are {names[:200]}. Expected metrics, as in {EXAMPLE}")
     return Lines("".join(f"{json.dumps(record)}\n" for record in records).encode())
+
+
+def _is_empty(history: History) -> bool:
+    """Whether there is nothing in it at all, not even what is no number."""
+    if isinstance(history, Mapping):
+        return all(not isinstance(cells, Mapping) and _as_list(cells) == [] for cells in history.values())
+    return _is_frame(history) or not any(history)
+
+
+def _holds_a_number(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_a_number, value.values()))
+    return isinstance(value, (int, float))
 
 
 def _records(history: History) -> list[Mapping[str, Any]]:
@@ -85,7 +104,7 @@ def _records(history: History) -> list[Mapping[str, Any]]:
     if _is_frame(history):
         records = _of_frame(history)
     elif isinstance(history, Mapping):
-        records = _of_columns(history)
+        records = _of_mapping(history)
     else:
         records = list(history)
     if len(records) > MOST_RECORDS:
@@ -130,9 +149,55 @@ def _absent(value: Any) -> bool:
         return not hasattr(value, "shape")
 
 
+def _of_mapping(history: Mapping[Any, Any]) -> list[Mapping[str, Any]]:
+    """The rows of columns, of columns in groups (`{"train": {"loss": [...]}}`), or of records by number."""
+    groups = {name: part for name, part in history.items() if isinstance(part, Mapping)}
+    if groups and len(groups) == len(history) and all(_counts(name) for name in groups):
+        return [{"step": number, **record} for number, record in groups.items()]
+    flat = {name: _flat(part) for name, part in groups.items()}
+    if not any(_as_list(cells) is not None for part in flat.values() for cells in part.values()):
+        return _of_columns(history)
+    own = {name: cells for name, cells in history.items() if name not in groups}
+    tables = [own, *({n if _is_place(n) else f"{name}/{n}": c for n, c in part.items()} for name, part in flat.items())]
+    if _one_table(tables):
+        return _of_columns({n: cells for table in tables for n, cells in table.items()})
+    return [row for table in tables for row in _of_columns(table)]
+
+
+def _counts(name: object) -> bool:
+    return (isinstance(name, int) and not isinstance(name, bool)) or (isinstance(name, str) and name.isdecimal())
+
+
+def _is_place(name: object) -> bool:
+    return role(str(name)) in (STEP, EPOCH, TIME)
+
+
+def _flat(part: Mapping[Any, Any], depth: int = DEEPEST) -> dict[str, Any]:
+    """The columns of a group and of groups within it, by names with a slash."""
+    found: dict[str, Any] = {}
+    for name, cells in part.items():
+        if isinstance(cells, Mapping):
+            inner = _flat(cells, depth - 1) if depth else {}
+            found.update({n if _is_place(n) else f"{name}/{n}": c for n, c in inner.items()})
+        else:
+            found[str(name)] = cells
+    return found
+
+
+def _one_table(tables: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether groups are columns of the same rows: all as long, and a counter that several have is the same."""
+    listed = [{n: cells for n, c in table.items() if (cells := _as_list(c)) is not None} for table in tables]
+    counters: dict[str, list[Any]] = {}
+    same = all(counters.setdefault(n, cells) == cells for table in listed for n, cells in table.items() if _is_place(n))
+    return same and len({len(cells) for table in listed for cells in table.values()}) == 1
+
+
 def _of_columns(columns: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """One record a row. Columns of numbers alone are one record."""
     listed = {name: _as_list(cells) for name, cells in columns.items()}
+    for name, column in listed.items():
+        if column and all(isinstance(cell, (list, tuple)) for cell in column):
+            listed[name] = _single(name, columns[name], column)
     of_lists = {name: cells for name, cells in listed.items() if cells is not None}
     if not of_lists:
         return [columns] if columns else []
@@ -144,6 +209,14 @@ def _of_columns(columns: Mapping[str, Any]) -> list[Mapping[str, Any]]:
                        '"val_loss": 2.2}]')
     rows = zip(*of_lists.values(), strict=True)
     return [dict(zip(of_lists, row, strict=True)) for row in rows]
+
+
+def _single(name: object, given: object, column: Sequence[Sequence[Any]]) -> list[Any]:
+    """The values of a column that holds lists of one value each. Raises BadUsage for others."""
+    if all(len(cell) == 1 for cell in column):
+        return [cell[0] for cell in column]
+    raise BadUsage(f"{name!r:.60} of the history holds several values a record: got {in_short(given)}, expected one "
+                   f"number a record. Give each under a name of its own, as in {EXAMPLE}")
 
 
 def _as_list(cells: Any) -> list[Any] | None:
@@ -164,19 +237,26 @@ def _plain_record(record: Any) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _plain(value: Any, depth: int = 4) -> Any:
+def _plain(value: Any, depth: int = DEEPEST) -> Any:
     """A number, a text or a dict of such; None for everything else."""
     if isinstance(value, Mapping):
         inner = {str(n): _plain(v, depth - 1) for n, v in value.items()} if depth else {}
         return {n: v for n, v in inner.items() if v is not None} or None
     if hasattr(value, "item") and getattr(value, "shape", ()) in ((), (1,)):
         value = _one(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _BEYOND:
+        return _BEYOND if value > 0 else -_BEYOND
     if isinstance(value, (bool, int, float, str)):
         return value
     try:
-        return float(value)  # a Decimal, a Fraction
-    except (TypeError, ValueError, OverflowError):
+        number = float(value)  # a Decimal, a Fraction
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
         return None
+    if math.isinf(number) and value != number:
+        return _BEYOND if value > 0 else -_BEYOND
+    return number
 
 
 def _one(value: Any) -> Any:

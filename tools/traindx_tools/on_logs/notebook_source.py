@@ -28,7 +28,7 @@ def of_outputs(source: Source) -> Source:
             raw = stream.read(MOST_BYTES + 1)
         outputs = outputs_of_notebook(raw.decode("utf-8-sig", errors="replace")) if len(raw) <= MOST_BYTES else None
         if outputs is not None:
-            return replace(source, data=outputs.text.encode("utf-8", "replace"))
+            return replace(source, data=outputs.text.encode("utf-8", "replace"), sections=outputs.starts)
     return source
 
 

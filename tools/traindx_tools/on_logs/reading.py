@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_logs.announced import with_announced
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
+from traindx_tools.on_logs.beyond_double import as_largest
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.notebook_source import of_outputs, printed_below_cells
@@ -215,7 +217,7 @@ def of_rank(run: Run, rank: int) -> Run:
 
 def read_source(source: Source) -> Run:
     try:
-        return _read(source)
+        return as_largest(_read(source), source)
     except OSError as failed:
         return Run(artifacts=(Artifact(source.name, "unknown", note=f"not read: {failed.strerror or failed}"),))
 
@@ -247,7 +249,7 @@ def _read(source: Source) -> Run:
     if suffix in _CODE:  # the outputs of a notebook, which is code all the same
         run = replace(run, artifacts=tuple(replace(a, format=_CODE[suffix]) for a in run.artifacts))
     if reader.name not in _WITHOUT_ERRORS:
-        run = merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))])
+        run = with_announced(merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))]))
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
         with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
             run = replace(run, config=_config_of(source))

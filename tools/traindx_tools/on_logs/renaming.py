@@ -96,7 +96,8 @@ def renamed_source(source: Source, names: Mapping[str, str]) -> Source:
     """The source with the names replaced; itself where there are none."""
     if not names:
         return source
-    return RenamedSource(source.name, source.local, source.data, source.filesystem, names=names)
+    return RenamedSource(source.name, source.local, source.data, source.filesystem, sections=source.sections,
+                         names=names)
 
 
 _NUMBER = rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"

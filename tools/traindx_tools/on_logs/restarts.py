@@ -4,6 +4,7 @@ A run that starts over counts from its start again. That alone is not enough: a 
 epoch, stages of one training count anew, and a resumed run repeats a few steps. So a counter of epochs has to fall back
 to the first one, and a counter of steps needs a witness besides: the lines from the beginning of the file come again
 (the command, the arguments, a banner), or the loss is back where it was at first. A resume goes on with the same run.
+Another cell of a notebook is a witness as well, unless the loss goes on there where it ended.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ MOST_HEAD = 200
 """Lines before the first record that are compared."""
 REPEATED = 0.5
 """Share of the first lines that have to come again."""
+MOVED = 0.1
+"""Share of its first value by which a loss moved, where its course tells a start from an end."""
 RETURNED = 0.6
 """Share of the way from its end to its start that the loss has gone back."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:]*(?:[eE][-+]?\d+)?")
@@ -78,6 +81,8 @@ class Course:
     track: Series
     lines: Lines
     head: Head
+    sections: Sequence[int] = ()
+    """Lines at which what another cell of a notebook printed begins."""
     distances: dict[tuple[int, int], float] = field(default_factory=dict)
     reaches: dict[tuple[int, bool], int] = field(default_factory=dict)
 
@@ -119,6 +124,11 @@ class Course:
         """The first record of the run that begins at a line."""
         return int(np.searchsorted(self.track.line, begin))
 
+    def section(self, above: int, here: int) -> int | None:
+        """The last line after `above` and up to `here` at which another cell begins to print; None without one."""
+        at = bisect_right(self.sections, here)
+        return self.sections[at - 1] if at and self.sections[at - 1] > above else None
+
     def between(self, above: int, here: int) -> Lines:
         """The lines between two lines."""
         low = bisect_right(self.numbers, above)
@@ -149,18 +159,22 @@ def _reach(places: Floats, start: int) -> int:
     return len(places)
 
 
-def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[Segment, ...]:
-    """The runs that a file holds, in order; at least one. `read` gives its numbered lines, where they are needed."""
+def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]],
+             sections: Sequence[int] = ()) -> tuple[Segment, ...]:
+    """The runs that a file holds, in order; at least one. `read` gives its numbered lines, where they are needed.
+
+    `sections`: the lines, in order, at which what another cell of a notebook printed begins.
+    """
     track = _track(part)
     falls = _falls(track) if track is not None else []
     if track is None:
-        return (Segment(1, None),)
+        return _between(_uncounted(part, sections), ())
     noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
     if not part.errors and not falls:  # a try without records ended in an error
         return (Segment(1, None, tuple(sorted(noted))),)
     lines, counts = _asked_for(read(), track, falls)
     head = _head(lines, counts, int(track.line[0]), len(falls))
-    course = Course(part, track, lines, head)
+    course = Course(part, track, lines, head, sections)
     begins, resumes = [1], []
     for i in falls:
         at = _boundary(course, i, begins[-1])
@@ -173,10 +187,36 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
+    return _between(begins, sorted({*resumes, *noted}))
+
+
+def _between(begins: Sequence[int], resumes: Sequence[int]) -> tuple[Segment, ...]:
+    """The runs that begin at these lines, each with the resumes within it."""
     ends = [*(b - 1 for b in begins[1:]), None]
-    every = sorted({*resumes, *noted})
-    return tuple(Segment(b, e, tuple(every[bisect_right(every, b): bisect_right(every, e) if e else None]))
+    return tuple(Segment(b, e, tuple(resumes[bisect_right(resumes, b): bisect_right(resumes, e) if e else None]))
                  for b, e in zip(begins, ends, strict=True))
+
+
+def _uncounted(part: Run, sections: Sequence[int]) -> list[int]:
+    """Where runs begin of which no record tells its step or epoch: at cells in which the loss does not go on."""
+    loss, begins = part.loss, [1]
+    if loss is None or loss.unit != "line" or len(sections) < 2:
+        return begins
+    at, values = loss.line[loss.finite], loss.values[loss.finite]
+    for line, after in zip(sections[1:], [*sections[2:], sys.maxsize], strict=True):
+        low, here, end = np.searchsorted(at, [begins[-1], line, after])
+        if min(here - low, end - here) >= FEWEST and not _continues(values[low:here], float(values[here])):
+            begins.append(line)
+    return begins if len(begins) <= MOST_RUNS else [1]
+
+
+def _continues(before: Floats, value: float) -> bool:
+    """Whether a loss goes on where it ended: it moved before, and is nearer to its end than to its start."""
+    if len(before) < FEWEST:
+        return False
+    first, last = float(before[0]), float(np.median(before[-FEWEST:]))
+    way = abs(first - last)
+    return way > MOVED * abs(first) and abs(value - last) < (1 - RETURNED) * way
 
 
 def _track(part: Run) -> Series | None:
@@ -268,9 +308,17 @@ def _boundary(course: Course, i: int, begin: int) -> int | None:
     fell = course.counts_epochs and bool(track.epoch[i] < track.epoch[i - 1])
     reached = course.got_far(start, i, epochs=fell)
     anew = reached and (fell or (not course.counts_epochs and _returned(course, start, i)))
-    if repeats or anew:
-        return again[0] if again else here
+    cell = course.section(above, here)
+    if repeats or anew or (cell is not None and (fell or not _carries_on(course, start, i))):
+        return again[0] if again else cell or here
     return None
+
+
+def _carries_on(course: Course, start: int, i: int) -> bool:
+    """Whether the loss at record `i` goes on where the run that began at record `start` ended."""
+    at, values = course.losses
+    low, here = np.searchsorted(at, [course.track.line[start], course.track.line[i]])
+    return bool(here < len(values)) and _continues(values[low:here], float(values[here]))
 
 
 def _at_start(course: Course, begin: int, i: int) -> bool:
@@ -295,7 +343,7 @@ def _returned(course: Course, start: int, i: int) -> bool:
         return False
     first, last = float(values[low]), float(np.median(values[here - FEWEST: here]))
     fallen = first - last
-    return fallen > 0.1 * abs(first) and float(values[here]) - last >= RETURNED * fallen
+    return fallen > MOVED * abs(first) and float(values[here]) - last >= RETURNED * fallen
 
 
 def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins: Sequence[int]) -> Iterator[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from traindx_tools.on_weights.tensor import Tensor
@@ -62,7 +63,7 @@ class Checkpoint:
         for part in self.parts:
             yield from part.tensors.values()
 
-    @property
+    @cached_property
     def weights(self) -> Part:
         """The part with the most values: the model."""
         judged = [p for p in self.parts if not p.auxiliary]

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traindx_tools.collection import undisturbed
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.formats.reading import read_checkpoint
+from traindx_tools.on_weights.measuring import measure_all
 from traindx_tools.on_weights.renaming import Matched, match
 from traindx_tools.on_weights.rules import w110_keys
-from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, stacks_of
-from traindx_tools.on_weights.statistics import Stats, measure_all
+from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen
+from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.telling import shortened, together
 from traindx_tools.rules import rules_in
 
@@ -90,6 +92,7 @@ def _told(path: str, found: Matched) -> dict[str, Any]:
             "values_that_would_stay_random": found.lost}
 
 
+@undisturbed()
 def examine(path: str | Path, against: str | Path | None = None, *, model: Checkpoint | None = None,
             seconds: float = math.inf, code: Sequence[Project] = (), unloaded: bool = False) -> Examined:
     """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one or a model.
@@ -119,9 +122,11 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     beside_it: list[Beside] = []
     if code:
         from traindx_tools.on_weights.of_code import beside_code, findings_beside
+        from traindx_tools.on_weights.rules.w138_entry_never_read import unread_entries
 
         beside_it = beside_code(checkpoint, code, unloaded=unloaded)
         findings += findings_beside(checkpoint, beside_it, code)
+        findings += unread_entries(checkpoint, code)
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
@@ -133,7 +138,7 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
 
 def _compared(seen: Seen) -> Mapping[str, Any]:
     """The groups of siblings of the model, and what moved up to the other file."""
-    groups = stacks_of(seen.floats, FEWEST_SIBLINGS)
+    groups = seen.stacks_from(FEWEST_SIBLINGS)
     counted: dict[str, Any] = {"groups": len(groups), "siblings": sum(len(g) for g in groups),
                             "measured": len(seen.stats)}
     changes = {n: c for n, c in seen.changes.items() if not math.isnan(c)}

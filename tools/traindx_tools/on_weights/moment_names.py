@@ -37,7 +37,7 @@ class Named:
 def moment_named(name: str, within: bool = False) -> Named | None:
     """What a name says of a moment. `within`: whether the part that it lies in is known to be an optimizer's."""
     pieces = name.replace("/", ".").split(".")
-    at = _place(pieces, within)
+    at = _place(pieces, within) if not _WITH.isdisjoint(pieces) else -1
     if at < 0:
         return None
     rest = pieces[at + 1:] or _without_optimizer(pieces[:at])

@@ -29,6 +29,10 @@ MOST_TEXTS = 100
 FORMATS = frozenset({"torch", "safetensors", "npz", "msgpack", "index", "hdf5", "keras"})
 _NAMED = re.compile(r"[\w./@:+-]{1,200}\.(?:safetensors|pt|pth|ckpt|bin|npz|msgpack|h5|hdf5|keras)\b")
 
+_NUMBER = re.compile(r"(\d+)")
+_STEP = re.compile(
+    r"(check_?point|ckpt|epochs?|ep|steps?|iter|iteration|it|update|snapshot|save)[_.=-]*$|[/\\]$", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class OfRun:
@@ -58,12 +62,14 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     findings: list[Finding] = []
     read: list[str] = []
     notes: list[str] = []
-    for file in _without_shards(list(files)):
+    files_in_order = _without_shards(list(files))
+    earlier = _last_of_series(files_in_order)
+    for file in files_in_order:
         if len(read) >= MOST_FILES or monotonic() >= until:
             notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
             continue
         try:
-            seen = examine(file, seconds=until - monotonic(), code=code)
+            seen = examine(file, earlier.get(file), seconds=until - monotonic(), code=code)
         except Damaged as broken:
             read.append(file)
             findings.append(damaged(file, broken))
@@ -124,6 +130,23 @@ def _named_in(text: Path, root: Path | None) -> Iterator[str]:
         here = [p for p, h in zip(paths, homes, strict=False)
                 if p.is_file() and p.resolve().is_relative_to(h.resolve()) and is_weights(str(p))]
         yield from map(str, here[:1])
+
+
+def _last_of_series(files: Sequence[str]) -> dict[str, str]:
+    """The last checkpoint of each series and the one before it: paths that differ in one number of steps or epochs."""
+    series: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for file in files:
+        pieces = _NUMBER.split(os.path.abspath(file))
+        for at in range(1, len(pieces), 2):
+            if _STEP.search(pieces[at - 1]):
+                key = (*pieces[:at], "#", *pieces[at + 1:])
+                series.setdefault(key, []).append((int(pieces[at]), file))
+    found = {}
+    for same in series.values():
+        (_, before), (_, last) = sorted(same)[-2:] if len(same) > 1 else ((0, ""), (0, ""))
+        if before and last not in found:
+            found[last] = before
+    return found
 
 
 def _without_shards(files: list[str]) -> list[str]:

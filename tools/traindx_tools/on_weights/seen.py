@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _NUMBER = re.compile(r"\d+")
 _LAST = re.compile(r"(.*?)([./]?)([^./]*)", re.DOTALL)
 NORM_SUFFIXES = {"running_var": "running_mean", "moving_variance": "moving_mean", "var": "mean"}
 """How the running variance is called in torch, keras and flax, and the mean beside it."""
+_KEPT = frozenset({*NORM_SUFFIXES, *NORM_SUFFIXES.values()})
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Stack:
 
     def __len__(self) -> int:
         return len(self.members)
+
+
+Groups = Sequence[tuple[str, Sequence[tuple[int, Stats]]]]
+"""Tensors that differ in one number of their names: the name without it, and each with its number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +87,21 @@ class Seen:
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks with at least `FEWEST_SIBLINGS` members; each tensor is in the largest that it fits."""
-        return stacks_of(self.floats)
+        return self.stacks_from(FEWEST_SIBLINGS)
+
+    def stacks_from(self, fewest: int) -> tuple[Stack, ...]:
+        """The same with at least `fewest` members."""
+        if fewest not in self._stacks:
+            self._stacks[fewest] = _stacks(self._alike, fewest)
+        return self._stacks[fewest]
+
+    @cached_property
+    def _alike(self) -> Groups:
+        return _grouped(self.floats)
+
+    @cached_property
+    def _stacks(self) -> dict[int, tuple[Stack, ...]]:
+        return {}
 
     @cached_property
     def stack_of(self) -> Mapping[str, Stack]:
@@ -102,9 +122,8 @@ class Seen:
 
     def is_table(self, stats: Stats) -> bool:
         """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""
-        last = re.split(r"[./]", stats.name)[-1]
-        kept = {*NORM_SUFFIXES, *NORM_SUFFIXES.values()}
-        if last in kept or last.startswith(("inv_freq", "mask", "attn_mask")):
+        last = stats.name.replace("/", ".").rpartition(".")[2]
+        if last in _KEPT or last.startswith(("inv_freq", "mask", "attn_mask")):
             return True
         if stats.size <= _FEW:  # two values are always the smallest and the largest: the bias of two classes is no mask
             return False
@@ -140,17 +159,33 @@ def _running(name: str) -> tuple[str, str] | None:
 
 def stacks_of(stats: Sequence[Stats], fewest: int = FEWEST_SIBLINGS) -> tuple[Stack, ...]:
     """Groups tensors by name with one number left out, and by shape."""
+    return _stacks(_grouped(stats), fewest)
+
+
+def _grouped(stats: Sequence[Stats]) -> Groups:
+    """All that differ in one number alone, the largest groups first, members by that number."""
     groups: dict[tuple[str, tuple[int, ...]], list[tuple[int, Stats]]] = {}
     for one in stats:
-        for found in _NUMBER.finditer(one.name):
-            key = (f"{one.name[:found.start()]}*{one.name[found.end():]}", one.tensor.shape)
+        name, shape = one.name, one.tensor.shape
+        for found in _NUMBER.finditer(name):
+            key = (f"{name[:found.start()]}*{name[found.end():]}", shape)
             groups.setdefault(key, []).append((int(found[0]), one))
-    taken: set[str] = set()
+    several = [(pattern, members) for (pattern, _), members in groups.items() if len(members) > 1]
+    for _, members in several:
+        members.sort(key=itemgetter(0))
+    return sorted(several, key=lambda group: (-len(group[1]), group[0]))
+
+
+def _stacks(groups: Groups, fewest: int) -> tuple[Stack, ...]:
+    """Each tensor in the largest group that it fits, of the groups with at least `fewest` members (two or more)."""
+    taken: set[int] = set()
     made = []
-    for (pattern, _), members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0])):
-        own = sorted(((i, s) for i, s in members if s.name not in taken), key=lambda m: m[0])
+    for pattern, members in groups:
+        if len(members) < fewest:
+            break
+        own = [m for m in members if id(m[1]) not in taken]
         if len(own) >= fewest:
-            taken.update(s.name for _, s in own)
+            taken.update(id(s) for _, s in own)
             made.append(Stack(pattern, tuple(i for i, _ in own), tuple(s for _, s in own)))
     return tuple(made)
 

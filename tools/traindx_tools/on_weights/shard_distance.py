@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traindx_tools.on_weights.seen import Seen, stacks_of
+from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.tensor import Tensor
 
 _JUMP, _TIMES, _KINDS, _USUAL = 1.0, 4.0, 3, 0.9
@@ -36,7 +36,7 @@ def uneven(seen: Seen, changes: Mapping[str, float], tensors: Mapping[str, Tenso
     inside: list[float] = []
     residuals: dict[str, dict[str, float]] = {}
     kinds = 0
-    for stack in stacks_of(seen.floats, 3):
+    for stack in seen.stacks_from(3):
         known = [s.name for s in stack.members if s.name in tensors and 0 < changes.get(s.name, 0.0) < math.inf]
         if not stack.members[0].tensor.matrix or len(known) < 3 or len({tensors[n].file for n in known}) < 2:
             continue

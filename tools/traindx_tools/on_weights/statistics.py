@@ -8,12 +8,8 @@ cache. The mean, shares (zeros, denormals, rounding) and the shape of the distri
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -253,38 +249,3 @@ def _without_bad(stats: Stats, values: NDArray[np.floating] | NDArray[np.integer
     if stats.first_bad < 0:
         stats.first_bad = at + int(np.argmax(bad))
     return np.where(bad, 0, values)
-
-
-def measure_all(tensors: Iterable[Tensor], seconds: float = math.inf) -> tuple[dict[int, Stats], list[Tensor]]:
-    """Statistics by `id` of the tensor, on all processors; what did not fit into `seconds` is returned as left out.
-
-    Names that share their bytes are read once.
-    """
-    until = monotonic() + seconds
-    once: dict[object, list[Tensor]] = {}
-    for tensor in tensors:
-        if not tensor.dtype.startswith("complex") and tensor.size:
-            shared = (tensor.storage, tensor.shape, tensor.dtype) if tensor.storage else id(tensor)
-            once.setdefault(shared, []).append(tensor)
-    groups = sorted(once.values(), key=lambda g: g[0].nbytes)  # the many small ones first: they say most a byte
-
-    def one(group: list[Tensor]) -> Stats | None:
-        return measure(group[0]) if monotonic() < until else None
-
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        made = list(pool.map(one, groups))
-    found: dict[int, Stats] = {}
-    left: list[Tensor] = []
-    for group, stats in zip(groups, made, strict=True):
-        if stats is None:
-            left += group
-            continue
-        for tensor in group:
-            found[id(tensor)] = stats if tensor is group[0] else _under(stats, tensor)
-    return found, left
-
-
-def _under(stats: Stats, tensor: Tensor) -> Stats:
-    """The same measurements under another name."""
-    return Stats(tensor, stats.low, stats.high, stats.nan, stats.inf, stats.first_bad, stats.row_squares,
-                 stats.row_prints, stats.sample, stats.stored_sample)

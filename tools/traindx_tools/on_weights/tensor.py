@@ -156,7 +156,7 @@ class Tensor:
     @property
     def matrix(self) -> bool:
         """Whether at least two axes are longer than one: weights, and neither biases nor scales."""
-        return sum(n > 1 for n in self.shape) >= 2
+        return len(self.shape) >= 2 and sum(n > 1 for n in self.shape) >= 2
 
     @property
     def rows(self) -> int:

@@ -7,18 +7,22 @@ from typing import Any
 
 from traindx_tools.program.constants import Constants, Indexing, Window
 from traindx_tools.program.entities import (
+    AxisUse,
     CodeLookup,
     Collection,
     Drop,
     Loss,
     LossCall,
+    MaskUse,
     Model,
+    Objective,
     Optimizer,
     OutputLayer,
     PartCall,
     Scaler,
     Schedule,
     StateFile,
+    Watch,
 )
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.moments import Act, Section
@@ -54,6 +58,10 @@ class Program:
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
+    axis_uses: list[AxisUse] = field(default_factory=list)
+    mask_uses: list[MaskUse] = field(default_factory=list)
+    objectives: list[Objective] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Value
 from traindx_tools.on_code.files import MAX_NOTEBOOK_BYTES
-from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, in_cells, source_of
+from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, execution_count, in_cells, source_of
 from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.scope.copies import executed_copies
@@ -77,8 +77,7 @@ def read_book(path: str) -> Book | None:
     counts: dict[int, int] = {}
     for number, cell in enumerate(cells, 1):
         numbers.setdefault(kernel_number(source_of(cell)), number)
-        count = cell.get("execution_count", cell.get("prompt_number"))
-        if isinstance(count, int) and count > 0:
+        if count := execution_count(cell):
             counts.setdefault(count, number)
     return Book(path, () if isinstance(joined, str) else joined.starts, numbers, counts, tuple(map(source_of, cells)),
                 outputs_of_notebook(text))
@@ -118,14 +117,28 @@ class Notebooks:
         """A finding of a log; where the log is a notebook's outputs, its line is the one below a cell."""
         finding = self._of_kernels(finding) if self.books else finding
         where = finding.where
-        real = None if where.file is None else os.path.realpath(where.file)
-        book = next((b for b in self.books if b.outputs is not None and os.path.realpath(b.path) == real), None)
-        if book is None or book.outputs is None or where.line is None or where.cell is not None:
+        outputs = self._outputs(where.file)
+        if outputs is None or where.line is None or where.cell is not None:
             return finding
-        cell, line = book.outputs.place(where.line)
-        last, end = book.outputs.place(where.end_line or where.line)
+        cell, line = outputs.place(where.line)
+        last, end = outputs.place(where.end_line or where.line)
         return replace(finding, where=replace(where, cell=cell, line=line, end_line=end if last == cell else None,
                                               printed=True))
+
+    def cells(self, path: str, start: int, end: int | None) -> str:
+        """Lines of what a notebook printed as cells: "cell 3 output", "cell 3 output, lines 21 to 40"; else ""."""
+        outputs = self._outputs(path)
+        if outputs is None:
+            return ""
+        (cell, first), (last, until) = outputs.place(start), outputs.place(end or outputs.lines)
+        if cell != last:
+            return f"cell {cell} output to cell {last} output"
+        whole = first == 1 and (end is None or end >= outputs.lines or outputs.place(end + 1)[0] != cell)
+        return f"cell {cell} output" + ("" if whole else f", lines {first} to {until}")
+
+    def _outputs(self, path: str | None) -> Outputs | None:
+        real = None if path is None else os.path.realpath(path)
+        return next((b.outputs for b in self.books if b.outputs is not None and os.path.realpath(b.path) == real), None)
 
     def of_run(self, run: Run) -> Run:
         """The run with the frames of its tracebacks in the cells that they belong to."""

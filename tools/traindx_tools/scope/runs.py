@@ -48,8 +48,9 @@ class JudgedRun:
     def to_json(self) -> dict[str, Any]:
         """Plain values: where it stands, the verdict, and the findings of its log with their places."""
         return {"number": self.one.number, "of": self.one.of, "file": self.one.file, "from_line": self.one.start,
-                "to_line": self.one.end, "resumes": list(self.one.resumes), "status": self.verdict.status,
-                "said": self.said, "findings": [f.to_json() for f in self.findings if f.rule.startswith("L")]}
+                "to_line": self.one.end, "cells": self.one.cells, "resumes": list(self.one.resumes),
+                "status": self.verdict.status, "said": self.said,
+                "findings": [f.to_json() for f in self.findings if f.rule.startswith("L")]}
 
 
 def choose(runs: Sequence[JudgedRun], which: int | None, symptom: str) -> JudgedRun:
@@ -84,6 +85,7 @@ def in_sentences(runs: Sequence[dict[str, Any]], which: int, line: Callable[[str
     def place(run: dict[str, Any]) -> str:
         start, end = run["from_line"], run["to_line"]
         lines = f", lines {start} to {end}" if end else f", from line {start}" if start > 1 else ""
+        lines = f", {run['cells']}" if run.get("cells") else lines
         return f"Run {run['number']} of {run['of']} ({run['file']}{lines})"
 
     chosen = next(r for r in runs if r["number"] == which)

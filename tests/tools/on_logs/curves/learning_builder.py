@@ -44,6 +44,7 @@ RULES = (
     "l223_worse_than_no_skill",
     "l224_score_falls",
     "l225_training_above_validation",
+    "l226_score_stands_still",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",

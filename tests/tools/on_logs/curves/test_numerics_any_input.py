@@ -72,7 +72,7 @@ def well_formed(f: Finding) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_run())
 def test_arbitrary_runs(r: Run) -> None:
     with warnings.catch_warnings():

@@ -156,7 +156,7 @@ def test_a_line_that_differs_is_not_taken(odd: bytes) -> None:
     pattern = _pattern(b"it 7 | loss 1.25")
     assert pattern is not None
     block = Block(b"it 8 | loss 1.5\n" + odd + b"\nit 12345 | loss -1.5e-07\n", 1)
-    told = pattern.found(block, block.cut_at(pattern.separators))
+    told = pattern.found(block, block.cut_at(pattern.separators, pattern.order))
     if told is not None:
         assert told[0].tolist() == [0, 2]
         assert [n.tolist() for n in told[1]] == [[8.0, 12345.0], [1.5, -1.5e-07]]
@@ -174,7 +174,7 @@ def test_numbers_are_those_of_float() -> None:
     block = Block("".join(f"it {i} | loss {w}\n" for i, w in enumerate(written)).encode(), 1)
     pattern = _pattern(b"it 7 | loss 1.25")
     assert pattern is not None
-    told = pattern.found(block, block.cut_at(pattern.separators))
+    told = pattern.found(block, block.cut_at(pattern.separators, pattern.order))
     assert told is not None
     places, (steps, losses) = told
     assert len(places) == sum("." in w for w in written)

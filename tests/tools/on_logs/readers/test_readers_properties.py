@@ -77,7 +77,7 @@ def test_csv_is_read_back(rows: list[tuple[float, float]]) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_mangled_logs_never_crash(data: st.DataObject) -> None:
     original = data.draw(st.sampled_from(TEXTS)).read_bytes()[:6000]
     mangled = bytearray(original[data.draw(st.integers(0, len(original) // 2)):])
@@ -100,7 +100,7 @@ def test_mangled_logs_never_crash(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=3000))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_bytes_never_crash(data: bytes) -> None:
     with contextlib.suppress(UnreadableInput):
         read_run(["-"], stdin=data)
@@ -123,7 +123,7 @@ _PIECES = st.sampled_from(["step 12", "epoch 3", "[7/90]", "loss 0.25", "loss=na
 
 
 @given(st.lists(st.lists(_PIECES, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_steps_and_values_stand_in_the_text(lines: list[str]) -> None:
     run = read_run(["-"], stdin="\n".join(lines).encode())
     numbers = {float(n) for n in re.findall(r"\d+\.?\d*(?:e-?\d+)?", "\n".join(lines))}
@@ -134,7 +134,7 @@ def test_steps_and_values_stand_in_the_text(lines: list[str]) -> None:
 
 
 @given(st.text(alphabet="ab \r\n\x08\x1b[mK1.", max_size=400), st.integers(1, 7))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_lines_do_not_depend_on_how_the_bytes_arrive(text: str, size: int) -> None:
     class Slow:
         def __init__(self, data: bytes) -> None:

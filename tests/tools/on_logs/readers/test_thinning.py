@@ -12,7 +12,8 @@ import pytest
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.judge import judge_run
-from traindx_tools.on_logs.readers import arrow_cells, delimited, json_records, line_columns, text_log
+from traindx_tools.on_logs.readers import arrow_cells, delimited, json_records, line_blocks, line_columns, text_log
+from traindx_tools.on_logs.readers import recorder as recorder_module
 from traindx_tools.on_logs.readers.recorder import Key, Recorder, keeping
 from traindx_tools.on_logs.run import Run, Series
 
@@ -95,6 +96,26 @@ def test_of_the_rest_an_even_share_is_kept(form: str) -> None:
     assert abs(float(np.median(norm.values)) - float(np.median(every.values))) < 0.01
     assert abs(float(norm.values.std()) / float(every.values.std()) - 1) < 0.15
     assert np.diff(norm.step).max() <= 4 * np.median(np.diff(norm.step)) * 4, "no hole"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_decided_in_pieces_is_decided_alike(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of a long log are thinned as they come: no more is kept, nothing that stands out is lost, no hole."""
+    monkeypatch.setattr(recorder_module, "PIECE", 3_000)
+    monkeypatch.setattr(line_blocks, "CHUNK", 50_000)
+    run, whole = _read(form), _read(form, 10**9)
+    assert sum(len(s) for s in run.series) <= MOST
+    assert run.artifacts[0].rows == whole.artifacts[0].rows
+    loss, every = _train(run, "loss"), _train(whole, "loss")
+    assert dict(zip(loss.step.tolist(), loss.values.tolist(), strict=True)).items() >= SPIKES.items()
+    assert (np.nanmin(loss.values), np.nanmax(loss.values)) == (np.nanmin(every.values), np.nanmax(every.values))
+    told = dict(zip(every.line.tolist(), every.values.tolist(), strict=True))
+    np.testing.assert_array_equal(loss.values, [told[line] for line in loss.line.tolist()])
+    assert (np.diff(loss.line) > 0).all()
+    rate = _train(run, "learning_rate")
+    assert {19_999, 20_000} <= set(rate.step.tolist())
+    shares, _ = np.histogram(_train(run, "grad_norm").step, bins=10, range=(0, LINES))
+    assert shares.max() < 2.5 * shares.min()
 
 
 def test_few_records_among_many_stay_whole() -> None:

@@ -22,7 +22,7 @@ ASSERT = ("../aten/src/ATen/native/cuda/Indexing.cu:1308: indexSelectLargeIndex:
           "Assertion `srcIndex < srcSelectDimSize` failed.")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=60)), max_size=40),
        st.sampled_from(["", "[rank3]: ", "7: ", "  | "]))
 def test_any_mixture_of_lines_is_read_and_judged(lines: list[str], prefix: str) -> None:
@@ -36,7 +36,7 @@ def test_any_mixture_of_lines_is_read_and_judged(lines: list[str], prefix: str) 
         assert len(event.message) <= 4_000
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str) -> None:
     read_errors(enumerate(text.split("\n"), 1), "log.txt")

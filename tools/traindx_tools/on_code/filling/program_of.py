@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
@@ -12,6 +13,8 @@ from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loss_calls import loss_calls
+from traindx_tools.on_code.filling.mask_uses import mask_uses
+from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
@@ -20,6 +23,7 @@ from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
+from traindx_tools.on_code.filling.watches import watches
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup
@@ -65,6 +69,10 @@ def program_of(project: Project) -> Program:
     made.drops += dropped(project)
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
+    made.axis_uses += axis_uses(project, made.loss_calls)
+    made.mask_uses += mask_uses(project)
+    made.objectives += objectives(project)
+    made.watches += watches(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)

@@ -1,9 +1,8 @@
-"""Updates with the wrong sign, or with the learning rate twice.
+"""Updates with the wrong sign.
 
 `optax.apply_updates` adds. The ready-made optimizers return negative multiples of the gradient; a chain put together
 from `scale_by_*` parts needs `optax.scale(-lr)` or `scale_by_learning_rate(lr)` at its end; `scale_by_schedule` turns
-no sign either. With a positive factor every step climbs the loss. So does `p - u` by hand with the updates of a
-ready-made optimizer, and `apply_updates(params, grads)`; `p + lr * u` takes the rate a second time.
+no sign either. With a positive factor every step climbs the loss.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.hand_applied import Applied, applied_by_hand
-from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import below
@@ -29,22 +26,15 @@ RULE = Rule(
     name="update-sign",
     title="Updates point up the gradient",
     severity=Severity.CRITICAL,
-    sees="An optax chain of scale_by_* parts that ends with a positive scale or schedule; updates that are subtracted, "
-         "or multiplied with the rate, by hand; raw gradients given to apply_updates.",
-    matters="The loss rises from the first step; with the rate taken twice it hardly moves.",
+    sees="An optax chain of scale_by_* parts that ends with a positive scale or schedule.",
+    matters="The loss rises from the first step.",
     alike=("a learning rate that is too high",),
     confirm=("print the loss before and after one step with a tiny learning rate",),
 )
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every chain, and at updates that are put on by hand."""
-    if not any("optax" in f.text or "apply_updates" in f.text for f in project.files):
-        return
-    look = lookup(project)
-    for code in look.codes:
-        if "optax" in code.file.text or "apply_updates" in code.file.text:
-            yield from (_by_hand(one) for one in applied_by_hand(look, code) if not _on_purpose(one))
+    """Look at every chain."""
     for event in project.calls("chain"):
         if event.name != "optax.chain" or event.kwargs or not event.args:
             continue
@@ -74,31 +64,6 @@ def check(project: Project) -> Iterator[Finding]:
 _ASCENT = re.compile(r"ascen|advers|attack|perturb|maximi[sz]|dual|lagrang|\bsam\b|look_?ahead|extrapolat", re.I)
 _GAIN = re.compile(r"reward|elbo|log_?p(rob|df)?\b|log_?lik|utility|score_fn|evidence", re.IGNORECASE)
 """What is maximised: its gradient is added."""
-_SAYS = {
-    "sign": "subtracts the updates, which hold the minus sign already: every step climbs the loss",
-    "rate": "multiplies the updates with the learning rate, which they hold already: steps are smaller by that factor",
-    "gradient": "adds the gradients themselves: every step climbs the loss (apply_updates adds, and turns no sign)",
-}
-
-
-def _on_purpose(one: Applied) -> bool:
-    function = one.code.function(one.node)
-    text = written(function) if function is not None else one.code.file.text
-    return _ASCENT.search(text) is not None or (one.kind == "gradient" and _GAIN.search(text) is not None)
-
-
-def _by_hand(one: Applied) -> Finding:
-    code = one.code
-    change = Change(code.file, "add the updates as they are")
-    return RULE.finding(
-        f"{code.file.segment(one.node)} at {code.at(one.node)} {_SAYS[one.kind]}",
-        code.place(one.node),
-        code.file.path,
-        bearing=Bearing.CAUSE if one.known else Bearing.SIGN,
-        severity=Severity.CRITICAL if one.known and one.kind != "rate" else Severity.HIGH,
-        measured={"kind": f"by hand: {one.kind}"},
-        patch=change.replace(*one.swap).patches() if one.swap is not None and one.known else (),
-    )
 
 
 def _scheduled(project: Project, event: Event, names: list[str]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Another axis where a value is pooled (C134)."""
+"""Another axis for what is pooled or normalised (C134, C350)."""
 
 from __future__ import annotations
 
@@ -29,3 +29,12 @@ def pooled_over_time(file: SourceFile | None, line: int) -> tuple[Patch, ...]:
         if isinstance(axis, ast.Constant) and axis.value == 0:
             change.replace(axis, "1")
     return change.patches()
+
+
+def over_classes(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
+    """The last axis where another one is written in a call."""
+    given = argument(call, 99, "dim", "axis") if isinstance(call, ast.Call) else None
+    value = given if given is not None else call.args[-1] if isinstance(call, ast.Call) and call.args else None
+    if not isinstance(value, (ast.Constant, ast.UnaryOp)):
+        return ()
+    return Change(file, "normalise over the classes").replace(value, "-1").patches()

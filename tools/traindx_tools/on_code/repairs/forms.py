@@ -1,15 +1,14 @@
-"""A call or a layer written in another form (C143, C144, C176, C180, C182, C189, C190, C214, optax)."""
+"""A call or a layer written in another form (C143, C144, C180, C189, C190, C214, optax)."""
 
 from __future__ import annotations
 
 import ast
 
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.repairs.schedule import reads
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import argument, last_name, names_in, syntax, written
-from traindx_tools.on_code.triangles import Triangle, triangle
 
 
 def keyword_given(file: SourceFile, call: ast.AST, name: str, value: str, summary: str) -> tuple[Patch, ...]:
@@ -28,79 +27,6 @@ def registered(file: SourceFile, value: ast.expr) -> tuple[Patch, ...]:
     if isinstance(value, ast.List) and not value.elts:
         return ()
     return Change(file, "register the layers").wrap(value, f"{library}.{kind}(", ")").patches()
-
-
-def sides_swapped(file: SourceFile, difference: ast.expr) -> tuple[Patch, ...]:
-    """b - a for a - b."""
-    if not isinstance(difference, ast.BinOp):
-        return ()
-    left, right = source_of(file, difference.left), source_of(file, difference.right)
-    change = Change(file, "new minus old")
-    return change.replace(difference.left, right).replace(difference.right, left).patches()
-
-
-def negated(file: SourceFile, statement: ast.AST) -> tuple[Patch, ...]:
-    """A minus before the value of an assignment."""
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    change = Change(file, "maximise it: minimise its negative")
-    if isinstance(value, (ast.Call, ast.Name, ast.Attribute)):
-        return change.wrap(value, "-", "").patches()
-    return change.wrap(value, "-(", ")").patches() if isinstance(value, ast.BinOp) else ()
-
-
-def subtracted(file: SourceFile, statement: ast.AST, term: ast.expr) -> tuple[Patch, ...]:
-    """The last `+ term` of a sum as `- term`, where nothing but blanks lies between its two sides."""
-    value = getattr(statement, "value", None)
-    whole = next((n for n in below(value) if isinstance(n, ast.BinOp) and n.right is term), None) if isinstance(
-        value, ast.expr) else None  # fmt: skip
-    if whole is None or not isinstance(whole.op, ast.Add):
-        return ()
-    left, right = source_of(file, whole.left), source_of(file, term)
-    plain = source_of(file, whole) == f"{left} + {right}" and "\n" not in left
-    return Change(file, "reward the entropy").replace(whole, f"{left} - {right}").patches() if plain else ()
-
-
-def smaller_of_both(file: SourceFile, call: ast.Call) -> tuple[Patch, ...]:
-    """min for max."""
-    name = last_name(call.func)
-    new = {"max": "min", "maximum": "minimum"}.get(name)
-    if new is None or not isinstance(call.func, ast.Attribute):
-        return ()
-    text = source_of(file, call.func)
-    return Change(file, "take the smaller of the two").replace(call.func, text[: -len(name)] + new).patches()
-
-
-def causal(file: SourceFile, call: ast.Call, blocked: Triangle) -> tuple[Patch, ...]:
-    """The triangle that blocks the future, and not the position itself, in place of the one that is written."""
-    code = syntax(file)
-    found: list[ast.Call] = []
-    for node in below(call):
-        origin = code.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else node
-        found += [n for n in below(origin) if isinstance(n, ast.Call) and last_name(n.func) in ("tril", "triu")]
-    unique = list({id(n): n for n in found}.values())
-    if len(unique) != 1:
-        return () if unique or blocked.made is None else _turned(*blocked.made, blocked)
-    return _turned(file, unique[0], blocked)
-
-
-def _turned(file: SourceFile, tri: ast.Call, blocked: Triangle) -> tuple[Patch, ...]:
-    code = syntax(file)
-    mask = triangle(code, tri)
-    if mask is None:
-        return ()
-    blocks = (mask.lower, mask.offset) == (blocked.lower, blocked.offset)
-    keeps = mask.complement()
-    if not blocks and (keeps.lower, keeps.offset) != (blocked.lower, blocked.offset):
-        return ()
-    own = isinstance(tri.func, ast.Attribute) and not code.qualified(tri.func)
-    text = source_of(file, tri.func)
-    inner = "" if own else source_of(file, tri.args[0]) if tri.args else None
-    if inner is None:
-        return ()
-    parts = [p for p in (inner, "diagonal=1" if blocks else "") if p]
-    name = "triu" if blocks else "tril"
-    change = Change(file, "block the future and nothing else")
-    return change.replace(tri, f"{text[:-4]}{name}({', '.join(parts)})").patches()
 
 
 def same_noise(file: SourceFile, target: ast.Call, mixed: ast.Call) -> tuple[Patch, ...]:

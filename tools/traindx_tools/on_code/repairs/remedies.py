@@ -11,6 +11,8 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.filling.unused_results import Lost
 from traindx_tools.on_code.repairs import (
+    attention_masks,
+    axes,
     divisors,
     epsilon,
     forms,
@@ -257,6 +259,23 @@ def _usual_number(remedy: Remedy) -> tuple[Patch, ...]:
     return Change(event.file, "the usual number").replace(numbers[0], remedy.text).patches()
 
 
+def _another_axis(remedy: Remedy) -> tuple[Patch, ...]:
+    event, at = _event(remedy.act), remedy.act.at
+    if event is None or at is None:
+        return ()
+    return axes.over_classes(event.file, event.node) if remedy.kind == "classes" else (
+        axes.pooled_over_time(event.file, at.line) if at.file == event.file.path else ())
+
+
+def _mask(remedy: Remedy) -> tuple[Patch, ...]:
+    event = _event(remedy.act)
+    if event is None:
+        return ()
+    if remedy.kind == "turn the mask":
+        return attention_masks.turned(event.file, event.node, remedy.text)
+    return attention_masks.smallest(event.file, event.node) if remedy.text.startswith("-") else ()
+
+
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -274,4 +293,6 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "raise the epsilon": _larger_epsilon, "epsilon under the root": _epsilon_under_root,
     "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),
     "safe inside": lambda r: jax_values.safe_inside(r.act.origin[0].file, *r.act.origin[1:]),
+    "classes": _another_axis, "pool over time": _another_axis, "turn the mask": _mask,
+    "fits every type": _mask,
 }

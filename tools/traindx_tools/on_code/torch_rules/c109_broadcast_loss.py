@@ -14,11 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.arrays import COLUMNS
-from traindx_tools.on_code.columns_rows import COLUMN, form
-from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.sized_networks import SizedNetworks
-from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
 from traindx_tools.rules import Rule
@@ -38,20 +34,12 @@ _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "gaussian_nll_
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at regression losses and at subtractions of two arrays."""
-    made: dict[int, Event] | None = None
     for event in project.calls(*_LOSSES):
-        if len(event.args) < 2:
-            continue
-        found = list(_judged(event, event.args[0], event.args[1]))
-        if not found and isinstance(event.node, ast.Call) and len(event.node.args) >= 2:
-            made = {id(e.node): e for e in project.calls("__call__")} if made is None else made
-            found = list(_written(event, event.node, made)) or list(_sized(project, event, event.node.args[:2]))
-        yield from found
+        if len(event.args) >= 2:
+            yield from _judged(event, event.args[0], event.args[1])
     for event in project.events:
         if event.kind == "operation" and event.name == "-":
-            found = list(_judged(event, event.args[0], event.args[1]))
-            sides = [event.node.left, event.node.right] if isinstance(event.node, ast.BinOp) else []
-            yield from found or _sized(project, event, sides)
+            yield from _judged(event, event.args[0], event.args[1])
 
 
 def _judged(event: Event, left: object, right: object) -> Iterator[Finding]:
@@ -59,49 +47,6 @@ def _judged(event: Event, left: object, right: object) -> Iterator[Finding]:
         if isinstance(pred, Tensor) and isinstance(target, Tensor) and _column(pred) and _row(target):
             yield _finding(event, pred, target, first)
             return
-
-
-def _written(event: Event, call: ast.Call, made: dict[int, Event]) -> Iterator[Finding]:
-    """By how the two sides are written: a gather by a column against what was squeezed or taken by a maximum."""
-    code = syntax(event.file)
-    left, right = (form(code, side, made) for side in call.args[:2])
-    if left is None or right is None or left[0] == right[0]:
-        return
-    first = left[0] == COLUMN
-    column, row = (call.args[0], call.args[1]) if first else (call.args[1], call.args[0])
-    yield RULE.finding(
-        f"{event.file.segment(call)} at {event.file.path}:{event.line} broadcasts {written(column)} of shape (N, 1) "
-        f"against {written(row)} of shape (N,) to N x N",
-        location(event),
-        event.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "broadcast", "prediction_shape": "(N, 1)" if first else "(N,)",
-                  "target_shape": "(N,)" if first else "(N, 1)"},
-        patch=_patch(event, first),
-    )  # fmt: skip
-
-
-def _sized(project: Project, event: Event, sides: list[ast.expr]) -> Iterator[Finding]:
-    """The output of a network that is written by hand over a list of sizes that ends in 1."""
-    if len(sides) != 2 or not any(w in event.file.text for w in ("zip(", "+ 1]")):
-        return
-    rows = [isinstance(a, Tensor) and _row(a) for a in event.args[:2]]
-    if rows.count(True) != 1:
-        return
-    first = rows[1]
-    code, networks = syntax(event.file), SizedNetworks(lookup(project))
-    pred = sides[0 if first else 1]
-    if not networks.column(code, pred):
-        return
-    yield RULE.finding(
-        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} broadcasts {written(pred)} of shape "
-        "(N, 1), whose last layer has one output, against targets of shape (N,) to N x N",
-        location(event),
-        event.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "broadcast", "prediction_shape": "(N, 1)", "target_shape": "(N,)"},
-        patch=_patch(event, first),
-    )
 
 
 def _column(t: Tensor) -> bool:

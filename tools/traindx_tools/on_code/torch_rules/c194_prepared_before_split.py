@@ -57,7 +57,7 @@ def check(project: Project) -> Iterator[Finding]:
                 f"{early.how}, and {early.split} splits them afterwards: the training part knows the "
                 "statistics of the held-out one. Split first, and take the statistics of the training part",
                 "statistics-of-all",
-                Severity.MEDIUM,
+                Severity.INFO,
             )
 
 

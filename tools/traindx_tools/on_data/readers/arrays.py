@@ -22,6 +22,8 @@ _WEIGHTS = re.compile(
 """Names of parameters: what modules of torch, flax and Keras call theirs."""
 NEAR = 0.1
 """A field whose length differs by less than this share from that of the rest was meant to have as many rows."""
+FEWEST_UNREAD = 20
+"""Rows of an array from which on it is told that it was left out."""
 
 
 def column_of(name: str, array: Array, file: str) -> Column:
@@ -132,7 +134,7 @@ def _shard(
 ) -> Shard:
     votes = Counter(len(a) for a in arrays.values())
     total = max(votes, key=lambda n: (votes[n], n))
-    odd = {k: len(a) for k, a in arrays.items() if len(a) != total and abs(len(a) - total) < NEAR * total}
+    odd = {k: len(a) for k, a in arrays.items() if _is_odd(k, arrays, total)}
     left_out = {without_split(k): len(a) for k, a in arrays.items() if len(a) != total and k not in odd}
     columns: dict[str, Column] = {}
     numbers: Array | None = None
@@ -147,9 +149,13 @@ def _shard(
         field = key if field in columns else field
         columns[field] = column_of(field, rows, files.get(key, name))
     rows_read = total if numbers is None else len(numbers)
-    sampled_note = (
+    sampled_note: tuple[str, ...] = (
         () if numbers is None else (f"{rows_read:,} of {total:,} rows were looked at, in blocks over the file",)
     )
+    unread = [k for k, a in arrays.items() if len(a) != total and k not in odd and len(a) >= FEWEST_UNREAD]
+    if unread:
+        sampled_note += (f"not looked at, of other lengths: {', '.join(unread[:6])}"
+                         + (f" and {len(unread) - 6} more" if len(unread) > 6 else ""),)
     return Shard(
         name,
         form,
@@ -164,6 +170,25 @@ def _shard(
         left_out=left_out,
         beside={k: np.asarray(arrays[k]) for k in arrays if without_split(k) in left_out and _is_short(arrays[k])},
     )
+
+
+def _is_odd(key: str, arrays: Mapping[str, Array], total: int) -> bool:
+    """Whether an array has nearly as many rows as the others, and is neither an axis of theirs nor of another table.
+
+    Arrays of another table are as long as each other and share a word that no array of `total` rows has: x_48, y_48.
+    """
+    length = len(arrays[key])
+    if length == total or abs(length - total) >= NEAR * total:
+        return False
+    rows = {k: a for k, a in arrays.items() if len(a) == total}
+    if any(length in a.shape[1:] for a in rows.values()):
+        return False
+    fellows = [_words(k) for k, a in arrays.items() if len(a) == length and k != key]
+    return not any((_words(key) & f) - set().union(*map(_words, rows)) for f in fellows)
+
+
+def _words(key: str) -> set[str]:
+    return set(re.split(r"[^0-9a-zA-Z]+|(?<=[a-zA-Z])(?=\d)", key)) - {""}
 
 
 def _is_short(array: Array) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.features import raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_identifier, is_time, keys
@@ -82,11 +82,11 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Iterator[Finding]:
-    theirs = np.concatenate([keys(s.columns[name]) for s in train])
-    mine = np.unique(keys(shard.columns[name]))
+    theirs = np.concatenate([keys(s.columns[name])[_said(s.columns[name])] for s in train])
+    mine = np.unique(keys(shard.columns[name])[_said(shard.columns[name])])
     distinct = np.unique(theirs)
     both = np.isin(mine, distinct)
-    overlap = float(both.mean())
+    overlap = float(both.mean()) if len(both) else 0.0
     if len(distinct) < GROUPS or len(theirs) < ROWS_PER_GROUP * len(distinct) or overlap < OVERLAP:
         return
     alike, p = _alike(data, train, name)
@@ -104,6 +104,13 @@ def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Itera
                   "rows": _numbers(shard, np.flatnonzero(np.isin(keys(shard.columns[name]), mine[both]))[:20]),
                   "kind": "groups", "shard": short(shard)},
     )
+
+
+def _said(column: Column) -> Array:
+    """bool: the rows that name a group; an empty cell names none."""
+    if column.kind == "text":
+        return np.asarray(column.values != 0)
+    return np.ones(column.rows, bool) if column.missing is None else np.asarray(~column.missing)
 
 
 def _numbers(shard: Shard, index: Array) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ RULE = Rule(
     sees="sample rate, EXIF orientation, depth, channels and byte order in the headers of all files of a set, beside "
          "words of their names and columns of tables; the code of the run, for a use of the property",
     matters="A loader that takes the numbers alone sees turned pictures, faster sounds, values of another size.",
-    alike=("A loader that resamples, or turns pictures as EXIF says: a remark where the code is known.",
+    alike=("A loader that resamples, or turns pictures as EXIF says: a remark, and one as long as no code is known.",
            "Masks beside images, each in a folder of its own: their channels and depth are not compared.",
            "Files of one origin whose header is wrong: D131 and D154."),
     confirm=("Load one named file and one other as the training does; compare both with a viewer or player.",),

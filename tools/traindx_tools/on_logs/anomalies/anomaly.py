@@ -20,6 +20,8 @@ class Kind(str, Enum):
     """Moves one way, steadily, from beginning to end."""
     OSCILLATION = "oscillation"
     """Repeats with a period."""
+    HALVED = "halved"
+    """Powers of two that fall again and again, as a loss scale does that never fits."""
     FLAT = "flat"
     """The same value to the last digit, where values differ elsewhere."""
     COPIED = "copied"
@@ -33,8 +35,8 @@ class Anomaly:
     """`start` and `end`: indices into the series, both inclusive. `up`: which way a spike, step or drift goes.
 
     `size` is in units of the kind: times the local scatter (spike, step), the whole change (drift), records a period
-    (oscillation), records (flat, copied), the value (impossible). `chance`: the most that chance gives anywhere in the
-    series; 0 where a definition says it.
+    (oscillation), halvings (halved), records (flat, copied), the value (impossible). `chance`: the most that chance
+    gives anywhere in the series; 0 where a definition says it.
     """
 
     kind: Kind

@@ -10,6 +10,7 @@ from traindx_tools.on_logs.anomalies.anomaly import FALSE_ALARMS, Anomaly, Kind
 from traindx_tools.on_logs.anomalies.breaks import breaks
 from traindx_tools.on_logs.anomalies.copies import copied, flat
 from traindx_tools.on_logs.anomalies.courses import drift, oscillation
+from traindx_tools.on_logs.anomalies.halvings import halved
 from traindx_tools.on_logs.anomalies.spikes import spikes
 from traindx_tools.on_logs.anomalies.steps import steps
 from traindx_tools.on_logs.curves.metric_ranges import range_of
@@ -33,6 +34,8 @@ def anomalies_of(series: Series, kinds: Collection[Kind] = tuple(Kind)) -> tuple
     index = np.flatnonzero(series.finite)
     y = np.clip(series.values[index], -LARGEST, LARGEST)
     found = [*_in_values(y, kinds)] if len(y) >= FEWEST else []
+    if Kind.HALVED in kinds and (fall := halved(y)) is not None:
+        found.append(fall)
     if Kind.STEP in kinds:
         found += _abrupt(y, [a for a in found if a.kind is Kind.STEP], cut=bool(len(y) and index[-1] < len(series) - 1))
     return (*(_placed(a, index) for a in found), *(_impossible(series) if Kind.IMPOSSIBLE in kinds else ()))

@@ -18,7 +18,7 @@ from traindx_tools.on_logs.run import Run, Series
 COLUMNS = ("metric", "original", "group", "kind", "up", "unit", "start", "end", "line", "size", "chance", "source")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SIZES = {Kind.SPIKE: "{} times its scatter", Kind.STEP: "by {} times its scatter", Kind.DRIFT: "by {} in all",
-          Kind.OSCILLATION: "every {} records", Kind.FLAT: "{} records of one value",
+          Kind.OSCILLATION: "every {} records", Kind.HALVED: "{} halvings", Kind.FLAT: "{} records of one value",
           Kind.COPIED: "{} records that stood before", Kind.IMPOSSIBLE: "is {}"}
 
 
@@ -56,7 +56,9 @@ def sentence(series: Series, found: Anomaly) -> str:
 
 
 def _levels(series: Series, found: Anomaly) -> str:
-    """Of a step: the levels before and after, medians of up to eight finite values."""
+    """Of a step: the levels before and after, medians of up to eight finite values; of halvings the two ends."""
+    if found.kind is Kind.HALVED:
+        return f"from {number(float(series.values[found.start]))} to {number(float(series.values[found.end]))}, "
     if found.kind is not Kind.STEP:
         return ""
     before = series.values[:found.start][series.finite[:found.start]][-8:]

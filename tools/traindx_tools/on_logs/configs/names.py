@@ -56,7 +56,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """Canonical name to the last parts of keys under which it goes, the most usual first."""
 
 _TEXT = frozenset({"precision", "optimizer", "scheduler"})
-_HALF_FLAGS = {"fp16": "fp16", "bf16": "bf16", "use_fp16": "fp16", "use_bf16": "bf16", "fp16.enabled": "fp16",
+_HALF_FLAGS = {"fp16": "fp16", "bf16": "bf16", "fp16_enabled": "fp16", "bf16_enabled": "bf16",
+               "bfloat16_enabled": "bf16", "use_fp16": "fp16", "use_bf16": "bf16", "fp16.enabled": "fp16",
                "bf16.enabled": "bf16", "amp": "amp", "use_amp": "amp"}
 _NAMED_BY = ("type", "name", "_target_", "class_name", "optimizer_name")
 _NOT_TRAINING = re.compile(r"(?:^|[._])(?:eval|evaluation|val|valid|validation|test|ema|warmup|decay)(?:[._]|$)")

@@ -30,6 +30,8 @@ _WORDS = ("config", "cfg", "args", "arguments", "hparams", "hyper", "settings", 
 _CALL = re.compile(r"\b\w{0,60}(?:Namespace|Config|Configuration|Args|Arguments|Params|Hyperparameters|Settings)\(")
 _DICT = re.compile(r"\b" + _NAMES + r"\b(?:\W{0,4}| (?:from|of|in|read from|loaded from) \S{1,200}:? )(\{.*)",
                    re.IGNORECASE)
+_USER_CONFIG = re.compile(r"config\w*\b[^{]{0,20}\bjson = (\{.*)", re.IGNORECASE)
+"""What DeepSpeed prints last: the configuration file as it was given."""
 _HEADING = re.compile(r"[^\w{]{0,60}(?:.{0,60}\W)?" + _NAMES + r"\W{0,60}$", re.IGNORECASE)
 _MEGATRON = re.compile(r"\s*(\w{2,80}) \.{2,} (\S.{0,500}?)\s*$")
 _SETTING = re.compile(r"(\s*)(?:- )?([A-Za-z_][\w./-]{0,80}(?: [\w-]{1,40}){0,2})\s*[:=](?:\s+(.*))?$")
@@ -78,14 +80,19 @@ def _told(head: list[str]) -> list[_Line]:
         alike = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         one = known.get(alike)
         if one is None:
-            prefix = _LOG_PREFIX.match(text)
-            behind = text[prefix.end():] if prefix else text
+            behind = _behind_prefix(text)
             one = known[alike] = _Line(
-                is_dump(text) or (" .." in text and _MEGATRON.match(text) is not None)
+                is_dump(text) or (" .." in text and _MEGATRON.match(behind) is not None)
                 or ("--" in text and _COMMAND.search(text) is not None),
                 _named(text) and _HEADING.match(text) is not None, _is_item(behind), _is_item(text))
         every.append(one)
     return every
+
+
+def _behind_prefix(text: str) -> str:
+    """A line without what a logger writes before its message."""
+    prefix = _LOG_PREFIX.match(text)
+    return text[prefix.end():] if prefix else text
 
 
 def _is_item(text: str) -> bool:
@@ -96,7 +103,7 @@ def _is_item(text: str) -> bool:
 def is_dump(text: str) -> bool:
     """Whether a line prints a whole configuration in brackets: `Namespace(...)`, `settings from run.yaml {...}`."""
     return ("(" in text and _CALL.search(text) is not None) or (
-        "{" in text and _named(text) and _DICT.search(text) is not None)
+        "{" in text and _named(text) and (_DICT.search(text) or _USER_CONFIG.search(text)) is not None)
 
 
 def _named(text: str) -> bool:
@@ -128,14 +135,14 @@ def _dumps(head: list[str], told: list[_Line]) -> dict[str, Any]:
             break
         if not line.dumps:
             continue
-        call, named = _CALL.search(text), _DICT.search(text)
-        dots = _MEGATRON.match(text)
-        if call is not None:
+        call, named = _CALL.search(text), _DICT.search(text) or _USER_CONFIG.search(text)
+        dots = _MEGATRON.match(_behind_prefix(text))
+        if dots is not None:
+            found.update(flat({dots[1]: scalar(dots[2])}))
+        elif call is not None:
             found.update(_call(_balanced(head, index, call.end() - 1)))
         elif named is not None:
             found.update(_dict(_balanced(head, index, named.start(1))))
-        elif dots is not None:
-            found[dots[1]] = scalar(dots[2])
         elif _COMMAND.search(text) is not None:
             found.update({m[1].replace("-", "_"): True if m[2] is None else scalar(m[2]) for m in _FLAG.finditer(text)})
     return found
@@ -226,8 +233,7 @@ def _blocks(head: list[str], told: list[_Line]) -> dict[str, Any]:
 def _block(head: list[str], index: int, told: list[_Line]) -> list[str]:
     if index >= len(head) or not told[index].begins:
         return []
-    prefix = _LOG_PREFIX.match(head[index])
-    block = [head[index][prefix.end():] if prefix else head[index]]
+    block = [_behind_prefix(head[index])]
     for at in range(index + 1, min(index + _MOST_DUMP_LINES, len(head))):
         if not told[at].goes_on:
             break

@@ -11,6 +11,9 @@ stands and what the other metrics did before. Three beginnings mean three differ
 * **ramp** (loss or gradient norm had grown tenfold before, a loss at its height counted from its lowest value): the run
   diverged and overflowed in the end. Look at what started the growth, not at the NaN.
 
+A held-out loss that breaks while the training loss stays finite is a search of its own: the weights are finite then,
+and it is the evaluation (its data, its precision, a batch without targets, running statistics) that makes it.
+
 A gradient norm that is infinite for single steps under a dynamic loss scale is how the scaler finds its range and is
 not reported; nor is an infinite perplexity whose loss is finite, nor a metric that never had a value.
 """
@@ -94,7 +97,7 @@ def _break(run: Run, series: Series) -> Break | None:
         return None
     i = int(np.argmax(bad))
     lasts = bool(bad[-1]) and float(bad[i:].mean()) > 0.5
-    if not lasts and _left_blank(series):
+    if not lasts and _left_blank(series) and not _evaluated(run, series):
         return None
     if is_loss_like(series.name):
         return None if series.name == "perplexity" and _only_overflows(run, series) else Break(series, i, lasts)
@@ -116,6 +119,20 @@ def _left_blank(series: Series) -> bool:
     if bad[-1] < good[0] and (series.group != "train" or len(good) >= FEWEST > len(bad)):
         return True
     return len(bad) >= 2 and len(good) >= 2 and (_even(bad) or _even(good))
+
+
+def _evaluated(run: Run, series: Series) -> bool:
+    """Whether the held-out records that are not finite were evaluations all the same: others of their values are there.
+
+    What stands beside them moves, or the record is one of the evaluation alone.
+    """
+    if series.group == "train":
+        return False
+    lines = series.line[~series.finite]
+    own = [s for s in run.series if s.source == series.source and s is not series]
+    beside = [s for s in own if s.group == series.group and np.isin(lines, s.line[s.finite]).all()]
+    alone = not any(np.isin(lines, s.line).any() for s in own if s.group == "train")
+    return any(alone or np.ptp(s.values[s.finite]) > 0 for s in beside)
 
 
 def _even(where: Ints) -> bool:
@@ -157,24 +174,46 @@ def _report(run: Run, breaks: list[Break]) -> Finding:
     together = [b.series.name for b in breaks if _same_record(b, first)]
     later = [f"{b.series.name} from {b.where_said}" for b in breaks if not _same_record(b, first)]
     lr = value_near(run.first("learning_rate"), s, i)
-    last = float(s.values[i - 1]) if i else None
-    since = f"from {first.where_said} on" if i else f"from its first record ({first.where_said}) on"
-    how = f"is {first.kind} {since}" if first.lasts else f"is {first.kind} at {first.where_said}"
-    before = f" (last finite value {number(last)} at {place(s, i - 1)})" if last is not None else ""
-    if last is not None and first.lasts and _sparse(s, i):
-        how = f"turns {first.kind} between {place(s, i - 1)} and {place(s, i)}"
-        before = f" (last finite value {number(last)})"
-    recovery = "" if first.lasts else "; later values are finite again"
+    stays = _training_stays(run, s)
+    if stays:
+        told = stays if ramp < RAMP else f"{told}; {stays}"
     rest = f"; {', '.join(later[:3])}" if later else ""
     measured: dict[str, Value] = {
         "metric": s.name, "group": s.group, "kind": first.kind, "onset": onset, "position": float(s.position[i]),
-        "unit": s.unit, "records_before": i, "last_finite": last, "ramp_ratio": ramp, "ramp_metric": rising,
-        "recovered": not first.lasts, "lr": lr, "first": tuple(together),
+        "unit": s.unit, "records_before": i, "last_finite": float(s.values[i - 1]) if i else None,
+        "ramp_ratio": ramp, "ramp_metric": rising, "recovered": not first.lasts, "lr": lr, "first": tuple(together),
         "later": tuple(b.series.name for b in breaks if not _same_record(b, first)),
+        "training": "finite" if stays else None, "held_out": s.group if stays else None,
         "intact": tuple(_intact(run, s.group)), **_precision(run, s, i),
     }
-    return RULE.finding(f"{s} {how}{before}{recovery}{rest}; {told}", s.at(max(0, i - 1) if onset == "ramp" else i, i),
-                        s.source, bearing=Bearing.SIGN, severity=_severity(first), measured=measured)
+    written = f" ({s.original.strip()})" if stays else ""
+    return RULE.finding(f"{s}{written} {_course(first)}{rest}; {told}",
+                        s.at(max(0, i - 1) if onset == "ramp" else i, i), s.source, bearing=Bearing.SIGN,
+                        severity=_severity(first), measured=measured)
+
+
+def _course(first: Break) -> str:
+    """Where it breaks, what the last value before was, and whether it recovers or breaks again."""
+    s, i = first.series, first.i
+    bad = ~s.finite[i:]
+    again = f" and at {int(bad.sum()) - 1} of the {len(bad) - 1} records after it" if 1 < bad.sum() < len(bad) else ""
+    end = again or ("" if first.lasts else "; later values are finite again")
+    before = f" (last finite value {number(float(s.values[i - 1]))}" if i else ""
+    if i and first.lasts and not again and _sparse(s, i):
+        return f"turns {first.kind} between {place(s, i - 1)} and {place(s, i)}{before})"
+    lasting = first.lasts and not again
+    since = f"from {first.where_said} on" if i else f"from its first record ({first.where_said}) on"
+    return (f"is {first.kind} {since if lasting else f'at {first.where_said}'}"
+            f"{f'{before} at {place(s, i - 1)})' if i else ''}{end}")
+
+
+def _training_stays(run: Run, broken: Series) -> str:
+    """That the training loss has been finite throughout, with its values, where a held-out metric broke; else ""."""
+    loss = main_loss(run)
+    if broken.group == "train" or loss is None or loss.group != "train" or len(loss) < 2 or not loss.finite.all():
+        return ""
+    return (f"the training loss stays finite in all {len(loss)} records ({number(float(loss.values[0]))} at "
+            f"{place(loss, 0)}, {number(float(loss.values[-1]))} at {place(loss, len(loss) - 1)})")
 
 
 def _sparse(s: Series, i: int) -> bool:

@@ -8,22 +8,24 @@ the weights are NaN already. The scale is then a thermometer, not the illness.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_logs.announced import REDUCED, reduced_scale
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
-from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
 FLOOR = 1.0
 DECAY = 2.0**-8
 SKIPPED = 6
-_REDUCING = re.compile(r"reduc\w+.{0,24}?\bto\b\s*([0-9][0-9.eE+-]*)", re.IGNORECASE)
+LARGE = 16.0
+"""Times the last scale from which on a doubling before counts as one: below, it is the scaler that tries again."""
+LATE = 0.1
+"""Of the log: skipped steps at the floor there say that the scale never recovered."""
 
 RULE = Rule(
     id="L105",
@@ -46,15 +48,18 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    t = track(run.first("loss_scale"))
-    yield from _announced(run)
+    printed = run.first("loss_scale")
+    if printed is None or printed.original == REDUCED:
+        yield from _announced(run)
+        return
+    t = track(printed)
     if t is None or len(t) < 3 or not bool((t.y > 0).any()) or not _collapses(t):
         return
     first, last = float(t.y[0]), float(t.y[-1])
-    peak = float(t.y.max())
-    lowest = max(float(t.y.min()), 5e-324)
+    start = _last_fall(t)
+    peak = float(t.y[start])
+    lowest = max(float(t.y[start:].min()), 5e-324)
     halvings = round(float(np.log2(peak) - np.log2(lowest))) if peak > 0 else 0
-    start = int(np.flatnonzero(t.y >= peak)[-1])
     order = _loss_and_scale(run, t, start)
     yield RULE.finding(
         f"the loss scale falls from {number(peak)} at {t.place(start)} to {number(last)} at {t.place(-1)} "
@@ -66,14 +71,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _announced(run: Run) -> Iterator[Finding]:
     """Skipped steps one after another, each announced with a smaller scale, and hardly a record between them."""
-    told = [(n, scale) for n in run.notes if n.kind == "step_skipped" and (m := _REDUCING.search(n.text))
-            and (scale := value(m.group(1).rstrip(".-+"))) is not None]
-    if len(told) < SKIPPED or run.first("loss_scale") is not None:
+    told = [(n, scale) for n in run.notes if (scale := reduced_scale(n)) is not None]
+    if len(told) < SKIPPED:
         return
     (first, high), (last, low) = told[0], told[-1]
     source = first.source
-    records = {int(x) for s in run.series if s.source == source for x in s.line[s.line > first.line]}
-    if low > DECAY * high or len(records) > len(told) or any(n.source != source for n, _ in told):
+    printed = [s for s in run.series if s.source == source and s.original != REDUCED]
+    records = {int(x) for s in printed for x in s.line[s.line > first.line]}
+    at_floor = low <= FLOOR and sum(scale <= FLOOR for _, scale in told) > 1 and _goes_on(run, source, last.line)
+    crowded = low <= DECAY * high and len(records) <= len(told)
+    if not (at_floor or crowded) or any(n.source != source for n, _ in told):
         return
     where = Location(file=source, line=first.line, end_line=last.line, quote=last.text[:200])
     yield RULE.finding(
@@ -82,6 +89,12 @@ def _announced(run: Run) -> Iterator[Finding]:
         bearing=Bearing.SIGN,
         measured={"first": high, "last": low, "lowest": low, "halvings": len(told), "loss_nonfinite": "unknown",
                   "position": float(first.line)})
+
+
+def _goes_on(run: Run, source: str, line: int) -> bool:
+    """Whether a line about a skipped step stands in the last tenth of a log: nothing got better since."""
+    end = max((int(s.line[-1]) for s in run.series if s.source == source and len(s)), default=line)
+    return line >= (1 - LATE) * end
 
 
 def _collapses(t: Track) -> bool:
@@ -95,6 +108,13 @@ def _collapses(t: Track) -> bool:
     at_floor = last <= FLOOR and float(t.y.min()) <= FLOOR
     still_falling = last <= DECAY * peak and int((np.diff(tail) < 0).sum()) >= max(2, len(tail) // 4)
     return at_floor or still_falling
+
+
+def _last_fall(t: Track) -> int:
+    """The record from which the scale fell for the last time: the height of what came after its last large doubling."""
+    rises = np.flatnonzero((np.diff(t.y) > 0) & (t.y[1:] >= LARGE * max(float(t.y[-1]), float(t.y.min()))))
+    begin = int(rises[-1]) + 1 if len(rises) else 0
+    return begin + int(np.flatnonzero(t.y[begin:] >= t.y[begin:].max())[-1])
 
 
 def _loss_and_scale(run: Run, t: Track, start: int) -> tuple[str, str]:

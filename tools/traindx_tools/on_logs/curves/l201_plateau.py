@@ -62,6 +62,7 @@ RECORDS = 6
 GOOD_ACCURACY = 0.8
 FAIR_ACCURACY = 0.6
 ACCURACY_GAIN = 0.06
+LATE = 3
 NOTHING = 0.001
 """Share of a level below which a change is told as none: no reader of a curve sees a thousandth."""
 
@@ -86,6 +87,7 @@ RULE = Rule(
         "flat_alone": Threshold(FLAT_ALONE, "relative fall", "stricter where no second metric agrees"),
         "certain": Threshold(CERTAIN, "relative standard error", "half of flat_alone, or the noise could hide a fall"),
         "best_fall": Threshold(BEST_FALL, "relative fall", "a lower level in between: it learned, then lost it"),
+        "late": Threshold(LATE, "epochs", "before the first record: its loss is not that of the beginning"),
         "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
         "fair_accuracy": Threshold(FAIR_ACCURACY, "fraction", "above chance over two classes: no longer the sign of a "
                                                               "model that learned nothing"),
@@ -182,6 +184,15 @@ def _both_levels(c: Curve) -> str:
         f"{ending(c)} (it started at {at_first})")
 
 
+def _begins_late(series: Series) -> bool:
+    """Whether epochs passed before the first record: most of what is learned may lie there."""
+    return series.unit == "epoch" and float(series.epoch[0]) >= LATE
+
+
+def _unseen(series: Series) -> str:
+    return f"; what happened before epoch {series.epoch[0]:g} is not in the log" if _begins_late(series) else ""
+
+
 def _finding(c: Curve, witness: _Witness) -> Finding:
     fall, z = drop(c.values), trend(c.values)
     pace = "crawl" if z < -3.0 and fall > 0.0 else "flat"
@@ -192,11 +203,11 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
     where = "" if "median" in moved else f" {span(c.series, start, end)}"
     agrees = f"; {listed(witness.words)}" if witness.words else ""
     return RULE.finding(
-        f"{c.series} {moved}, {by}{where}{agrees}",
+        f"{c.series} {moved}, {by}{where}{agrees}{_unseen(c.series)}",
         c.series.at(start, end),
         c.series.source,
         bearing=Bearing.SIGN if witness.words else Bearing.COMPANION,
-        severity=Severity.HIGH if witness.words else Severity.MEDIUM,
+        severity=Severity.HIGH if witness.words else Severity.LOW if _begins_late(c.series) else Severity.MEDIUM,
         measured={"metric": c.series.name, "group": c.series.group, "start": head(c.values), "level": tail(c.values),
                   "fall": fall, "noise": noise(c.values), "trend_z": z, "pace": pace, "records": len(c),
                   "accuracy": witness.accuracy, "corroborated": bool(witness.words),

@@ -60,8 +60,8 @@ RULE = Rule(
 )
 
 _COARSE = re.compile(r"accuracy|reward|f1|recall|precision|bleu|rouge|exact|score|auc|iou|map|wer|error")
-_NO_OUTCOME = re.compile(r"(?:^|[^a-z])(?:\w*time|seconds?|throughput|samples|tokens|memory|runtime|size|epoch|"
-                         r"learning|count|num|steps?|best|scale|batch)(?:$|[^a-z])")
+_NO_OUTCOME = re.compile(r"(?:^|[^a-z])(?:\w*time|elapsed|duration|latency|eta|speed|fps|seconds?|throughput|samples|"
+                         r"tokens|memory|runtime|size|epoch|learning|count|num|steps?|best|scale|batch)(?:$|[^a-z])")
 _NUMBER = r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _BEFORE_AFTER = re.compile(rf"\b(before|initial|pre)\b[^\d\n+-]{{0,40}}{_NUMBER}[^\n]{{0,60}}?"
                            rf"\b(after|final|post)\b[^\d\n+-]{{0,40}}{_NUMBER}", re.I)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,8 @@ SCATTER = 0.5
 TREND = 2.0
 LOST = 0.5
 ERRORS = 4.0
+ROSE = 3.0
+"""Times its usual level, from which on a KL counts as risen."""
 
 RULE = Rule(
     id="L604",
@@ -63,7 +66,16 @@ def check(run: Run) -> Iterator[Finding]:
         return
     c = curve(series)
     if len(c) >= RECORDS:
-        yield from _judge(c)
+        yield from (replace(f, measured={**f.measured, "kl": _kl(run)}) for f in _judge(c))
+
+
+def _kl(run: Run) -> str | None:
+    """ "calm" where a KL is logged and did not rise, "rises" where it did, None where none is logged."""
+    kl = run.first("kl", group="train")
+    values = np.abs(curve(kl).values) if kl is not None else np.zeros(0)
+    if len(values) < RECORDS:
+        return None
+    return "rises" if float(values[-3:].max()) > ROSE * float(np.median(values[: 2 * len(values) // 3])) else "calm"
 
 
 def _judge(c: Curve) -> Iterator[Finding]:

@@ -80,7 +80,7 @@ def _zero(run: Run, c: Curve) -> Finding | None:
     weight = setting(run.config, "beta", "klcoef", "klweight", "klcoeff", "initklcoef", "klpenalty", "kllosscoef")
     reward = run.first("reward", group="train") or run.first("reward")
     course = _course(curve(reward)) if reward is not None else "unknown"
-    successive = bool(_SUCCESSIVE.search(c.series.original.lower()))
+    successive = _is_successive(c.series)
     off = weight is not None and weight[1] == 0.0
     start, end = c.where(0, len(c) - 1)
     beside = [f"grad_norm is {number(norm)}" if norm is not None else "",
@@ -97,6 +97,11 @@ def _zero(run: Run, c: Curve) -> Finding | None:
                   "weight": weight[1] if weight else None, "successive": successive,
                   "gradient_nonzero": norm is not None and norm > 0.0},
     )
+
+
+def _is_successive(series: Series) -> bool:
+    """Whether a KL is that between the policy and its own last version, by its name."""
+    return bool(_SUCCESSIVE.search(series.original.lower()))
 
 
 def _course(reward: Curve) -> str:
@@ -117,7 +122,8 @@ def _exploding(c: Curve) -> Finding | None:
         f"{c.series.original} rises from {number(usual)} to {number(float(c.values[-1]))} "
         f"{span(c.series, start, last)}",
         c.series.at(start, last), c.series.source, bearing=Bearing.SIGN,
-        measured={"kind": "exploding", "usual": usual, "end": float(c.values[-1]), "growth": ratio(end, usual)},
+        measured={"kind": "exploding", "usual": usual, "end": float(c.values[-1]), "growth": ratio(end, usual),
+                  "successive": _is_successive(c.series)},
     )
 
 

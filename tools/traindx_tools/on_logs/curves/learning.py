@@ -25,7 +25,8 @@ AUXILIARY = re.compile(r"(?:^|[/_\W])(?:kl\w*|commit\w*|vq|codebook|reg\w*|penal
                        r"adv\w*|weight_decay|wd|sparsity|smooth\w*|gp|orth\w*|consistency|beta)(?:$|[/_\W])")
 """Terms that regularise, or help the term that carries the task."""
 _REINFORCEMENT = re.compile(r"reward|\brew\b|ep_rew|advantage|\badv_|pg_loss|pg_clip|clip_?frac|policy_?loss|"
-                            r"loss_?policy|policy_grad|surrogate|actor|critic/|episode_return|ep_ret|mean_return")
+                            r"loss_?policy|policy_grad|surrogate|actor|critic/|episod\w{1,3}_return|"
+                            r"ep_?ret(?![a-z])|mean_return")
 _CLASS_KEYS = {"numclasses", "nclasses", "classes", "numlabels", "nlabels", "nbclasses", "nclass", "numclass", "labels",
                "classnames", "outdim", "numoutputs"}
 _VOCABULARY_KEYS = {"vocabsize", "nvocab", "vocab", "vocabularysize", "vocabulary", "ntokens", "numtokens"}

@@ -15,8 +15,8 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
-from traindx_tools.on_logs.readers.spans import Offsets, cast
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.readers.spans import cast_cells
+from traindx_tools.on_logs.run import Floats, Ints
 
 _NOT_PLAIN = (b'"', b"#")
 MOST_REFUSED = 3
@@ -41,7 +41,8 @@ class ArrowRows:
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        cuts = block.cut_at(b"\n" + self.delimiter.encode())
+        width = len(self.names()) or block.text(0).count(self.delimiter) + 1
+        cuts = block.cut_at(b"\n" + self.delimiter.encode(), self.delimiter.encode() * (width - 1) + b"\n")
         start = 0
         while not self.names() and start < len(block):
             self._one(block, start)
@@ -49,7 +50,7 @@ class ArrowRows:
         behind, names = start, self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
         whole = len(cuts.line)  # the last line may lack its end
-        odd = np.flatnonzero(np.diff(cuts.line, prepend=-1)[start:] != len(names)) + start
+        odd = _odd(cuts, start, len(names))
         plain = wanted and not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
         if not wanted or not plain:
             self._each(block, start, len(block))
@@ -90,17 +91,9 @@ class ArrowRows:
         """The numbers in the columns that are wanted, by column; None where a cell is none."""
         first = int(cuts.line[start]) + 1 - width
         ends = cuts.at[first: int(cuts.line[end - 1]) + 1]
-        edges: Offsets = np.empty((len(ends), 2), np.int32)
-        edges[:, 1] = ends
-        edges[0, 0] = block.starts[start]
-        edges[1:, 0] = ends[:-1] + 1
-        spans = edges.reshape(end - start, 2 * width)
-        if len(wanted) < width:
-            spans = spans[:, [c for i in wanted for c in (2 * i, 2 * i + 1)]]
-        there = spans[:, 1::2] > spans[:, ::2]
-        told = cast(block.data, spans, whole=False, there=None if there.all() else there)
+        told = cast_cells(block.data, int(block.starts[start]), ends, width, wanted)
         if told is not None:
-            return {i: (column, there[:, k]) for k, (i, column) in enumerate(zip(wanted, told, strict=True))}
+            return dict(zip(wanted, told, strict=True))
         table = self._read(memoryview(block.data)[int(block.starts[start]):int(block.ends[end - 1]) + 1], width, wanted)
         if table is None or table.num_rows != end - start:
             return None
@@ -121,6 +114,13 @@ class ArrowRows:
                     column_types={names[i]: pyarrow.float64() for i in wanted}))
         except pyarrow.ArrowInvalid:
             return None
+
+
+def _odd(cuts: Cuts, start: int, width: int) -> Ints:
+    """The lines from one on that have more or fewer cells."""
+    if cuts.order is not None and len(cuts.order) == width:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.diff(cuts.line, prepend=-1)[start:] != width) + start
 
 
 def _numbers(column: Any) -> tuple[Floats, Mask]:

@@ -21,6 +21,7 @@ from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
+from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
@@ -95,7 +96,7 @@ def number(cell: Any) -> float | None:
     try:
         return float(text) if "_" not in text else None
     except ValueError:
-        return value(text.rstrip("%")) if text else None
+        return value(text.rstrip("%").rstrip()) if text else None
 
 
 def _as_float(cell: float) -> float:
@@ -157,6 +158,8 @@ class RowReading:
     tells_events: bool = False
     """Whether its texts say what happened (JSON); those of a table are columns."""
     notes: list[Note] = field(default_factory=list)
+    written: WrittenCells | None = None
+    """Reads cells that are numbers with words; of a table alone, for texts of JSON are texts."""
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
     _last: _Layout | None = None
 
@@ -178,6 +181,9 @@ class RowReading:
             return
         columns = layout.columns.get((group, rank)) or self._columns(layout, group, rank)
         values = [number(cells[i]) for i in layout.metrics]
+        if self.written is not None and None in values:
+            values = self.written.read(line, [names[i] for i in layout.metrics], [cells[i] for i in layout.metrics],
+                                       values)
         self._note(line, names, cells, measured=any(v is not None for v in values), rank=rank)
         kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
         if kept:
@@ -207,29 +213,23 @@ class RowReading:
         Cells without a number are absent, as an empty one is. Rows for which the recorder has no room are left out.
         """
         layout = self._layout_of(names)
-        nothing = np.full(len(lines), math.nan)
-        step = nothing
+        step = nothing = np.full(len(lines), math.nan)
         for i in reversed(layout.steps):
             number, there = cells[i]
-            step = np.where(there & np.isfinite(number) & (number == np.floor(number)), number, step)
-        epoch = nothing if layout.epoch < 0 else np.where(cells[layout.epoch][1], cells[layout.epoch][0], math.nan)
-        time = nothing if layout.time < 0 else np.where(cells[layout.time][1], cells[layout.time][0], math.nan)
-        time = np.where(time > 1e11, time / 1000.0, time)
+            step = _or_else(number, there & np.isfinite(number) & (number == np.floor(number)), step)
+        epoch = nothing if layout.epoch < 0 else _or_else(*cells[layout.epoch], nothing)
+        time = nothing if layout.time < 0 else _in_seconds(_or_else(*cells[layout.time], nothing))
         if layout.total >= 0:
             number, there = cells[layout.total]
             told = np.flatnonzero(there & (number != 0))
             self.planned = float(number[told[-1]]) if len(told) else self.planned
         columns = layout.columns.get(("", None)) or self._columns(layout, "", None)
-        told = np.zeros(len(lines), bool)
-        for i in layout.metrics:
-            told |= cells[i][1]
-        for kept in self._in_parts(np.flatnonzero(told), len(layout.metrics)):
-            values = []
-            for column, i in zip(columns, layout.metrics, strict=True):
-                number, there = cells[i]
-                at = np.flatnonzero(there[kept])
-                values.append((column, at, number[kept] if len(at) == len(kept) else number[kept[at]]))
-            self.recorder.append_all(lines[kept], step[kept], epoch[kept], time[kept], values)
+        measured = _any_of([cells[i][1] for i in layout.metrics], len(lines))
+        for kept in self._in_parts(np.flatnonzero(measured), len(layout.metrics)):
+            part: Ints | slice = slice(None) if len(kept) == len(lines) else kept
+            values = [(c, *_present(cells[i][0][part], cells[i][1][part])) for c, i in zip(
+                columns, layout.metrics, strict=True)]
+            self.recorder.append_all(lines[part], step[part], epoch[part], time[part], values)
 
     def _in_parts(self, rows: Ints, width: int) -> Iterator[Ints]:
         """The rows, as many at once as there is room for; without those for which there is none."""
@@ -273,6 +273,35 @@ class RowReading:
 
 def _key(name: str, group: str, rank: int | None) -> Key:
     return Key(name, identify(name).group or group or TRAIN, rank)
+
+
+def _or_else(numbers: Floats, good: Mask, other: Floats) -> Floats:
+    """The numbers where they are good, else the others."""
+    return numbers if good.all() else np.where(good, numbers, other)
+
+
+def _in_seconds(time: Floats) -> Floats:
+    """Times of which those in milliseconds since 1970 become seconds."""
+    late = time > 1e11
+    return np.where(late, time / 1000.0, time) if late.any() else time
+
+
+def _any_of(masks: Sequence[Mask], count: int) -> Mask:
+    """Which of so many rows one of the masks holds for."""
+    found = np.zeros(count, np.bool_)
+    for mask in masks:
+        found |= mask
+        if found.all():
+            break
+    return found
+
+
+def _present(numbers: Floats, there: Mask) -> tuple[Ints, Floats]:
+    """The rows with a number, and these."""
+    if there.all():
+        return np.arange(len(numbers)), numbers
+    at = np.flatnonzero(there)
+    return at, numbers[at]
 
 
 def _or_nan(read: float | None) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from traindx_tools.on_logs.readers.growing import Growing
 from traindx_tools.on_logs.readers.languages import in_english
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.run import Floats, Ints
 
 EPOCH, RANK = "epoch", "rank"
 STEP_WORDS: dict[str, int] = {
@@ -47,9 +47,9 @@ def counter_kind(word: str) -> tuple[str, int] | None:
 class Counters:
     """What each record of a text said of its place, so that batches within an epoch can be told from steps."""
 
-    slot: array[int] = field(default_factory=lambda: array("b"))
+    slot: Growing = field(default_factory=lambda: Growing("b"))
     """Which counter gave the step: its sureness, negative where a record has none."""
-    total: array[float] = field(default_factory=lambda: array("d"))
+    total: Growing = field(default_factory=lambda: Growing("d"))
     epoch_total: float = math.nan
     step_total: float = math.nan
 
@@ -73,25 +73,27 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     """
     remarks: dict[str, None] = {}
     within: set[int] = set()
-    slots = np.array(counters.slot, dtype=np.int64)
-    totals = np.array(counters.total, dtype=np.float64)
-    for slot in np.unique(slots[slots >= 0]):
-        mine = np.flatnonzero((slots == slot) & np.isfinite(step))
-        if len(mine) > 1:
-            step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine], int(slot))
-            if remark:
-                remarks[remark] = None
-                within.add(int(slot))
+    slots, totals = counters.slot.told(), counters.total.told()
+    for slot in np.flatnonzero(np.bincount(slots[slots >= 0])).tolist():
+        counted = (slots == slot) & np.isfinite(step)
+        mine: Ints | slice = slice(None) if counted.all() else np.flatnonzero(counted)
+        settled, remark = _settle_one(step[mine], epoch[mine], totals[mine], slot) if counted.sum() > 1 else (step, "")
+        if remark:
+            step = step if within else step.copy()
+            step[mine] = settled
+            remarks[remark] = None
+            within.add(slot)
     return Settled(step, frozenset(within), "; ".join(remarks))
 
 
 def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[Floats, str]:
     if slot % 10 == BARE and len(step) >= STANDING and not np.isfinite(total).any() and (step == step[0]).all():
         return np.full_like(step, np.nan), "the number at the head of its lines never changes: no step is known"
-    fell = np.diff(step) < 0
-    known = np.isfinite(epoch)
+    fell, known = step[1:] < step[:-1], np.isfinite(epoch)
+    if not known.all() and (known.any() or not fell.any()):
+        return step, ""
     ends = (step == total) | (step == total - 1)
-    if known.all() and len(np.unique(epoch)) > 1 and ends.mean() >= 0.8 and not _grows_over(step, epoch):
+    if known.all() and ends.mean() >= 0.8 and len(np.unique(epoch)) > 1 and not _grows_over(step, epoch):
         return np.full_like(step, np.nan), "a bar at the end of each epoch: the place is the epoch"
     if known.all() and (fell & (np.diff(epoch) > 0)).any():
         per_epoch = np.unique(total[np.isfinite(total)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
@@ -18,6 +19,7 @@ from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.readers.written_cells import WrittenCells, has_quoted_commas, with_quoted_points
 from traindx_tools.on_logs.run import Run, merge
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -86,12 +88,20 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
     table = _Table(source.name, found[0])
-    if found[0] != "," and has_decimal_commas(head.text):
+    points = _points(head, found[0])
+    if points is not None:
         for number, written in lines_of(source):
-            table.line(number, with_points(written))
+            table.line(number, points(written))
     else:
         each_block(source, ArrowRows(table.reading, found[0], lambda: table.names, table.line).take, table.line)
     return table.run()
+
+
+def _points(head: Head, delimiter: str) -> Callable[[str], str] | None:
+    """What writes decimal points for the decimal commas of a line; None where its numbers have points."""
+    if delimiter != ",":
+        return with_points if has_decimal_commas(head.text) else None
+    return with_quoted_points if has_quoted_commas(head.text) else None
 
 
 class _Table:
@@ -99,7 +109,8 @@ class _Table:
 
     def __init__(self, source: str, delimiter: str) -> None:
         self.source, self.delimiter = source, delimiter
-        self.reading = columns.RowReading(source)
+        self.written = WrittenCells()
+        self.reading = columns.RowReading(source, written=self.written)
         self.names: tuple[str, ...] = ()
         self.damaged = 0
 
@@ -119,9 +130,12 @@ class _Table:
         """What the rows tell."""
         self.reading.recorder.even_out()
         damaged = f"{self.damaged} damaged lines skipped" if self.damaged else ""
-        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark)))
+        counts = self.reading.recorder.counts()
+        unread = self.written.remark({key.original: n for key, n in counts.items()})
+        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark, unread)))
         return merge([self.reading.run(), Run(artifacts=(Artifact(
-            self.source, _format(self.names, self.delimiter), rows=self.reading.recorder.read, note=note),))])
+            self.source, _format(self.names, self.delimiter), rows=self.reading.recorder.read, note=note,
+            unread=unread),))])
 
 
 def _format(names: tuple[str, ...], delimiter: str) -> str:

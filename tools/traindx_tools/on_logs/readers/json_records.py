@@ -87,7 +87,8 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
 
 
 def _placed(reading: columns.RowReading) -> bool:
-    return any(s == s for s in reading.recorder.step) or any(e == e for e in reading.recorder.epoch)
+    return any((told := each.told()).size and (told == told).any()
+               for each in (reading.recorder.step, reading.recorder.epoch))
 
 
 def sniff_document(head: Head) -> float:

@@ -83,18 +83,23 @@ class Block:
         lengths = self.ends - self.starts
         return np.flatnonzero((lengths > 0) & (lengths <= LONGEST_SHAPE))
 
-    def cut_at(self, separators: bytes) -> Cuts:
-        """Where some signs stand, of which one is the end of a line; where lines end is known then as well."""
+    def cut_at(self, separators: bytes, order: bytes) -> Cuts:
+        """Where some signs stand, of which one is the end of a line; where lines end is known then as well.
+
+        `order`: how they usually follow each other in a line: nothing has to be looked for where all lines are so.
+        """
         signs = np.frombuffer(self.data, np.uint8)
         found = signs == separators[0]
         for sign in separators[1:]:
             found |= signs == sign
         at = np.flatnonzero(found)
         cut = signs[at]
-        line = np.flatnonzero(cut == 10)
-        ends = at[line]
+        count, width = len(at) // len(order), len(order)
+        same = cut.tobytes() == order * count
+        line = np.arange(width - 1, len(at), width) if same else np.flatnonzero(cut == 10)
+        ends = at[width - 1::width] if same else at[line]
         self.__dict__.setdefault("ends", ends if self.data.endswith(b"\n") else np.append(ends, len(self.data)))
-        return Cuts(at, cut, line)
+        return Cuts(at, cut, line, order if same else None)
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -160,6 +165,8 @@ class Cuts(NamedTuple):
     at: Ints
     signs: NDArray[np.uint8]
     line: Ints
+    order: bytes | None
+    """The signs of each line, where all have the same."""
 
 
 def _grouped(data: bytes, starts: Ints, ends: Ints, lines: Ints) -> list[Group]:

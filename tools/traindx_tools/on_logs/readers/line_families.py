@@ -132,7 +132,7 @@ class Families:
                 break
             separators = one.pattern.separators
             if separators not in cuts:
-                cuts[separators] = block.cut_at(separators)
+                cuts[separators] = block.cut_at(separators, one.pattern.order)
             told = one.pattern.found(block, cuts[separators])
             one.idle = one.idle + 1 if told is None else 0
             if told is not None:

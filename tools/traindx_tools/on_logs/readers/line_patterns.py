@@ -67,7 +67,7 @@ class Pattern:
     def _candidates(self, cuts: Cuts) -> tuple[Ints, Ints]:
         """The lines with these separators in this order, and where each of them stands: shape (lines, separators)."""
         width, count = len(self.order), len(cuts.line)
-        if len(cuts.at) == count * width and cuts.signs.tobytes() == self.order * count:
+        if cuts.order == self.order:
             return np.arange(count), cuts.at.reshape(count, width)
         counts = np.diff(cuts.line, prepend=-1)
         places = np.flatnonzero(counts == width)
@@ -201,8 +201,11 @@ def _begin_so(data: bytes, starts: Ints, prefix: bytes) -> Mask | None:
     """Which lines begin so, digits aside; None for all."""
     if not prefix:
         return None
-    found = _texts(data, starts, len(prefix)).translate(DIGITS_AS_ZEROS)
-    return _same(found, prefix, len(starts))
+    count = len(starts)
+    differs = np.frombuffer(_texts(data, starts, len(prefix)), np.uint8) ^ np.frombuffer(prefix * count, np.uint8)
+    most = bytes(9 if c == ord("0") else 0 for c in prefix)  # by which a digit differs from 0, bit by bit
+    good = differs <= np.frombuffer(most * count, np.uint8)
+    return None if good.all() else np.asarray(good.reshape(count, -1).all(axis=1))
 
 
 def _read(data: bytes, at: Ints, text: bytes) -> Mask | None:

@@ -83,7 +83,8 @@ _EXACT: dict[str, str] = {
     "kl": "kl kld kl_loss loss_kl kl_div kl_divergence approx_kl mean_kl kl_mean kl_term kld_loss loss_kld ppo_kl",
     "reward": "reward rewards mean_reward reward_mean rewards_mean episode_reward ep_rew_mean avg_reward "
               "average_reward score_mean scores_mean score return returns episode_return mean_return avg_return "
-              "return_mean ep_reward ep_return mean_episode_reward ep_ret epret avg_score mean_score",
+              "return_mean ep_reward ep_return mean_episode_reward ep_ret epret avg_score mean_score "
+              "episodic_return episodic_reward episode_return_mean episode_reward_mean mean_episodic_return",
     "reward_std": "reward_std rewards_std std_reward score_std ep_rew_std",
     "advantage_max": "advantages_max advantage_max adv_max max_adv max_advantage",
     "advantage_min": "advantages_min advantage_min adv_min min_adv min_advantage",
@@ -136,7 +137,8 @@ _SETTINGS = frozenset({"learning_rate", "loss_scale", "codebook_size", "step_tim
 _BY_NAME = {alias: (canonical, place) for canonical, aliases in _EXACT.items()
             for place, alias in enumerate(aliases.split())}
 _SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "actor", "perf", "stats", "log", "logs",
-                     "scalars", "optim", "optimizer", "performance", "throughput", "global", "current", "cur", "avg",
+                     "scalars", "charts", "env", "runners", "optim", "optimizer",
+                     "performance", "throughput", "global", "current", "cur", "avg",
                      "average", "mean", "running", "reduced", "value", "final", "critic", "policy", "model", "batch",
                      "epoch", "step", "set", "mb", "done", "last", "median", "online", "overall", "system", "timing"})
 """Words around a name that do not change what it is."""

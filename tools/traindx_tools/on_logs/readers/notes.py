@@ -69,9 +69,10 @@ _PAIR = re.compile(rf"{_NAME}\s*[:=]?\s+{_VALUE}|{_NAME}\s*[:=]\s*{_VALUE}")
 _BATCHES = re.compile(r"(\d[\d,]*)\s+(train|val|valid|validation|test|eval)\w*"
                       r"(?=.*?\b(batches|samples|examples|images|sentences)\b)")
 _WORDS = re.compile(r"\b([a-z_]*precision|dtype|device)\b\s*[:=]?\s*([A-Za-z][\w:-]*)", re.IGNORECASE)
-_WORLD = re.compile(r"world[_ ]?size\W{0,4}(\d+)|(?:\bprocesses|num_processes|\bnprocs?|(?:number|num)[_ ](?:of[_ ])?"
-                    r"(?:gpus|devices|processes|ranks))\W{1,3}(\d+)|\b(\d+)\s(?:processes|ranks)\b"
-                    r"|\b(?:on|using|with|across)\s(\d+)\s(?:gpus|devices|accelerators|tpus?)\b", re.IGNORECASE)
+_WORLD = re.compile(r"world[_ ]?size(?:\W{0,4}| \.{2,80} )(\d+)|(?:\bprocesses|num_processes|\bnprocs?|"
+                    r"(?:number|num)[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks))\W{1,3}(\d+)|"
+                    r"\b(\d+)\s(?:processes|ranks)\b|"
+                    r"\b(?:on|using|with|across)\s(\d+)\s(?:gpus|devices|accelerators|tpus?)\b", re.IGNORECASE)
 _PLANNED = re.compile(r"\b(?:total[_ ](?:optimization[_ ]|training[_ ]|train[_ ])?steps|max[_ ]steps|max[_ ]iters|"
                       r"num[_ ]training[_ ]steps|train[_ ]iters)\b\W{0,4}(\d[\d,]*)", re.IGNORECASE)
 _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}

@@ -6,7 +6,6 @@ What is kept is bounded: of a longer log the records are thinned while it is rea
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,14 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, Name, identify, words
-from traindx_tools.on_logs.readers.thinning import EXACT, MOST_AROUND, Kind, kept_exactly, kinds_of, thinned
+from traindx_tools.on_logs.readers.growing import Growing
+from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
+from traindx_tools.on_logs.readers.series_names import Key, canonical_names
+from traindx_tools.on_logs.readers.thinning import (
+    EXACT,
+    LEAST_EDGES,
+    MOST_AROUND,
+    MOST_EDGES,
+    Kind,
+    Mask,
+    Records,
+    halved,
+    kept_exactly,
+    kinds_of,
+    thinned,
+)
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MAX_VALUES = 20_000_000
 """Values kept of one artifact where nothing else is said: about half a gigabyte."""
 ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
+PIECE = 1 << 17
+"""Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
@@ -34,22 +49,6 @@ LARGEST_PLACE = 2.0**53
 
 
 @dataclass(frozen=True)
-class Key:
-    """What makes a series: its name as written, its group and its rank."""
-
-    original: str
-    group: str
-    rank: int | None = None
-    metric: str | None = None
-    """The canonical name where something other than the name decides it (a unit, a tag)."""
-
-    @property
-    def name(self) -> Name:
-        """What the original name stands for."""
-        return identify(self.original)
-
-
-@dataclass(frozen=True)
 class _Places:
     step: Floats
     epoch: Floats
@@ -57,7 +56,7 @@ class _Places:
     line: Ints
 
 
-Columns = tuple["array[int]", "array[float]"]
+Columns = tuple[Growing, Growing]
 """Record numbers and values of one series."""
 
 
@@ -76,28 +75,24 @@ class Recorder:
     """Record by record: where it stands, then its values. `steps` may be rewritten before `series` is called."""
 
     source: str
-    step: array[float] = field(default_factory=lambda: array("d"))
-    epoch: array[float] = field(default_factory=lambda: array("d"))
-    time: array[float] = field(default_factory=lambda: array("d"))
-    line: array[int] = field(default_factory=lambda: array("q"))
+    step: Growing = field(default_factory=lambda: Growing("d"))
+    epoch: Growing = field(default_factory=lambda: Growing("d"))
+    time: Growing = field(default_factory=lambda: Growing("d"))
+    line: Growing = field(default_factory=lambda: Growing("q"))
     kept: int = 0
     most: int = field(default_factory=_MOST.get)
     """Values that may be kept."""
     full: bool = False
     """Whether no further value is taken: nothing of what is kept may be dropped."""
     dropped_names: int = 0
-    beside: tuple[array[Any], ...] = ()
+    beside: tuple[Growing, ...] = ()
     """What a reader holds of each record besides: thinned alike. One entry a record when a record is added."""
     _values: dict[Key, Columns] = field(default_factory=dict)
-    _grade: array[int] = field(default_factory=lambda: array("b"))
+    _grade: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     """Of each record that was there when they were thinned last."""
     _levels: dict[int, int] = field(default_factory=dict)
     _gone: list[int] = field(default_factory=lambda: [0, 0])
     """Records, and values, that were dropped."""
-    _waiting: dict[int, tuple[array[Any], list[NDArray[Any]]]] = field(default_factory=dict)
-    """What came in blocks and is not in its array yet: arrays grow in small steps, and are moved with each."""
-    _more: int = 0
-    """Records among it."""
 
     @property
     def cut(self) -> str:
@@ -107,13 +102,12 @@ class Recorder:
         return f"{self.dropped_names} values of too many different names were left out" if self.dropped_names else ""
 
     def __len__(self) -> int:
-        return len(self.line) + self._more
+        return len(self.line)
 
     @property
     def last_line(self) -> int:
         """The line of the last record, 1 where there is none."""
-        self._settle()
-        return self.line[-1] if len(self.line) else 1
+        return int(self.line.last) if len(self.line) else 1
 
     @property
     def read(self) -> int:
@@ -123,12 +117,11 @@ class Recorder:
     @property
     def rows(self) -> int:
         """Records that were read and hold a value of a series that was kept."""
-        self._settle()
-        if any(len(index) == len(self.line) for index, _ in self._values.values()):
-            return len(self.line) + self._gone[0]
-        kept = np.zeros(len(self.line), dtype=bool)
+        if any(len(index) == len(self) for index, _ in self._values.values()):
+            return self.read
+        kept = np.zeros(len(self), dtype=bool)
         for index, _ in self._values.values():
-            kept[np.frombuffer(index, np.int64)] = True
+            kept[index.told()] = True
         return int(kept.sum()) + self._gone[0]
 
     @property
@@ -152,46 +145,78 @@ class Recorder:
 
     def even_out(self) -> None:
         """Thins the last records as those before them: to be called when all are read."""
-        self._settle()
-        if self._gone[1] and len(self._grade) < len(self.line):
-            self._thin(1.0)
+        if self._gone[1]:
+            self._thin_last()
 
-    def _thin(self, room: float = ROOM) -> None:
-        """Drops records until a share of what may be kept is used."""
-        self._settle()
-        count, old = len(self.line), len(self._grade)
-        line, step, epoch, time = (np.array(a) for a in (self.line, self.step, self.epoch, self.time))
-        held = [(np.array(index), np.array(values)) for index, values in self._values.values()]
-        fresh = [(index[at:] - old, values[at:]) for index, values in held
-                 if (at := int(np.searchsorted(index, old))) < len(index)]
-        grade = np.concatenate([np.array(self._grade, np.int8), np.zeros(count - old, np.int8)])
-        around = int(MOST_AROUND * self.most * count / max(1, self.kept)) - int((grade == EXACT).sum())
-        grade[old:][kept_exactly(count - old, fresh, step[old:], epoch[old:], time[old:], around)] = EXACT
-        width = np.zeros(count, np.int64)
-        for index, _ in held:
+    def _thin(self) -> None:
+        """Drops records until `ROOM` of what may be kept is used."""
+        self._thin_last()
+        held = [self._records_of(index) for index, _ in self._values.values()]
+        width = np.zeros(len(self), np.int64)
+        for index in held:
             width[index] += 1
-        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0))) for sign, rows in
-                  kinds_of(count, ((i, index) for i, (index, _) in enumerate(held))) if len(rows)]
-        thinned([kind for _, kind in signed], grade, line, int(room * self.most))
+        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0)))
+                  for sign, rows in kinds_of(len(self), enumerate(held)) if len(rows)]
+        thinned([kind for _, kind in signed], self._grade, self.line.told(), int(ROOM * self.most))
         self._levels = {sign: kind.level for sign, kind in signed}
-        stays = np.zeros(count, bool)
+        stays = np.zeros(len(self), bool)
         for _, kind in signed:
             stays[kind.rows] = True
-        self._keep(stays, grade, held)
+        self._grade = self._grade[stays]
+        self._drop(0, stays)
         self.full = self.kept >= self.most
 
-    def _keep(self, stays: NDArray[np.bool_], grade: NDArray[np.int8], held: Sequence[tuple[Ints, Floats]]) -> None:
-        """Leaves the records that stay, in the very arrays that readers hold."""
-        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside)
-        for each in every:
-            _refilled(each, np.array(each)[stays])
-        self._grade = array("b", grade[stays].tobytes())
-        number = np.cumsum(stays) - 1
+    def _thin_last(self) -> None:
+        """Grades the records that came since they were thinned last, and drops of them what was dropped of those."""
+        old, count = len(self._grade), len(self)
+        grades, stays = [self._grade], []
+        for start in range(old, count, PIECE):
+            grade, stay = self._graded(start, min(start + PIECE, count), sum(int((g == EXACT).sum()) for g in grades))
+            grades.append(grade[stay])
+            stays.append(stay)
+        if stays:
+            self._grade = np.concatenate(grades)
+            self._drop(old, np.concatenate(stays))
+
+    def _graded(self, start: int, end: int, exact: int) -> tuple[NDArray[np.int8], Mask]:
+        """Grades of the records from one to another, and which of them stay. `exact`: how many stay in any case."""
+        step, epoch, time, line = (e.between(start, end) for e in (self.step, self.epoch, self.time, self.line))
+        held = [_between(self._records_of(index), values.told(), start, end) for index, values in self._values.values()]
+        most = self.most * len(self) / max(1, self.kept)  # records
+        edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
+        grade = np.zeros(end - start, np.int8)
+        grade[kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
+                           int(MOST_AROUND * most) - exact, edges)] = EXACT
+        stays = np.zeros(end - start, bool)
+        for sign, rows in kinds_of(end - start, ((i, records) for i, (records, _) in enumerate(held))):
+            for level in range(self._levels.get(sign, 0)):
+                rows = halved(rows, grade, level, line)
+            stays[rows] = True
+        return grade, stays
+
+    def _records_of(self, index: Growing) -> Records:
+        """The records of a series: a slice where these are all."""
+        return slice(0, len(self)) if len(index) == len(self) else index.told()
+
+    def _drop(self, since: int, stays: Mask) -> None:
+        """Leaves, of the records from one on, those that stay."""
+        if stays.all():
+            return
+        number, left = np.cumsum(stays) - 1 + since, since + int(stays.sum())
         before = self.kept
-        for (index, values), (records, told) in zip(self._values.values(), held, strict=True):
-            mine = stays[records]
-            _refilled(index, number[records[mine]])
-            _refilled(values, told[mine])
+        for index, values in self._values.values():
+            records = self._records_of(index)
+            if isinstance(records, slice):
+                mine, at = stays, since
+                index.cut(since)
+                index.extend(range(since, left))
+            else:
+                at = int(np.searchsorted(records, since))
+                mine = stays[records[at:] - since]
+                index.put(at, number[records[at:][mine] - since])
+            values.put(at, values.told()[at:][mine])
+        for each in (self.step, self.epoch, self.time, self.line, *self.beside):
+            each.put(since, each.told()[since:][stays])
         self.kept = sum(len(index) for index, _ in self._values.values())
         self._gone[0] += int((~stays).sum())
         self._gone[1] += before - self.kept
@@ -205,8 +230,6 @@ class Recorder:
         """`add` for a reader that has looked its columns up before and gives each once: for speed. Whether it fits."""
         if self.kept >= self.most and not self.has_room(1):
             return False
-        if self._more:
-            self._settle()
         index = len(self.line)
         self.step.append(step)
         self.epoch.append(epoch)
@@ -227,45 +250,32 @@ class Recorder:
 
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
-        first = len(self)
-        every: tuple[array[Any], ...] = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
-        for array_, new in zip(every, (step, epoch, time, lines.astype(np.int64, copy=False), *beside), strict=True):
-            self._wait(array_, new)
-        self._more += len(lines)
+        if self._gone[1] and len(self) - len(self._grade) >= PIECE:
+            self._thin_last()
+        first, count = len(self), len(lines)
+        every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
+        numbered = count > 0 and lines[-1] - lines[0] == count - 1
+        of_lines = range(int(lines[0]), int(lines[-1]) + 1) if numbered else lines
+        for held, new in zip(every, (step, epoch, time, of_lines, *beside), strict=True):
+            held.extend(new)
         by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
         for column, records, numbers in values:
             self.kept += len(numbers)
             if column is not None:
-                _, held, told = by_series.setdefault(id(column), (column, [], []))
-                held.append(records)
+                _, places, told = by_series.setdefault(id(column), (column, [], []))
+                places.append(records)
                 told.append(numbers)
-        for (places, kept), held, told in by_series.values():
-            index, number = held[0] + first, told[0]
-            if len(held) > 1:
-                index, number = np.concatenate(held) + first, np.concatenate(told)
-                order = np.argsort(index, kind="stable")
-                index, number = index[order], number[order]
-            self._wait(places, index)
-            self._wait(kept, number)
-
-    def _wait(self, held: array[Any], values: NDArray[Any]) -> None:
-        self._waiting.setdefault(id(held), (held, []))[1].append(values)
-
-    def _settle(self) -> None:
-        """Puts what waits into its arrays."""
-        for held, parts in self._waiting.values():
-            _added(held, parts[0] if len(parts) == 1 else np.concatenate(parts))
-            parts.clear()
-        self._waiting.clear()
-        self._more = 0
+        for (index, kept), places, told in by_series.values():
+            records, numbers = _in_order(places, told)
+            every_one = len(records) == count and count > 0 and records[0] == 0 and records[-1] == count - 1
+            index.extend(range(first, first + count) if every_one else records + first)
+            kept.extend(numbers)
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
         """One record. `time` is absolute seconds of any clock, NaN where unknown."""
         if self.kept >= self.most and not self.has_room(1):
             return
-        if self._more:
-            self._settle()
         index = len(self.line)
         self.step.append(step)
         self.epoch.append(epoch)
@@ -277,8 +287,9 @@ class Recorder:
                 columns = self._new(key)
                 if columns is None:
                     continue
-            if columns[0] and columns[0][-1] == index:
-                columns[1][-1] = number
+            if columns[0].last == index:
+                columns[1].pop()
+                columns[1].append(number)
                 continue
             columns[0].append(index)
             columns[1].append(number)
@@ -288,106 +299,75 @@ class Recorder:
         if len(self._values) >= MAX_SERIES:
             self.dropped_names += 1
             return None
-        self._values[key] = (array("q"), array("d"))
+        self._values[key] = (Growing("q"), Growing("d"))
         return self._values[key]
 
     def forget(self, keys: Iterable[Key]) -> None:
         """Drops series that turned out to be no metrics."""
-        self._settle()
         for key in list(keys):
             self._values.pop(key, None)
 
     def scale(self, factors: Mapping[Key, float]) -> None:
         """Brings series to their canonical unit."""
-        self._settle()
         for key, factor in factors.items():
-            index, numbers = self._values[key]
-            self._values[key] = (index, array("d", (n * factor for n in numbers)))
+            numbers = self._values[key][1]
+            numbers.put(0, numbers.told() * factor)
 
     def counts(self) -> dict[Key, int]:
         """How many values each series has."""
-        self._settle()
         return {key: len(index) for key, (index, _) in self._values.items()}
 
     def series(self) -> tuple[Series, ...]:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         self.even_out()
-        columns = {key: (np.frombuffer(index, np.int64), np.array(number))
-                   for key, (index, number) in self._values.items() if len(index)}
-        places = _Places(_counted(self.step), _counted(self.epoch), _since_first(np.array(self.time)),
-                         np.array(self.line, dtype=np.int64))
+        columns = {key: both for key, both in self._values.items() if len(both[0])}
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), _since_first(self.time.told()),
+                         self.line.told())
         shared: dict[bytes, _Places] = {}
-        names = _canonical_names({key: index for key, (index, _) in columns.items()})
+        names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
                      for key, (index, number) in columns.items())
 
-    def _one(self, key: Key, name: str, index: Ints, number: Floats, places: _Places,
+    def _one(self, key: Key, name: str, index: Growing, number: Growing, places: _Places,
              shared: dict[bytes, _Places]) -> Series:
-        sign = b"" if len(index) == len(places.line) else index.tobytes()
+        records = None if len(index) == len(places.line) else index.told()
+        sign = b"" if records is None else records.tobytes()
         if sign not in shared:
-            shared[sign] = _Places(places.step[index], places.epoch[index], places.time[index],
-                                   places.line[index]) if sign else places
+            shared[sign] = places if records is None else _Places(
+                places.step[records], places.epoch[records], places.time[records], places.line[records])
         at = shared[sign]
-        return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
+        return Series(name=name, original=key.original, group=key.group, source=self.source, values=number.told(),
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
                       thinned=self._gone[1] > 0)
 
 
-def _added(held: array[Any], values: NDArray[Any]) -> None:
-    held.frombytes(np.ascontiguousarray(values).data.cast("B"))
+def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Floats]:
+    """Values of several shapes of lines with their records, by record."""
+    if len(places) == 1:
+        return places[0], told[0]
+    records, numbers = np.concatenate(places), np.concatenate(told)
+    order = np.argsort(records, kind="stable")
+    return records[order], numbers[order]
 
 
-def _refilled(held: array[Any], values: NDArray[Any]) -> None:
-    del held[:]
-    _added(held, values)
+def _between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
+    """The values of the records from one to another, with their records counted from there."""
+    if isinstance(index, slice):
+        return slice(0, end - start), values[start:end]
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start, values[low:high]
 
 
-def _counted(numbers: array[float]) -> Floats:
-    found = np.array(numbers)
-    return np.where(np.abs(found) <= LARGEST_PLACE, found, np.nan)
+def _counted(numbers: Floats) -> Floats:
+    """The numbers, without those that are too large to count."""
+    known = np.fmax.reduce(numbers, initial=0.0) <= LARGEST_PLACE and (
+        np.fmin.reduce(numbers, initial=0.0) >= -LARGEST_PLACE)
+    return numbers if known else np.where(np.abs(numbers) <= LARGEST_PLACE, numbers, np.nan)
 
 
 def _since_first(time: Floats) -> Floats:
-    known = time[np.isfinite(time)]
-    return time - known[0] if len(known) else time
+    known = np.isfinite(time)
+    return time - time[known.argmax()] if known.any() else time
 
 
-def _canonical_names(index: dict[Key, Ints]) -> dict[Key, str]:
-    """Canonical names, such that no two metrics of one record share one.
-
-    Of "loss" and "total_loss" in the same record the one that stands earlier in the table keeps the name; the other is
-    called by its own. Perplexity beside a codebook is the codebook's.
-    """
-    vector_quantized = any(k.name.canonical in ("loss/commit", "loss/vq", "codebook_used", "codebook_utilization",
-                                                "codebook_size") for k in index)
-    names: dict[Key, str] = {}
-    taken: dict[tuple[str, str, int | None], list[Key]] = {}
-    for key in sorted(index, key=lambda k: k.name.preference):
-        name = key.metric or key.name.canonical
-        if name == "perplexity" and vector_quantized:
-            name = "codebook_perplexity"
-        rivals = taken.setdefault((name, key.group, key.rank), [])
-        meets = any(len(index[k]) and np.isin(index[key], index[k], assume_unique=True).any() for k in rivals)
-        names[key] = own_name(key.original) if meets else name
-        if not meets:
-            rivals.append(key)
-    return names
-
-
-def own_name(original: str) -> str:
-    """The name as written, in lower snake case and without its group; a term of the loss keeps saying so."""
-    stem = [w for w in words(original) if w not in GROUPS] or ["value"]
-    rest = [w for w in stem if w not in ("loss", "losses")]
-    if identify(original).canonical in ("loss", "mse", "nll") and rest:
-        return "loss/" + "_".join(rest)
-    if identify(original).canonical.startswith("memory"):
-        return "memory/" + "_".join(w for w in stem if w not in ("mem", "memory"))
-    return "_".join(stem)
-
-
-def group_or(default: str | None, name: Name) -> str:
-    """The group that a name states, else the default, else train."""
-    return name.group or default or TRAIN
-
-
-__all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder", "group_or", "own_name"]
+__all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.run import Floats, Ints
 
+Mask = NDArray[np.bool_]
 Offsets = NDArray[np.int32]
 
 
-def cast(data: bytes, spans: Offsets, whole: bool, there: NDArray[np.bool_] | None = None) -> list[Floats] | None:
+def cast(data: bytes, spans: Offsets, whole: bool, there: Mask | None = None) -> list[Floats] | None:
     """The numbers at places that ascend from row to row; each two columns of `spans` are where those of one column
     begin and end. None where one of them is none.
 
@@ -18,31 +21,58 @@ def cast(data: bytes, spans: Offsets, whole: bool, there: NDArray[np.bool_] | No
     others; None for all. For pyarrow they are texts of one array with what stands between them, which is marked as
     absent.
     """
+    offsets: Offsets = np.empty(spans.size + 1, np.int32)
+    offsets[:-1] = spans.ravel()
+    offsets[-1:] = offsets[-2:-1]
+    return _numbers(data, offsets, spans.shape[1] // 2, whole, there)
+
+
+def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence[int]
+               ) -> list[tuple[Floats, Mask]] | None:
+    """The numbers of cells that follow each other from `begin` on, of `width` columns: those in the columns that are
+    wanted, and which of them are not empty (0.0 where they are). None where one is no number.
+
+    `ends`: where each cell ends; one sign behind it the next begins.
+    """
+    offsets: Offsets = np.empty(2 * len(ends) + 1, np.int32)
+    offsets[0] = begin
+    offsets[1::2] = ends
+    np.add(offsets[1::2], 1, out=offsets[2::2])
+    if len(wanted) < width:
+        cells = offsets[:-1].reshape(-1, width, 2)[:, wanted]
+        offsets = np.append(cells.ravel(), cells[-1:, -1, 1]).astype(np.int32, copy=False)
+    there = (offsets[1::2] > offsets[:-1:2]).reshape(-1, len(wanted))
+    columns = _numbers(data, offsets, len(wanted), False, None if there.all() else there)
+    return None if columns is None else list(zip(columns, there.T, strict=True))
+
+
+def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask | None) -> list[Floats] | None:
+    """The columns of rows of so many numbers. `offsets`: where each begins and ends, and the last end again."""
     import pyarrow
     import pyarrow.compute
 
-    size = spans.size
+    size = len(offsets) - 1
     if not size:
-        return [np.zeros(0)] * (spans.shape[1] // 2)
-    offsets = np.empty(size + 1, np.int32)
-    offsets[:-1] = spans.ravel()
-    offsets[-1] = offsets[-2]
-    if there is None:
-        known = np.full((size + 7) // 8, 0b01010101, np.uint8)
-    else:
-        each = np.zeros((len(spans), spans.shape[1]), np.bool_)
-        each[:, ::2] = there
-        known = np.packbits(each, bitorder="little")
-    texts = pyarrow.Array.from_buffers(pyarrow.string(), size, [pyarrow.py_buffer(b) for b in (known, offsets, data)])
+        return [np.zeros(0)] * width
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), size,
+                                       [pyarrow.py_buffer(b) for b in (_known(size, there), offsets, data)])
     try:
         told = pyarrow.compute.cast(texts, pyarrow.uint64() if whole else pyarrow.float64())
     except pyarrow.ArrowInvalid:
         return None
-    values = np.frombuffer(told.buffers()[1], np.uint64 if whole else np.float64)[told.offset:][:size]
-    table = values.reshape(len(spans), -1)[:, ::2]
-    found = [table[:, i].astype(np.float64) for i in range(table.shape[1])]
+    values = np.frombuffer(told.buffers()[1], np.uint64 if whole else np.float64)[told.offset:][:size:2]
+    found = [values[i::width].astype(np.float64) for i in range(width)]
     if there is not None:
         for i, column in enumerate(found):
             if not there[:, i].all():
                 column[~there[:, i]] = 0.0
     return found
+
+
+def _known(size: int, there: Mask | None) -> NDArray[np.uint8]:
+    """The bits that say which texts are numbers: every other one, or those of them that are there."""
+    if there is None:
+        return np.full((size + 7) // 8, 0b01010101, np.uint8)
+    each = np.zeros(size, np.bool_)
+    each[::2] = there.ravel()
+    return np.packbits(each, bitorder="little")

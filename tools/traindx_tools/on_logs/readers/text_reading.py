@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -343,8 +342,8 @@ class TextReading:
         self._flush()
         self.recorder.even_out()
         self._forget_remarks()
-        settled = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
-        self.recorder.step = array("d", settled.step.tobytes())
+        settled = settle(self.recorder.step.told(), self.recorder.epoch.told(), self.counters)
+        self.recorder.step.put(0, settled.step)
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
@@ -371,7 +370,7 @@ class TextReading:
         """How many steps or epochs the log says there will be."""
         if not math.isnan(self.planned):
             return self.planned, "step"
-        slots, totals = np.array(self.counters.slot), np.array(self.counters.total)
+        slots, totals = self.counters.slot.told(), self.counters.total.told()
         counted = np.isfinite(settled.step) & (slots >= 0) if len(slots) else np.zeros(0, bool)
         main = int(np.bincount(slots[counted]).argmax()) if counted.any() else -1
         known = totals[counted & (slots == main) & np.isfinite(totals)] if main >= 0 else totals[:0]

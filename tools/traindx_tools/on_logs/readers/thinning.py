@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +37,17 @@ MOST_AROUND = 0.125
 SELDOM = 0.01
 """Share of values that differ from the one before, or are far out, up to which each is kept."""
 MOST_EDGES = 2_000
-"""Changes that are kept in one pass."""
+"""Changes that are kept of as many records as are dropped at once."""
+LEAST_EDGES = 100
+"""Changes that are kept of fewer."""
 LEAST = 64
 """Records of a kind that are not thinned further."""
 
+_TURNS = 3
+"""Kinds that are told apart by comparing; more are sorted."""
 Mask = NDArray[np.bool_]
+Records = Ints | slice
+"""Records of a series; a slice for all that there are."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -62,87 +71,112 @@ def _places(of_chunk: Ints, count: int) -> Ints:
     return np.asarray(np.minimum(of_chunk + CHUNK * np.arange(len(of_chunk)), count - 1))
 
 
-def _few(places: Ints) -> Ints:
+def _few(places: Ints, most: int) -> Ints:
     """The first half of what may be kept, and the others at even distances."""
-    if len(places) <= MOST_EDGES:
+    if len(places) <= most:
         return places
-    half = MOST_EDGES // 2
+    half = most // 2
     return np.concatenate([places[:half], places[half:][:: -(-(len(places) - half) // half)]])
 
 
-def _edges(differs: Mask) -> Ints:
+def _edges(differs: Mask, most: int) -> Ints:
     """Both sides of each place where a value differs from the one before."""
-    at = _few(np.flatnonzero(differs))
+    at = _few(np.flatnonzero(differs), most)
     return np.concatenate([at, at + 1])
 
 
-def seldom_changes(values: Floats) -> Ints:
+def seldom_changes(values: Floats, most: int) -> Ints:
     """Both sides of each change, where there are few; none where most values differ."""
     differs = values[1:] != values[:-1]
     differs &= (values[1:] == values[1:]) | (values[:-1] == values[:-1])
-    return _edges(differs) if differs.mean() <= SELDOM else np.zeros(0, np.int64)
+    return _edges(differs, most) if differs.mean() <= SELDOM else np.zeros(0, np.int64)
 
 
-def standing_out(values: Floats) -> tuple[Ints, Ints]:
+def standing_out(values: Floats, edges: int) -> tuple[Ints, Ints]:
     """The values of one series that are kept exactly, and those that are far out."""
     if len(values) < 2:
         return np.arange(len(values)), np.zeros(0, np.int64)
     finite = np.isfinite(values)
-    found = [np.array([0, len(values) - 1]), _edges(finite[1:] != finite[:-1]), seldom_changes(values)]
+    found = [np.array([0, len(values) - 1]), _edges(finite[1:] != finite[:-1], edges),
+             seldom_changes(values, edges)]
     if not finite.any():
         return np.concatenate(found), np.zeros(0, np.int64)
     filled = values if finite.all() else np.where(finite, values, np.median(values[finite]))
-    chunks = _chunks(np.clip(filled, -1e150, 1e150))
-    found += [_places(at, len(values)) for at in (chunks.argmin(axis=1), chunks.argmax(axis=1))]
-    some = chunks[:, ::SAMPLED]
-    middle = np.median(some, axis=1, keepdims=True)
-    scatter = 1.4826 * np.median(np.abs(some - middle), axis=1, keepdims=True)
-    out = (chunks > middle + FAR * scatter) | (chunks < middle - FAR * scatter)
-    out &= (scatter > 0) & (out.mean(axis=1, keepdims=True) <= SELDOM)  # else it is no surprise there
-    far = np.flatnonzero(out.ravel()[: len(values)])
-    return np.concatenate([*found, far]), far
+    chunks = _chunks(filled)
+    least, greatest = chunks.argmin(axis=1), chunks.argmax(axis=1)
+    far = _far_out(chunks, least, greatest)
+    far = far[far < len(values)]
+    return np.concatenate([*found, *(_places(at, len(values)) for at in (least, greatest)), far]), far
 
 
-def falls_and_pauses(step: Floats, time: Floats) -> Ints:
+def _far_out(chunks: Floats, least: Ints, greatest: Ints) -> Ints:
+    """The values far out, counted over all chunks. `least`, `greatest`: where those of each chunk stand in it."""
+    some = np.clip(chunks[:, ::SAMPLED], -1e150, 1e150)
+    middle = np.median(some, axis=1)
+    scatter = 1.4826 * np.median(np.abs(some - middle[:, None]), axis=1)
+    low, high = middle - FAR * scatter, middle + FAR * scatter
+    each = np.arange(len(chunks))
+    odd = np.flatnonzero((scatter > 0) & ((chunks[each, greatest] > high) | (chunks[each, least] < low)))
+    out = (chunks[odd] > high[odd, None]) | (chunks[odd] < low[odd, None])
+    out &= out.mean(axis=1, keepdims=True) <= SELDOM  # else it is no surprise there
+    chunk, at = np.nonzero(out)
+    return np.asarray(odd[chunk] * CHUNK + at)
+
+
+def falls_and_pauses(step: Floats, time: Floats, edges: int) -> Ints:
     """Both sides of each place where the step falls back, and of the longest pause of each chunk."""
     if len(step) < 2:
         return np.zeros(0, np.int64)
-    found = [_edges(step[1:] < step[:-1])]
-    passed = np.nan_to_num(np.diff(time), nan=-1.0, posinf=-1.0, neginf=-1.0)
+    found = [_edges(step[1:] < step[:-1], edges)]
+    passed = np.nan_to_num(np.diff(time), nan=-1.0, posinf=-1.0, neginf=-1.0) if np.isfinite(time).any() else time[:0]
     if (passed > 0).any():
         at = _places(_chunks(passed).argmax(axis=1), len(passed))
         found += [at, at + 1]
     return np.concatenate(found)
 
 
-def kept_exactly(count: int, series: Iterable[tuple[Ints, Floats]], step: Floats, epoch: Floats, time: Floats,
-                 most: int) -> Mask:
+def kept_exactly(count: int, series: Iterable[tuple[Records, Floats]], step: Floats, epoch: Floats, time: Floats,
+                 most: int, edges: int = MOST_EDGES) -> Mask:
     """Which of `count` records stay: those that stand out, and what surrounds the values far out, if these are at most
-    `most` records. `series`: of each the records of its values, ascending, and the values."""
+    `most` records. `series`: of each the records of its values, ascending, and the values. `edges`: changes of one
+    series that are kept."""
     exact, around = np.zeros(count, bool), np.zeros(count + 1, np.int64)
     for records, values in series:
-        alone, far = standing_out(values)
-        exact[records[alone]] = True
-        np.add.at(around, np.maximum(records[far] - AROUND, 0), 1)
-        np.add.at(around, np.minimum(records[far] + AROUND + 1, count), -1)
-    exact[falls_and_pauses(step, time)] = True
+        alone, far = standing_out(values, edges)
+        if not isinstance(records, slice):
+            alone, far = records[alone], records[far]
+        exact[alone] = True
+        np.add.at(around, np.maximum(far - AROUND, 0), 1)
+        np.add.at(around, np.minimum(far + AROUND + 1, count), -1)
+    exact[falls_and_pauses(step, time, edges)] = True
     if count > 1:
-        exact[seldom_changes(epoch)] = True
+        exact[seldom_changes(epoch, edges)] = True
     near = np.cumsum(around)[:count] > 0
     return exact | near if near.sum() <= most else exact
 
 
-def kinds_of(count: int, series: Iterable[tuple[int, Ints]]) -> Iterator[tuple[int, Ints]]:
+def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tuple[int, Ints]]:
     """The records that hold the same series, each kind by a number of its own. `series`: a number and its records."""
     sign = np.zeros(count, np.uint64)
     for number, records in series:
-        sign[records] ^= np.random.default_rng(number).integers(1, 2**64, dtype=np.uint64)
-    if not count or (sign == sign[0]).all():
-        yield (int(sign[0]), np.arange(count)) if count else (0, np.zeros(0, np.int64))
-        return
+        sign[records] ^= _sign_of(number)
+    rows = np.arange(count)
+    for _ in range(_TURNS):
+        if not len(rows):
+            return
+        same = sign == sign[0]
+        yield int(sign[0]), rows if same.all() else rows[same]
+        sign, rows = sign[~same], rows[~same]
     order = np.argsort(sign, kind="stable")
     edges = np.flatnonzero(np.diff(sign[order])) + 1
-    yield from ((int(sign[part[0]]), part) for part in np.split(order, edges))
+    yield from ((int(sign[part[0]]), rows[part]) for part in np.split(order, edges) if len(part))
+
+
+@lru_cache(maxsize=8192)
+def _sign_of(number: int) -> Any:
+    """A number of 64 bits, drawn by another."""
+    drawn = blake2b(str(number).encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(drawn, "little"))
 
 
 def halved(rows: Ints, grade: NDArray[np.int8], level: int, line: Ints) -> Ints:
@@ -157,9 +191,6 @@ def halved(rows: Ints, grade: NDArray[np.int8], level: int, line: Ints) -> Ints:
 
 def thinned(kinds: list[Kind], grade: NDArray[np.int8], line: Ints, room: int) -> None:
     """Drops rows of the kinds until their values fit into `room`, or nothing more may go."""
-    for kind in kinds:
-        for level in range(kind.level):
-            kind.rows = halved(kind.rows, grade, level, line)
     total = sum(k.width * len(k.rows) for k in kinds)
     free = {id(k): int((grade[k.rows] != EXACT).sum()) for k in kinds}
     while total > room and kinds:

@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Floats, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
+from traindx_tools.on_logs.tracebacks.memory_before import memory_before
 from traindx_tools.on_logs.tracebacks.memory_numbers import Allocation, allocation, claims_memory, readable
 from traindx_tools.on_logs.tracebacks.report import report
 from traindx_tools.rules import Rule, Threshold
@@ -82,9 +83,12 @@ def _judged(run: Run, incident: Incident) -> Finding:
     numbers = allocation(incident.text)
     kind = _kind(run, incident, numbers)
     told = [f"{name} {readable(value)}" for name, value in numbers.named() if value is not None]
-    statement = f"the GPU is out of memory, {_MEANING[kind]}" + (f" ({', '.join(told)})" if told else "")
+    history = memory_before(run, incident.printed, numbers.total)
+    after = f" after {incident.unit} {incident.step:,.10g}" if incident.step is not None else ""
+    statement = (f"the GPU is out of memory{after}{f' ({history.text})' if history else ''}, {_MEANING[kind]}"
+                 + (f" ({', '.join(told)})" if told else ""))
     measured: dict[str, Value] = {f"{k}_gib": round(v, 3) for k, v in numbers.named() if v is not None}
-    measured["kind"] = kind
+    measured |= {"kind": kind, **(history.measured if history else {})}
     if (phase := _phase(incident)) is not None:
         measured["phase"] = phase
     if numbers.device is not None:

@@ -164,9 +164,12 @@ def _scaled(seen: Seen, one: _Off) -> Finding:
 
 def _segments(seen: Seen, stack: Stack, told: set[str]) -> Iterator[Finding]:
     """A part of the rows of one member that is scaled or zero where it is not in the others."""
+    first = stack.members[0]
+    if not first.tensor.matrix or first.size / SEGMENTS < _VALUES:
+        return
     profiles = [s.profile / s.rms if s.rms > 0 and len(s.profile) else np.zeros(0) for s in stack.members]
-    values = stack.members[0].size / SEGMENTS * (1 - max(s.zero_share for s in stack.members))
-    if any(len(p) != SEGMENTS for p in profiles) or not stack.members[0].tensor.matrix or values < _VALUES:
+    values = first.size / SEGMENTS * (1 - max(s.zero_share for s in stack.members))
+    if any(len(p) != SEGMENTS for p in profiles) or values < _VALUES:
         return
     table = np.log2(np.maximum(np.array(profiles), 2.0**-20))
     centre = np.median(table, axis=0)

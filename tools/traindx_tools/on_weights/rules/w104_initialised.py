@@ -16,7 +16,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.initialisers import FEWEST, errors_from, normally_drawn, sharply_drawn
-from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.seen import Seen, Stack
 from traindx_tools.on_weights.spectra import above_edge
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -53,14 +53,15 @@ def check(seen: Seen) -> Iterator[Finding]:
     for stack in seen.stacks:
         head = stack.pattern.partition("*")[0]
         for index, stats in zip(stack.indexes, stack.members, strict=True):
-            matrices[head, index] = matrices.get((head, index), 0) + (stats.tensor.matrix and stats.size >= FEWEST)
+            if stats.tensor.matrix and stats.size >= FEWEST:
+                matrices[head, index] = matrices.get((head, index), 0) + 1
         for at, why in _odd(seen, stack):
             blocks.setdefault((head, stack.indexes[at]), []).append((stack.members[at], why))
     for (head, index), found in sorted(blocks.items()):
-        if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}."):
+        if _whole(found, matrices.get((head, index), 0)) or _constants(seen, found, f"{head}{index}."):
             yield _block(seen, f"{head}{index}", found)
     told = {head + str(index) for (head, index), found in blocks.items()
-            if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}.")}
+            if _whole(found, matrices.get((head, index), 0)) or _constants(seen, found, f"{head}{index}.")}
     yield from _vectors(seen, told)
     yield from _spectra(seen, told)
     yield from _alone(seen)
@@ -90,7 +91,7 @@ def _vectors(seen: Seen, told: set[str]) -> Iterator[Finding]:
 def _kinds(seen: Seen, *, matrices: bool) -> dict[str, list[dict[int, Stats]]]:
     """The stacks of vectors or of matrices by what stands before the number of the block."""
     found: dict[str, list[dict[int, Stats]]] = {}
-    for stack in stacks_of(seen.floats, 3):
+    for stack in seen.stacks_from(3):
         first = stack.members[0]
         if first.tensor.matrix == matrices and first.size >= 4 and not seen.is_table(first):
             found.setdefault(stack.pattern.partition("*")[0], []).append(
@@ -165,14 +166,15 @@ def _odd(seen: Seen, stack: Stack) -> Iterator[tuple[int, str]]:
     """The members that are at their initialisation where the others are not, each with how it is seen."""
     if seen.is_table(stack.members[0]):
         return
-    why = {i: told for i, s in enumerate(stack.members) if (told := _untouched(s, stack))}
+    if stack.members[0].tensor.matrix:
+        why = {i: told for i, s in enumerate(stack.members) if (told := _untouched(s, stack))}
+    else:
+        why = {i: f"all {s.low:g}" for i, s in enumerate(stack.members) if s.low in (0.0, 1.0) and s.constant}
     if why and len(why) <= (1 - _SIBLINGS) * len(stack):
         yield from why.items()
 
 
 def _untouched(stats: Stats, stack: Stack) -> str:
-    if not stats.tensor.matrix:
-        return f"all {stats.low:g}" if stats.constant and stats.low in (0.0, 1.0) else ""
     others = [s for s in stack.members if s is not stats]
     sharp = sharply_drawn(stats)
     if sharp is not None:  # the others must have left it by more than the first steps do

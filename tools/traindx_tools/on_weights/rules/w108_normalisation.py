@@ -209,6 +209,8 @@ def _weights_beside(seen: Seen, variances: list[Stats]) -> dict[str, NDArray[np.
     It stands before the layer in the order of the code and may stand behind it in that of the alphabet, and its outputs
     are its rows, as torch stores them, or its last axis, as flax and Keras do: right is what most variances follow.
     """
+    if not variances:
+        return {}
     names = {v.name for v in variances}
     sides = [_nearest(seen, names, backwards, last) for last in (False, True) for backwards in (False, True)]
     return max(sides, key=lambda found: sum(_follows(found[v.name], values_of(v)) > 0.5 for v in variances

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ RULE = Rule(
     confirm=("resume for some steps and look at the loss", "compare len(optimizer.state) with the parameters"),
 )
 _SQUARES = ("exp_avg_sq", "square_avg", "sum", "v")
+_ITERATIONS = frozenset({"iter", "iteration", "it", "iterations", "update", "updates", "round"})
 _STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps", "trainer_step")
 _ENOUGH = 10
 _BEHIND, _SKIPPED = 0.95, 20
@@ -212,6 +213,12 @@ def _absent(seen: Seen) -> Iterator[Finding]:
                        Severity.MEDIUM, Bearing.SIGN)
 
 
+def _several_each(told: tuple[str, float], steps: Iterable[float]) -> bool:
+    """Whether every parameter made the same whole number of steps in each iteration, as PPO and GAN critics do."""
+    made = set(steps)
+    return told[0].rpartition(".")[2] in _ITERATIONS and len(made) == 1 and made.pop() % told[1] == 0
+
+
 def _counts(seen: Seen) -> Iterator[Finding]:
     """Steps of the parameters, against each other and against what the file counts."""
     told = _steps_told(seen)
@@ -222,7 +229,7 @@ def _counts(seen: Seen) -> Iterator[Finding]:
             continue
         usual, count = Counter(steps.values()).most_common(1)[0]
         more = [k for k, s in steps.items() if told and told[0].rpartition(".")[2] in _STEP_NAMES and s > told[1] > 0]
-        if more and told:
+        if more and told and not _several_each(told, steps.values()):
             yield _finding(seen, optimizer.key, f"parameter {more[0]} has made {steps[more[0]]:g} steps and {told[0]} "
                                                 "is "
                            f"{told[1]:g}: {len(more)} of {len(steps)} count more than the run has made", "steps-beyond",

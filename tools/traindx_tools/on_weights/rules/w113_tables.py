@@ -57,8 +57,9 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _frequencies(seen: Seen, stats: Stats) -> Finding | None:
     """Falling powers of a base, the first of them one: 1/base^(2i/d)."""
-    bounded = stats.low > 0 and stats.high <= 1.001 and not (stats.nan or stats.inf)
-    if stats.tensor.matrix or not 8 <= stats.size <= 4096 or not bounded:
+    if not 8 <= stats.size <= 4096 or stats.tensor.matrix:
+        return None
+    if stats.nan or stats.inf or not 0 < stats.low <= stats.high <= 1.001:
         return None
     x = stats.tensor.load().astype(np.float64).reshape(-1)
     logs = np.log(x)
@@ -115,6 +116,8 @@ def _stretched(wrong: NDArray[np.intp], size: int) -> bool:
 
 def _positions(seen: Seen, stats: Stats) -> Finding | None:
     """Rows of sines and cosines, in turn or in halves, or of one of the two."""
+    if not stats.tensor.matrix:
+        return None
     shape = tuple(n for n in stats.tensor.shape if n > 1)
     if len(shape) != 2 or stats.largest > 1e3 or shape[0] < 4 or shape[1] < 4 or stats.nan or stats.inf:
         return None
@@ -152,9 +155,11 @@ def _fitting(table: NDArray[np.float64]) -> Rows | None:
 def _indexes(seen: Seen) -> Iterator[Finding]:
     """Tables of whole numbers: places in order, and relative places in a window."""
     for name, tensor in seen.part.tensors.items():
+        if tensor.floating:
+            continue
         stats = seen.stats.get(name)
         shape = tuple(n for n in tensor.shape if n > 1)
-        if tensor.floating or stats is None or not 16 <= tensor.size <= _READ // 8 or tensor.dtype == "bool":
+        if stats is None or not 16 <= tensor.size <= _READ // 8 or tensor.dtype == "bool":
             continue
         if len(shape) == 1 and stats.high <= tensor.size and stats.high >= tensor.size // 2 - 1:
             yield from _index(seen, stats, matched("0, 1, 2, ...", _column(stats), _column(stats, counted=True), 0.0))
@@ -181,6 +186,8 @@ def _index(seen: Seen, stats: Stats, found: Rows) -> Iterator[Finding]:
 def _masks(seen: Seen) -> Iterator[Finding]:
     """Square tables of two values that are nearly a triangle."""
     for name, tensor in seen.part.tensors.items():
+        if not tensor.matrix:
+            continue
         shape = tuple(n for n in tensor.shape if n > 1)
         stats = seen.stats.get(name)
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 8 or tensor.nbytes > _READ or stats is None:
@@ -217,7 +224,7 @@ def _triangle(seen: Seen, name: str, lower: NDArray[np.bool_], size: int) -> Ite
 def _copies(seen: Seen) -> Iterator[Finding]:
     """Of tensors that all blocks but one hold alike, the one."""
     masks = tuple(s for s in seen.stats.values() if not s.tensor.floating and s.size >= _COPIED)
-    for stack in (*seen.stacks, *stacks_of(masks)):
+    for stack in (s for s in (*seen.stacks, *stacks_of(masks)) if s.members[0].size > 1):
         keys = [(s.low, s.high, s.squares, s.mean) for s in stack.members]
         usual, count = Counter(keys).most_common(1)[0]
         if stack.members[keys.index(usual)].constant:

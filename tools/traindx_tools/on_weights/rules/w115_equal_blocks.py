@@ -15,7 +15,7 @@ from itertools import combinations, islice
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.seen import Seen, Stack
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule
 
@@ -37,7 +37,7 @@ _RUN = 1 / 3
 def check(seen: Seen) -> Iterator[Finding]:
     """Stacks of matrices in which one pair is equal, or one run equals another, told once a pair of blocks."""
     pairs: dict[tuple[str, int, int], list[Stats]] = {}
-    for stack in stacks_of(seen.floats, 3):
+    for stack in seen.stacks_from(3):
         for at, to in _equal_pairs(seen, stack):
             head = stack.pattern.partition("*")[0]
             pairs.setdefault((head, stack.indexes[at], stack.indexes[to]), []).append(stack.members[to])

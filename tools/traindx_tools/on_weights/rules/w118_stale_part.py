@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, stacks_of
+from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.shard_distance import uneven
 from traindx_tools.on_weights.step_counts import whole_modules
 from traindx_tools.rules import Rule, Threshold
@@ -70,7 +70,7 @@ def _shards(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterat
     moved = {f for f, names in held.items() if not any(n in still for n in names)}
     if not stale or len(stale) + len(moved) != len(held) or len(stale) > _SHARE * len(held):
         return
-    pattern_of = {m.name: s.pattern for s in stacks_of(seen.floats, 2) for m in s.members}
+    pattern_of = {m.name: s.pattern for s in seen.stacks_from(2) for m in s.members}
     going = {pattern for n, pattern in pattern_of.items() if changes.get(n, 0.0) > 0}
     if sum(pattern_of.get(n) in going for n in still) < _TENSORS or _beginning(seen, still):
         return
@@ -93,7 +93,7 @@ def _distances(seen: Seen, changes: Mapping[str, float]) -> Iterator[Finding]:
 
 def _beginning(seen: Seen, still: set[str]) -> bool:
     """Whether what is the same are the first blocks of each stack that has such, as a frozen backbone is."""
-    for stack in stacks_of(seen.floats, 2):
+    for stack in seen.stacks_from(2):
         same = [s.name in still for s in stack.members]
         if any(same) and not all(same) and any(same[at] and not same[at - 1] for at in range(1, len(same))):
             return False
@@ -103,7 +103,7 @@ def _beginning(seen: Seen, still: set[str]) -> bool:
 def _blocks(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterator[Finding]:
     """Whole blocks, with biases and scales, behind blocks that moved."""
     by_block: dict[str, dict[int, list[str]]] = {}
-    for stack in stacks_of(seen.floats, 3):
+    for stack in seen.stacks_from(3):
         head = stack.pattern.partition("*")[0]
         for index, stats in zip(stack.indexes, stack.members, strict=True):
             if stats.name in changes:

@@ -8,6 +8,7 @@ trained is none of these: ids were mapped around it, or clipped, or the rows wer
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -59,19 +60,26 @@ def _table(stats: Stats) -> bool:
 
 def second_moments(seen: Seen) -> Mapping[str, Tensor]:
     """The mean of squares of each weight: by place and shape in torch, by name in trees of moments."""
+    auxiliary = [p for p in seen.checkpoint.parts if p.auxiliary]
+    if not (auxiliary or seen.checkpoint.optimizers):
+        return {}
     found: dict[str, Tensor] = {}
     weights = [t for n, t in seen.part.tensors.items() if t.floating and not (n in seen.stats and
                                                                              seen.is_table(seen.stats[n]))]
     for optimizer in seen.checkpoint.optimizers:
         found |= _by_place(optimizer, weights)
-    for part in seen.checkpoint.parts:
-        for name, tensor in part.tensors.items() if part.auxiliary else ():
-            for weight in weights:
-                head = f".{name.removesuffix(weight.name)}"
-                if name.endswith(f".{weight.name}") and tensor.shape == weight.shape and any(
-                        f".{s}." in head for s in _SQUARES):
-                    found[weight.name] = tensor
+    shapes = {t.name: t.shape for t in weights}
+    for name, tensor in (named for part in auxiliary for named in part.tensors.items()):
+        for head, weight in _split(name):
+            if shapes.get(weight) == tensor.shape and any(f".{s}." in f".{head}." for s in _SQUARES):
+                found[weight] = tensor
     return found
+
+
+def _split(name: str) -> Iterator[tuple[str, str]]:
+    """What stands before and behind each dot of a name."""
+    for dot in re.finditer(r"\.", name):
+        yield name[:dot.start()], name[dot.end():]
 
 
 def _by_place(optimizer: OptimizerState, weights: list[Tensor]) -> Mapping[str, Tensor]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.renaming import match
-from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.seen import Seen, Stack
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -56,10 +56,10 @@ def check(seen: Seen) -> Iterator[Finding]:
     if seen.other is None or not seen.main:
         return
     partner = dict(match(seen.part.tensors, seen.other.part.tensors).pairs)
-    theirs = {s.name: stack for stack in stacks_of(seen.other.floats, _BLOCKS) for s in stack.members}
+    theirs = {s.name: stack for stack in seen.other.stacks_from(_BLOCKS) for s in stack.members}
     heads: dict[str, dict[int, list[_Place]]] = {}
     counts: dict[str, tuple[int, int]] = {}
-    for stack in stacks_of(seen.floats, _BLOCKS):
+    for stack in seen.stacks_from(_BLOCKS):
         first = stack.members[0]
         name = next((partner[s.name] for s in stack.members if s.name in partner), None)
         other = theirs.get(name) if name is not None else None

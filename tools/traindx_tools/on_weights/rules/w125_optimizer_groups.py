@@ -50,8 +50,11 @@ _TIMES, _BETA2, _EPS = 10.0, 0.5, (1e-30, 1.0)
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    """Each optimizer by itself, and the labels of optax."""
+    """The labels of optax, and each optimizer by itself."""
     if not seen.main:
+        return
+    yield from _exchanged(seen, list(labelled(seen.checkpoint)))
+    if not seen.checkpoint.optimizers:
         return
     tables = {s.name for s in seen.floats if seen.is_table(s)}
     weights = list({t.storage or n: t for n, t in reversed(list(seen.part.tensors.items()))
@@ -64,7 +67,6 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield from _ranges(seen, groups)
         steps = {k: n for k, s in optimizer.state.items() if isinstance(s, Mapping) and (n := _count(s)) is not None}
         yield from _steps(seen, groups, steps)
-    yield from _exchanged(seen, list(labelled(seen.checkpoint)))
 
 
 def _exchanged(seen: Seen, groups: Sequence[Group]) -> Iterator[Finding]:

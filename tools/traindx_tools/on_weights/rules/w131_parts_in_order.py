@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.seen import Seen, Stack
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -59,7 +59,7 @@ class _Moved:
 def check(seen: Seen) -> Iterator[Finding]:
     """One finding a layer: of its tensors the one that is furthest off."""
     found: dict[str, list[_Moved]] = {}
-    for stack in stacks_of(seen.floats, _FEWEST):
+    for stack in seen.stacks_from(_FEWEST):
         for moved in _of_stack(stack):
             found.setdefault(_layer(moved.name), []).append(moved)
             break

@@ -37,10 +37,11 @@ _ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".npz")
 RULE = Rule(
     id="W132",
     name="merged-times",
-    title="An adapter was merged into some tensors more often than into the others",
+    title="An adapter was merged into some tensors otherwise than into the others",
     severity=Severity.HIGH,
     sees="the projection of each weight, or of its difference to the base, on the product of its adapter's matrices",
-    matters="These layers are twice as far from the base as they were trained to be, or lack the adapter.",
+    matters="These layers are twice as far from the base as they were trained to be, lack the adapter, or have it "
+            "the other way round.",
     alike=("a rank or a scale of its own for some layers: told as a remark where the adapter's matrices differ in rank",
            "an adapter that is not merged: the projection is zero everywhere"),
     confirm=("subtract the named multiple and evaluate", "merge again from the base, each shard once"),
@@ -58,6 +59,8 @@ class _Merged:
     scale: float
     error: float
     rank: int
+    turned: float = 0.0
+    """The scale of the transposed product, where the matrix is square."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -113,7 +116,8 @@ def _merged(seen: Seen, pairs: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[
         if size > 0 and np.isfinite(weight).all():
             scale = float((weight * product).sum()) / size
             left = float(np.linalg.norm(weight - scale * product)) / math.sqrt(weight.size)
-            yield _Merged(stats, scale, left / math.sqrt(size), down.shape[0])
+            turned = float((weight * product.T).sum()) / size if product.shape[0] == product.shape[1] else 0.0
+            yield _Merged(stats, scale, left / math.sqrt(size), down.shape[0], turned)
 
 
 def _said(adapter: Checkpoint) -> float | None:
@@ -159,11 +163,18 @@ def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterato
         m in odd for m in sure if m.stats.tensor.file == files[0])
     where = f" (all that are in {os.path.basename(files[0])})" if whole else ""
     own_rank = {m.rank for m in odd}.isdisjoint({m.rank for m in sure if m not in odd})
+    turned = all(abs(m.turned - usual) <= max(_APART / 2 * usual, 5 * m.error) and abs(m.scale) < _APART * usual
+                 for m in odd)
+    scales = f"a scale of {np.median(times) * usual:.3g} against {usual:.3g}"
+    how = (f"was merged transposed into {len(odd)} of {len(sure)} tensors{where} ({scales}; of the transposed product "
+           f"{np.median([m.turned for m in odd]):.3g})" if turned else
+           f"is {np.median(times):.2g} times as often in {len(odd)} of {len(sure)} tensors{where} as in the others "
+           f"({scales})")
     yield RULE.finding(
-        f"the adapter of {os.path.basename(adapter.path)} is {np.median(times):.2g} times as often in {len(odd)} of "
-        f"{len(sure)} tensors{where} as in the others (a scale of {np.median(times) * usual:.3g} against {usual:.3g}): "
+        f"the adapter of {os.path.basename(adapter.path)} {how}: "
         f"{', '.join(m.stats.name for m in odd[:3])} ({seen.path})",
         seen.where(odd[0].stats.name), seen.path, bearing=Bearing.CAUSE,
         severity=Severity.INFO if own_rank else None,
-        measured={"kind": "merged", "name": odd[0].stats.name, "times": round(float(np.median(times)), 3),
-                  "tensors": len(odd), "of": len(sure), "scale": round(usual, 5)})
+        measured={"kind": "turned" if turned else "merged", "name": odd[0].stats.name,
+                  "times": round(float(np.median(times)), 3), "tensors": len(odd), "of": len(sure),
+                  "scale": round(usual, 5)})

@@ -19,7 +19,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.adapters import configuration_of, kind_of, layer_of, pairs
 from traindx_tools.on_weights.initialisers import sharply_drawn
 from traindx_tools.on_weights.rules.w102_constant import OTHERS
-from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, stacks_of
+from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule, Threshold
@@ -103,17 +103,19 @@ def _branches(seen: Seen, found: Mapping[str, tuple[Tensor, Tensor]]) -> Iterato
     blocks: dict[tuple[str, int], list[Stats]] = {}
     zeros: dict[tuple[str, int], Stats] = {}
     moved: dict[str, int] = {}
-    for stack in stacks_of(seen.floats, _BLOCKS):
+    for stack in seen.stacks_from(_BLOCKS):
         head = stack.pattern.partition("*")[0]
         own = [_zero(s) for s in stack.members]
-        begins = stack.members[0].tensor.matrix or (stack.members[0].size == 1 and _GATE.search(stack.pattern))
+        others, left = len(own) - sum(own), sum(own)
+        few = len(own) >= FEWEST_SIBLINGS and others >= OTHERS * (len(own) - 1)  # W102, W104 tell it
+        begins = others and left and not few and (
+            stack.members[0].tensor.matrix or (stack.members[0].size == 1 and _GATE.search(stack.pattern)))
         for index, stats, is_zero in zip(stack.indexes, stack.members, own, strict=True):
             if stats.tensor.matrix and not is_zero and stats.name not in adapters:
                 blocks.setdefault((head, index), []).append(stats)
-            few = len(own) >= FEWEST_SIBLINGS and len(own) - sum(own) >= OTHERS * (len(own) - 1)  # W102, W104 tell it
-            if begins and is_zero and stats.name not in adapters and sum(own) < len(own) and not few:
+            if begins and is_zero and stats.name not in adapters:
                 zeros.setdefault((head, index), stats)
-                moved[head] = len(own) - sum(own)
+                moved[head] = others
     for head, trained in moved.items():
         own_zero = {b: s for b, s in zeros.items() if b[0] == head}
         fresh = [b for b in own_zero if _drawn(blocks.get(b, ()))]

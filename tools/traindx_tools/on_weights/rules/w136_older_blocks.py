@@ -118,7 +118,7 @@ def _finding(seen: Seen, what: str, head: str, indexes: Sequence[int], own: Sequ
 def _affine(seen: Seen) -> Kinds:
     """Scales, by their distance from one, and the shifts beside them."""
     found: list[tuple[Stack, Callable[[Stats], float]]] = []
-    vectors = [s for s in stacks_of(seen.floats, _BLOCKS) if not s.members[0].tensor.matrix]
+    vectors = [s for s in seen.stacks_from(_BLOCKS) if not s.members[0].tensor.matrix]
     scales = [s for s in vectors if s.members[0].size > 1 and all(
         m.low > 1 - _NEAR and m.high < 1 + _NEAR and not m.constant for m in s.members)]
     modules = {s.pattern.rpartition(".")[0] for s in scales}
@@ -154,4 +154,4 @@ def _moments(seen: Seen) -> Kinds:
         return []
     by_name = {n: m.second for n, m in moments_by_name(seen).items() if m.second is not None}
     return [(s, lambda m: by_name[m.name].rms if m.name in by_name else np.nan)
-            for s in stacks_of(seen.floats, _BLOCKS)]
+            for s in seen.stacks_from(_BLOCKS)]

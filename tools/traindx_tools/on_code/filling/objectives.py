@@ -1,0 +1,115 @@
+"""What is minimised, and the signed quantities in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from traindx_tools.knowledge.tables import table
+from traindx_tools.on_code import quantities
+from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.held import held, parts_held
+from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import sent_backward, stepped
+from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value, truth
+from traindx_tools.program.entities import Objective
+from traindx_tools.program.moments import Spot
+
+
+def objectives(project: Project) -> Iterator[Objective]:
+    """Of every training loop, every other backward call and every training step that a framework calls."""
+    meant = re.compile("|".join(table("quantities.toml")["words"]["on_purpose"]), re.IGNORECASE)
+    resolved = partial(_resolved, project, _trained(project))
+    in_loops: set[int] = set()
+    for loop in project.training_loops:
+        in_loops |= {id(p.event) for p in loop.backwards}
+        steppers = {id(o): o for p in loop.of("step") if (o := stepped(p.event)) is not None}
+        several = len({id(p.event) for p in loop.backwards}) > 1
+        for event in {id(p.event): p.event for p in loop.backwards}.values():
+            value = sent_backward(event)
+            if isinstance(value, Tensor) and value.grad is not False:
+                found, places = resolved(value)
+                yield Objective(
+                    spot_of(event), _made(value, event, project), found, places, _form(value), not several,
+                    len(steppers), next((m for o in steppers.values() if (m := _maximised(o))), ""),
+                    _is_against_data(loop, value), event.file.mentions(meant), event)
+    for event in project.calls("backward", "manual_backward"):
+        value = sent_backward(event)
+        if id(event) not in in_loops and isinstance(value, Tensor) and quantities.of(value):
+            found, places = resolved(value)
+            yield Objective(spot_of(event), _made(value, event, project), found, places, optimizers=0, origin=event)
+    for root in project.roots:
+        value = root.result
+        if root.framework == "training_step" and isinstance(value, Tensor) and quantities.of(value):
+            found, places = resolved(value)
+            at = spot_at(value.site or Site(root.file.path, root.line), project)
+            yield Objective(at, at, found, places, optimizers=0)
+
+
+def _made(value: Tensor, event: Event, project: Project) -> Spot:
+    return spot_at(value.site, project) if value.site is not None else spot_of(event)
+
+
+def _form(value: Tensor) -> str:
+    return next((f for f in ("negated", "log_prob", "loss") if f in value.tags), "")
+
+
+def _maximised(optimizer: Value) -> str:
+    if not isinstance(optimizer, Thing) or "maximize" not in optimizer.kwargs:
+        return ""
+    said = truth(optimizer.kwargs["maximize"])
+    return f"{optimizer.short} at {optimizer.site}" if said and held(optimizer) else "" if said is False else "?"
+
+
+def _is_against_data(loop: TrainingLoop, loss: Tensor) -> bool:
+    made = [p.event for p in loop.places if p.event.kind == "call" and p.event.result == loss
+            and p.event.method != "requires_grad_"]  # fmt: skip
+    targets = [e.argument(1, "target") for e in made]
+    return any(t is not None and not (isinstance(t, Tensor) and (t.models or t.grad is True)) for t in targets)
+
+
+def _trained(project: Project) -> frozenset[int]:
+    """The modules that some optimizer holds, by identity."""
+    made = {id(e.result): e.result for e in project.events if isinstance(e.result, (Thing, Instance))
+            and e.kind == "call" and held(e.result)}  # fmt: skip
+    return frozenset(i for o in made.values() for i in parts_held(o))
+
+
+def _resolved(project: Project, trained: frozenset[int], value: Tensor
+              ) -> tuple[dict[str, tuple[str, ...]], dict[str, Spot]]:  # fmt: skip
+    """The quantities by name; differences of log-probabilities become divergences where one side is a reference."""
+    found: dict[str, tuple[str, ...]] = {}
+    places: dict[str, Spot] = {}
+    for tag in sorted(quantities.of(value)):
+        sign, (name, _, where) = tag[0], tag[1:].partition("@")
+        event = _difference_at(project, where) if where else None
+        if event is not None:
+            places[name] = spot_of(event)
+        if name == "apart" and event is not None:
+            turn = _from_reference(event, trained)
+            name = "divergence" if turn else name
+            places[name] = spot_of(event)
+            sign = {"+": "-", "-": "+"}[sign] if turn < 0 else sign
+        found[name] = (*found.get(name, ()), sign)
+    return found, places
+
+
+def _difference_at(project: Project, where: str) -> Event | None:
+    path, _, line = where.rpartition(":")
+    return next((e for e in project.events if e.kind == "operation" and e.name == "-" and e.line == int(line)
+                 and e.file.path == path), None)
+
+
+def _from_reference(event: Event, trained: frozenset[int]) -> int:
+    """1 where the tag's own direction is that of the divergence, -1 where it is the other one, 0 where none is."""
+    left, right = (v.models if isinstance(v, Tensor) else frozenset() for v in event.args[:2])
+    if not left or not right or left == right:
+        return 0
+    moved = bool(left & trained), bool(right & trained)
+    if moved[0] == moved[1]:
+        return 0
+    fixed = [isinstance(v, Tensor) and v.grad is False for v in event.args[:2]]
+    tagged_right = fixed[0] and not fixed[1]
+    return -1 if moved[1] != tagged_right else 1

@@ -1,0 +1,103 @@
+"""What watches a metric: told in which direction, and given what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from traindx_tools.knowledge.tables import table
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Const, Symbol, Table, Thing, Value
+from traindx_tools.on_code.written_options import entry
+from traindx_tools.program.entities import Watch
+
+_WORDS = {"min": "min", "max": "max", True: "max", False: "min"}
+_OF_THE_MEASURE = frozenset({"item", "mean", "sum", "average", "avg", "float", "compute", "round", "numpy", "cpu",
+                             "detach", "nanmean", "median", "tolist", "asarray", "array"})
+
+
+def watches(project: Project) -> Iterator[Watch]:
+    """Every callback, schedule and trainer that is known to watch a metric by its name."""
+    rows = table("metrics.toml")["watcher"]
+    names = {name for row in rows for name in row["names"]}
+    for event in (e for e in project.calls(*names) if isinstance(e.result, Thing)):
+        row = next((r for r in rows if event.method in r["names"] and event.name.startswith(tuple(r["homes"]))), None)
+        if row is None or ("only_with" in row and event.kwargs.get(row["only_with"]) != Const(True)):
+            continue
+        looks, said = _mode(event, row, lookup(project))
+        if not looks or event.kwargs.get("save_top_k") in (Const(0), Const(-1)):
+            continue
+        for metric, used in _metrics(project, event, row):
+            by_name = ("min" if metric.endswith("loss") else "max") if looks == "min if loss" else looks
+            yield Watch(event.method, spot_of(event), metric, by_name, said, spot_of(used) if used else None)
+
+
+def _mode(event: Event, row: dict[str, Any], look: Lookup) -> tuple[str, bool]:
+    """What it looks for and whether it is told so; "" where that is not known."""
+    given = event.argument(*row["mode"])
+    if given is None and "**" in event.kwargs:
+        options = _configured(event.kwargs["**"], look)
+        if not isinstance(options, dict):
+            return "", False
+        given = Const(options[row["mode"][1]]) if row["mode"][1] in options else None
+    if given is None:
+        return row.get("default", ""), False
+    return (_WORDS.get(given.value, ""), True) if isinstance(given, Const) and given.fixed else ("", True)
+
+
+def _configured(value: Value | None, look: Lookup) -> Any:
+    """The entry of a configuration file that a value stands for."""
+    if not isinstance(value, Symbol) or value.role != "item":
+        return None
+    return entry(look, ast.Subscript(ast.Name("_"), ast.Constant(value.name.strip("'")), ast.Load()))
+
+
+def _metrics(project: Project, event: Event, row: dict[str, Any]) -> Iterator[tuple[str, Event | None]]:
+    """The names of what it watches."""
+    if "metric" in row:
+        name = event.argument(*row["metric"])
+        if isinstance(name, Const) and isinstance(name.value, str):
+            yield name.value, None
+        return
+    for step in project.calls("step"):
+        if step.receiver is event.result and step.args:
+            yield _name(syntax(step.file), step, lookup(project)), step
+    for root in project.roots:
+        yield from ((name, None) for name in _monitored(root.result, event.result))
+
+
+def _monitored(value: Value | None, schedule: Value | None) -> Iterator[str]:
+    """"monitor" beside a schedule in what `configure_optimizers` gives."""
+    for table_ in (value, *value.items.values()) if isinstance(value, Table) else ():
+        items = table_.items if isinstance(table_, Table) else {}
+        name = items.get("monitor")
+        if items.get("scheduler") is schedule and isinstance(name, Const):
+            yield str(name.value)
+
+
+def _name(code: Syntax, step: Event, look: Lookup) -> str:
+    """The metric's name as it is written, where nothing turns it on the way; "" else."""
+    node = argument(step.node, 0, "metrics") if isinstance(step.node, ast.Call) else None
+    while isinstance(node, ast.Call) and last_name(node.func) in _OF_THE_MEASURE:
+        plain = isinstance(node.func, ast.Name) or bool(code.qualified(node.func))
+        node = node.args[0] if plain and node.args else getattr(node.func, "value", None)
+    if isinstance(node, ast.Subscript):
+        _, key = look.origin(code, node.slice)
+        name = key.value if isinstance(key, ast.Constant) else entry(look, key)
+        return name if isinstance(name, str) else ""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or any(_turns(v) for _, v in code.bindings(node)):
+        return ""
+    return last_name(node)
+
+
+def _turns(value: ast.expr) -> bool:
+    """Whether a sign, a difference or a reciprocal stands in an expression."""
+    return any(isinstance(n, (ast.USub, ast.Sub)) or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)
+               and isinstance(n.left, ast.Constant)) for n in ast.walk(value)) or any(
+        isinstance(n, ast.Call) and last_name(n.func) in ("neg", "negative") for n in below(value))

@@ -1,0 +1,41 @@
+"""Tensors of one value, measured many at once: a file may hold hundreds of thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.on_weights.tensor import STORED, Damaged, InFile, Tensor, as_numbers
+
+
+def measured(tensors: Sequence[Tensor]) -> list[Stats]:
+    """Statistics of tensors of one value each, all of one type. Raises UnreadableInput where a file ends too early."""
+    stored = np.frombuffer(b"".join(_stored(tensors)), STORED[tensors[0].dtype])
+    numbers = as_numbers(stored, tensors[0].dtype)
+    doubles = numbers.astype(np.float64)
+    nan, inf = np.isnan(doubles), np.isinf(doubles)
+    finite = np.where(nan | inf, 0.0, doubles)
+    with np.errstate(all="ignore"):
+        squares = finite**2
+    each = zip(tensors, finite.tolist(), nan.tolist(), inf.tolist(), strict=True)
+    return [Stats(tensor, value, value, int(is_nan), int(is_inf), -1 if not (is_nan or is_inf) else 0,
+                  squares[i:i + 1], sample=numbers[i:i + 1], stored_sample=stored[i:i + 1])  # type: ignore[arg-type]
+            for i, (tensor, value, is_nan, is_inf) in enumerate(each)]
+
+
+def _stored(tensors: Sequence[Tensor]) -> Iterator[bytes]:
+    """The bytes of each tensor; a file is opened once for those of it that follow each other."""
+    for path, own in groupby(tensors, key=lambda t: t.source.path if isinstance(t.source, InFile) else None):
+        if path is None:
+            yield from (part.tobytes() for t in own for part in t.source.parts(0, t.nbytes, t.nbytes))
+            continue
+        with open(path, "rb") as stream:
+            for tensor in own:
+                stream.seek(tensor.source.offset)
+                data = stream.read(tensor.nbytes)
+                if len(data) != tensor.nbytes:
+                    raise Damaged(f"{path}: ends inside a tensor: it was not written whole")
+                yield data
