@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.finding import Value
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.constants import Indexing
@@ -26,7 +27,7 @@ def check(program: Program) -> Iterator[Breach]:
 
 def _beyond(one: Indexing) -> Breach:
     reach = f"reaches {one.high:g} (made at {one.made})"
-    measured = {"kind": "clamped", "rows": one.rows, "highest": one.high}
+    measured: dict[str, Value] = {"kind": "clamped", "rows": one.rows, "highest": one.high}
     if one.kind == "table":
         return Breach("C529", f"the index of {one.text} at {one.at} {reach}, and the table has {one.rows} rows (0 to "
                       f"{one.rows - 1}): beyond them JAX raises nothing, and all share the last row", one.at,

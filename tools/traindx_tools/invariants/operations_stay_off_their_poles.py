@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Severity
+from traindx_tools.finding import Severity, Value
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
@@ -82,7 +82,7 @@ def _remedy(kind: str, pole: Pole) -> Remedy:
 
 
 def _rounded(one: Rounded) -> Breach:
-    measured = {"kind": one.kind, "epsilon": one.value, "eps": one.value, "dtype": one.dtype}
+    measured: dict[str, Value] = {"kind": one.kind, "epsilon": one.value, "eps": one.value, "dtype": one.dtype}
     if one.kind == "clamp":
         return Breach("C112", f"The upper limit of {one.text} at {one.at} is 1 in {one.dtype}: 1 - {one.value:.3g} "
                       "rounds to exactly 1, so a value of 1 is not kept away from 1 and log(1 - x) is log(0)", one.at,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from traindx_tools.knowledge.tables import table
 
@@ -42,13 +43,12 @@ def ranges() -> tuple[Range, ...]:
     return tuple(_row(r, groups) for r in table("ranges.toml")["range"])
 
 
-def _row(row: dict[str, object], groups: dict[str, list[str]]) -> Range:
+def _row(row: dict[str, Any], groups: dict[str, list[str]]) -> Range:
     told = {k: v for k, v in row.items() if k not in _OUTSIDE}
-    of = [n for name in told.pop("of") for n in groups.get(name, [name])]  # type: ignore[attr-defined]
-    outside = tuple((k, float(row[k])) for k in _OUTSIDE if k in row)  # type: ignore[arg-type]
-    sets = {k: frozenset(told.pop(k, ())) for k in ("needs", "spares")}  # type: ignore[call-overload]
-    also = tuple(told.pop("also", ()))  # type: ignore[call-overload]
-    return Range(of=frozenset(of), outside=outside, also=also, **sets, **told)  # type: ignore[arg-type]
+    of = frozenset(n for name in told.pop("of") for n in groups.get(name, [name]))
+    outside = tuple((k, float(row[k])) for k in _OUTSIDE if k in row)
+    needs, spares = (frozenset(told.pop(k, ())) for k in ("needs", "spares"))
+    return Range(of=of, outside=outside, also=tuple(told.pop("also", ())), needs=needs, spares=spares, **told)
 
 
 @cache
