@@ -26,13 +26,24 @@ _PROBABILITIES = ("softmax", "sigmoid")
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every operation with a pole, and at every number that its dtype does not hold."""
-    told = {"log": _log, "sqrt": _root, "division": _division, "where": _hidden}
+    told = {"sqrt": _root, "division": _division, "where": _hidden}
+    beside: dict[str, list[object]] = {}
     for pole in program.poles:
-        yield told[pole.kind](pole)
+        if pole.kind == "log" and _is_guardable(pole):
+            beside.setdefault(str(pole.at), []).append(pole.origin[:2])
+    for pole in program.poles:
+        yield _log(pole, beside.get(str(pole.at), [])) if pole.kind == "log" else told[pole.kind](pole)
     yield from map(_rounded, program.rounded)
 
 
-def _log(pole: Pole) -> Breach:
+def _is_guardable(pole: Pole) -> bool:
+    """Whether it is a probability that a gradient goes through and nobody has bounded yet."""
+    within = pole.of in _PROBABILITIES or (pole.low == 0 and pole.high is not None and pole.high <= 1)
+    return within and pole.attached is True and not pole.guard
+
+
+def _log(pole: Pole, beside: list[object]) -> Breach:
+    """`beside`: the logarithms of its line that are guarded together."""
     attached, known = pole.attached is True, pole.of in _PROBABILITIES
     source = f"{pole.of} output from {pole.made}, which" if pole.of and pole.made else (
         f"a value from {pole.made}, which" if pole.made else "a value that")
@@ -43,13 +54,13 @@ def _log(pole: Pole) -> Breach:
     said += "; its gradient is infinite there" if attached else ""
     why = f": {pole.why}" if pole.why else ""
     said += f"; the clamp {pole.guard} does not prevent it{why}" if pole.guard else ""
-    within = known or (pole.low == 0 and pole.high is not None and pole.high <= 1)
-    kind = "raise the epsilon" if pole.guard else "guard the logarithm" if within and attached else ""
+    remedy = Remedy("raise the epsilon" if pole.guard else "guard the logarithm",
+                    Act(Moment.FORWARD, pole.at, origin=pole.origin if pole.guard else beside))
     return Breach(
         "C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high,
          "of": pole.of or "expression", "dtype": pole.dtype, "in_graph": attached}, severity,
-        _remedy(kind, pole) if kind else None)
+        remedy if pole.guard or _is_guardable(pole) else None)
 
 
 def _root(pole: Pole) -> Breach:

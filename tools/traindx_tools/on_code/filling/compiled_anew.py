@@ -58,7 +58,7 @@ def _in_this_call(code: Syntax, node: ast.Call | ast.FunctionDef, body: ast.AST)
         return True
     name = node.name if isinstance(node, ast.FunctionDef) else (
         written(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else "")
-    shared = (n for kind in (ast.Global, ast.Nonlocal) for n in code.inside(body, kind))
+    shared = [*code.inside(body, ast.Global), *code.inside(body, ast.Nonlocal)]
     if not name.isidentifier() or any(name in n.names for n in shared):
         return False
     uses = [n for n in below(body) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]

@@ -27,7 +27,9 @@ _WRITES = {"constant_": None, "fill_": None, "zeros_": 0.0, "ones_": 1.0, "zero_
 def constants(project: Project) -> Iterator[Constants]:
     """Every such call, what is written into all layers, and the scores of softmaxes of which the size is known."""
     updates = _updates(project)
-    shaped = [e.result.argument(0, "optimizer") for e in project.calls("LambdaLR") if isinstance(e.result, Thing)]
+    shaped = {id(e.result.argument(0, "optimizer")) for e in project.calls("LambdaLR") if isinstance(e.result, Thing)}
+    always = frozenset({"parts are frozen"} if any("requires_grad" in f.text or "peft" in f.text
+                                                   for f in project.files) else ())  # fmt: skip
     for event in project.events:
         if event.kind != "call" or not event.name.startswith(_PACKAGES):
             continue
@@ -39,7 +41,7 @@ def constants(project: Project) -> Iterator[Constants]:
             share = (1 - numbers["momentum"]) ** updates
             numbers |= {"initial_share": share, "updates": updates}
         if numbers:
-            around = frozenset(_circumstances(project, event, shaped, bool(chosen)))
+            around = always | frozenset(_circumstances(project, event, shaped, bool(chosen)))
             yield Constants(event.method, event.name.rpartition(".")[2], spot_of(event), numbers, chosen, around, event)
     yield from _written(project)
     yield from _scores(project)
@@ -65,9 +67,9 @@ def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
     return found | ({"b1": first} if first is not None else {}), frozenset(chosen)
 
 
-def _circumstances(project: Project, event: Event, shaped: list[Value | None], chosen: bool) -> Iterator[str]:
+def _circumstances(project: Project, event: Event, shaped: set[int], chosen: bool) -> Iterator[str]:
     made = event.result
-    if any(w is made for w in shaped):
+    if id(made) in shaped:
         yield "the schedule gives the rate"
     if number(event.kwargs.get("momentum")):
         yield "momentum"
@@ -76,8 +78,6 @@ def _circumstances(project: Project, event: Event, shaped: list[Value | None], c
     optim = event.kwargs.get("optim")
     if optim is not None and not (isinstance(optim, Const) and "adam" in str(optim.value)):
         yield "another optimizer"
-    if any("requires_grad" in f.text or "peft" in f.text for f in project.files):
-        yield "parts are frozen"
     if isinstance(made, Thing) and "BatchNorm" in made.short:
         tracked = made.argument(4, "track_running_stats")
         if tracked is not None and truth(tracked) is not True:

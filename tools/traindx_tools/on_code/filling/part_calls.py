@@ -26,7 +26,8 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < _MOST_SITES for v in losses):
             continue
         reached = frozenset().union(*(sites_of(v) for v in losses))
-        wholes = {id(w): w for p in loop.of("__call__") if isinstance(w := unwrap(p.event.receiver), Instance)}
+        called = [unwrap(p.event.receiver) for p in loop.of("__call__") if p.event.receiver is not None]
+        wholes = {id(w): w for w in called if isinstance(w, Instance)}
         inner = {id(s) for w in wholes.values() for s in submodules(w) if s is not w}
         for whole in wholes.values():
             if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(project, whole):
@@ -38,7 +39,8 @@ def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: 
     paths = {id(part): (path, part) for path, part in named_parts(whole) if learns(part)}
     for place in loop.of("__call__"):
         event = place.event
-        found = paths.pop(id(unwrap(event.receiver)), None) if event.grad is not False else None
+        module = unwrap(event.receiver) if event.receiver is not None else None
+        found = paths.pop(id(module), None) if event.grad is not False else None
         result = event.result
         if found is None or not isinstance(result, Tensor) or result.grad is False or result.site not in reached:
             continue

@@ -47,14 +47,16 @@ def _attached(event: Event, value: Tensor) -> bool:
 
 
 def _logs(project: Project) -> Iterator[Pole]:
-    clamps = [e for e in project.calls(*_CLAMPS) if not e.name.startswith("Const")]
+    clamps: dict[object, list[Event]] = {}
+    for clamp in project.calls(*_CLAMPS):
+        if not clamp.name.startswith("Const"):
+            clamps.setdefault(clamp.site, []).append(clamp)
     for event in project.calls("log", "log2", "log10"):
         x = _array(event)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue
-        sites = {x.site, *x.parents}
-        guards = {c.line: c for c in clamps if c.site in sites}
+        guards = {c.line: c for s in {x.site, *x.parents} for c in clamps.get(s, ())}
         guard = next(iter(guards.values())) if len(guards) == 1 else None
         attached = _attached(event, x)
         made = str(x.kind_site or x.site or "")
@@ -88,8 +90,9 @@ def _roots(project: Project) -> Iterator[Pole]:
     roots += [(e, e.args[0]) for e in project.events if e.kind == "operation" and e.name == "**"
               and number(e.args[1]) == 0.5]  # fmt: skip
     roots += [(e, _array(e)) for e in project.calls("pow", "power") if e.args and number(e.args[-1]) == 0.5]
+    places = {(s.file, s.line) for s in written}
     for event, x in roots:
-        if any(s.file == event.file.path and s.line == event.line for s in written):
+        if (event.file.path, event.line) in places:
             continue
         if not isinstance(x, Tensor) or x.low != 0 or x.high == 0 or "reduced" in x.tags or x.grad is False:
             continue

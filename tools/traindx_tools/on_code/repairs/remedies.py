@@ -225,7 +225,7 @@ def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
 
 
 def _guarded_log(remedy: Remedy) -> tuple[Patch, ...]:
-    return losses.guarded_logs([remedy.act.origin[:2]])
+    return losses.guarded_logs(remedy.act.origin)
 
 
 def _larger_epsilon(remedy: Remedy) -> tuple[Patch, ...]:
