@@ -58,8 +58,8 @@ def _in_this_call(code: Syntax, node: ast.Call | ast.FunctionDef, body: ast.AST)
         return True
     name = node.name if isinstance(node, ast.FunctionDef) else (
         written(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else "")
-    shared = [*code.inside(body, ast.Global), *code.inside(body, ast.Nonlocal)]
-    if not name.isidentifier() or any(name in n.names for n in shared):
+    shared = [g.names for g in code.inside(body, ast.Global)] + [n.names for n in code.inside(body, ast.Nonlocal)]
+    if not name.isidentifier() or any(name in names for names in shared):
         return False
     uses = [n for n in below(body) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     calls = [p for n in uses if isinstance(p := code.parent(n), ast.Call) and p.func is n]

@@ -115,7 +115,8 @@ def _is_lost(code: Syntax, call: ast.Call) -> bool:
 def _read(code: Syntax, target: ast.Name) -> bool:
     """Whether the scope of a name reads it anywhere, or hands it out (global, nonlocal)."""
     scope = code.scope(target)
-    shared = any(target.id in g.names for g in (*code.inside(scope, ast.Global), *code.inside(scope, ast.Nonlocal)))
+    shared = any(target.id in g.names for g in code.inside(scope, ast.Global)) or any(
+        target.id in g.names for g in code.inside(scope, ast.Nonlocal))
     return bool(shared or code.reads(scope, target.id) or code.calls_in(scope, "locals", "globals", "vars", "eval",
                                                                          "exec"))  # fmt: skip
 
