@@ -45,6 +45,7 @@ RULES = (
     "l224_score_falls",
     "l225_training_above_validation",
     "l226_score_stands_still",
+    "l230_test_of_early_weights",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",
