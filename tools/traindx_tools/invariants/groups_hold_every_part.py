@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach
+from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.entities import Optimizer, PartCall
 from traindx_tools.program.known import Known
@@ -47,9 +47,14 @@ def check(program: Program) -> Iterator[Breach]:
 def _breach(made: Act, left: list[PartCall], upstream: bool, holders: list[Optimizer]) -> Breach:
     names = ", ".join(f"`{c.path}`" for c in left[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
     first, many = left[0], len(left) > 1
+    put, later = first.stored if not many else None, ""
+    if put is not None:
+        how = "replaced" if first.replaced else "put there"
+        later = f" was {how} at {put.at}, after the optimizer was built at {made.at}, and"
     return Breach(
-        "C276", f"{names} of {first.whole.name} (called at {first.at}) {'are' if many else 'is'} in no group of the "
-        f"optimizer made at {made.at}, and no other one holds {'them' if many else 'it'}: "
+        "C276", f"{names} of {first.whole.name} (called at {first.at}){later} {'are' if many else 'is'} in no group of "
+        f"the optimizer made at {made.at}, and no other one holds {'them' if many else 'it'}: "
         f"{'they get gradients and stay' if many else 'it gets gradients and stays'} at the initialisation", made.at,
         Known.GUESSED if upstream else Known.DERIVED,
-        {"kind": "groups", "module": first.path, "modules": len(left), "made_at": first.part.made or "?"})
+        {"kind": "groups", "module": first.path, "modules": len(left), "made_at": first.part.made or "?"},
+        remedy=Remedy("built later", made, put) if put is not None else None)

@@ -81,6 +81,10 @@ class PartCall:
     part: Model
     path: str
     at: Any
+    stored: Any = None
+    """The act that put it into the model, outside of a constructor."""
+    replaced: bool = False
+    """Whether another layer was there before."""
 
 
 @dataclass(frozen=True)

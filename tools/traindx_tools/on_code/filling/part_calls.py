@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.named_parts import learns, named_parts
 from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
 from traindx_tools.on_code.values import Instance, Parameters, Tensor, Thing, unwrap
 from traindx_tools.program.entities import PartCall
+from traindx_tools.program.moments import Act
+from traindx_tools.program.timeline import Moment
 
 _MOST_SITES = 55
 _READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|frozen|(^|[_.])ema(_|$|\.)|oracle"
@@ -21,6 +24,8 @@ _READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|fr
 
 def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
     """Every such layer of the models that loops call, in the order of the calls."""
+    stores = {id(unwrap(e.args[0])): e for e in project.events if e.kind == "store" and e.args
+              and e.name.startswith("attribute.") and not (e.function is not None and e.function.name == "__init__")}
     for loop in project.training_loops:
         losses = [sent_backward(p.event) for p in loop.backwards]
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < _MOST_SITES for v in losses):
@@ -31,11 +36,11 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
         inner = {id(s) for w in wholes.values() for s in submodules(w) if s is not w}
         for whole in wholes.values():
             if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(project, whole):
-                yield from _of_model(loop, whole, entities, reached)
+                yield from _of_model(loop, whole, entities, reached, stores)
 
 
-def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: frozenset[object]
-              ) -> Iterator[PartCall]:
+def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: frozenset[object],
+              stores: Mapping[int, Event]) -> Iterator[PartCall]:
     paths = {id(part): (path, part) for path, part in named_parts(whole) if learns(part)}
     for place in loop.of("__call__"):
         event = place.event
@@ -46,7 +51,10 @@ def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: 
             continue
         path, part = found
         if not _READ_ONLY.search(path) and not _is_tied(whole, path):
-            yield PartCall(entities.model(whole), entities.model(part), path, spot_of(event))
+            later = stores.get(id(part))
+            put = Act(Moment.PARAMETERS, spot_of(later), origin=later) if later is not None else None
+            yield PartCall(entities.model(whole), entities.model(part), path, spot_of(event), put,
+                           later is not None and len(later.args) > 1)
 
 
 def _is_tied(whole: Instance, path: str) -> bool:
