@@ -19,7 +19,8 @@ from contextlib import AbstractContextManager, contextmanager
 import hypothesis
 import pytest
 
-# A worker of pytest has one core: threads of a library that wait for each other cost up to twice the processor time.
+# A worker of pytest has one core: threads of a library that wait for each other took ten times the time of some files.
+# Workers are started with it; one process alone may have loaded numpy before (a plugin did), and wants it in its shell.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # How long an example takes is the machine's affair. Examples differ from run to run: fewer a run see as much in a week.

@@ -50,6 +50,10 @@ def _refuse_overlap(bad: Sequence[Path], good: Sequence[Path]) -> None:
     for one in bad:
         for other in good:
             a, b = one.resolve(), other.resolve()
-            if a == b or (a.is_dir() and b.is_relative_to(a)) or (b.is_dir() and a.is_relative_to(b)):
+            if a == b:
+                told = "" if str(one) == str(other) else f" as {other}"
+                raise BadUsage(f"{one} is the run itself, given once more with --against{told}: nothing would differ. "
+                               "Give --against the folder or log of another run, one that works")
+            if (a.is_dir() and b.is_relative_to(a)) or (b.is_dir() and a.is_relative_to(b)):
                 raise BadUsage(f"{one} and {other} are not two runs: one lies in the other. Give the broken run's own "
                                "folder or log, and with --against that of the run that works")

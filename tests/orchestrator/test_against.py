@@ -89,7 +89,9 @@ def test_a_log_alone_is_compared_too(runs: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(("bad", "good", "words"), [
-    ("bad", "bad", "not two runs"), (".", "good", "not two runs"), ("bad/log.txt", "bad", "not two runs"),
+    ("bad", "bad", "is the run itself"), ("bad/log.txt", "bad/log.txt", "is the run itself"),
+    ("bad", "bad/../bad", "as bad/../bad: nothing would differ"),
+    (".", "good", "not two runs"), ("bad/log.txt", "bad", "not two runs"),
     ("bad", "nowhere", "nowhere"), ("bad", "", ""),
 ])
 def test_what_is_no_other_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[str], bad: str, good: str,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from traindx_tools.domains import domains_of
+from traindx_tools.domains import domains_of, switched_on
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.run import Run
 
@@ -38,3 +40,8 @@ def test_a_log_alone_may_be_of_jax_or_of_tokens_until_something_says_otherwise(t
     code.write_text("import jax\n")
     assert domains_of(Run(), [code]) == {"jax"}
     assert domains_of(Run(), [tmp_path / "missing.py"], "my torch GAN") == {"adversarial"}
+
+
+def test_a_long_word_is_looked_through_once(within: Callable[[float], AbstractContextManager[None]]) -> None:
+    with within(5):
+        assert switched_on("x" * 1_000_000 + " bf16 ..... False amp") == "x" * 1_000_000 + "   amp"

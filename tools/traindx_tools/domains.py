@@ -53,7 +53,7 @@ def texts_of(run: Run, code: Iterable[Path], symptom: str) -> tuple[list[str], l
     return told, [_text(path) for path in code]
 
 
-_OFF = re.compile(r"[\w.-]+['\"]?\s*(?:(?:\.{2,}|[:=])\s*['\"]?(?:false|none|null|off)\b|\s(?:false|none)$)",
+_OFF = re.compile(r"(?<![\w.-])[\w.-]+['\"]?\s*(?:(?:\.{2,}|[:=])\s*['\"]?(?:false|none|null|off)\b|\s(?:false|none)$)",
                   re.IGNORECASE)
 
 

@@ -116,11 +116,12 @@ def test_an_average_of_pretrained_weights_is_less_certain(tmp_path: Path) -> Non
 def test_a_transform_of_another_file(tmp_path: Path) -> None:
     change = "import torch\n\n\ndef vary(x):\n    return x + torch.randn_like(x)\n\n\ndef same(x):\n    return x * 2\n"
     split = (
-        "import torch\nfrom torch.utils.data import Dataset, random_split\n\nfrom change import {0}\n\n\n"
+        "import torch\nfrom torch.utils.data import DataLoader, Dataset, random_split\n\nfrom change import {0}\n\n\n"
         "class Rows(Dataset):\n    def __init__(self, rows, transform=None):\n        self.rows = rows\n"
         "        self.transform = transform\n\n    def __getitem__(self, i):\n"
         "        return self.transform(self.rows[i])\n\n\n"
         "train_rows, val_rows = random_split(Rows(torch.zeros(9, 2), transform={0}), [6, 3])\n"
+        "loaders = DataLoader(train_rows, shuffle=True), DataLoader(val_rows)\n"
     )
     assert not found(tmp_path, "C228", change=change, data=split.format("same"))
     (finding,) = found(tmp_path, "C228", change=change, data=split.format("vary"))

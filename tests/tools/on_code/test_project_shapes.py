@@ -82,8 +82,6 @@ FAULTS: tuple[tuple[str, str, str, str, str], ...] = (
     ("vq_vae", "F.mse_loss(q, z.detach()) + self", "F.mse_loss(q.detach(), z) + self", "C187", ""),
     ("vq_vae", "commitment=0.25", "commitment=25.0", "C130", "self.commitment * F.mse_loss"),
     ("vq_vae", "            optimizer.zero_grad()\n", "", "C101", ""),
-    ("diffusion_loop", "torch.cumprod(1.0 - betas, dim=0)", "1.0 - betas", "C190", "kept.sqrt() * x"),
-    ("diffusion_loop", "schedule.noisy(x, noise, t)", "schedule.noisy(x, torch.randn_like(x), t)", "C189", ""),
     (
         "diffusion_loop",
         ".mul_(decay).add_(fast, alpha=1 - decay)",

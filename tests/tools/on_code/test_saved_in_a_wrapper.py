@@ -19,7 +19,6 @@ def found(path: Path) -> list[Finding]:
 def test_a_wrapper_makes_it_a_serious_fault() -> None:
     (told,) = found(HERE / "bad_prefix.py")
     assert (told.measured["kind"], told.severity.value) == ("prefix", "high")
-    assert 'getattr(self.net, "module", self.net).load_state_dict(' in "".join(str(p) for p in told.patch)
 
 
 @pytest.mark.parametrize(("old", "new"), [

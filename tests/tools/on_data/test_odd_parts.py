@@ -140,3 +140,23 @@ def test_names_of_one_form_are_equal_in_every_row() -> None:
     names = [f"pictures/fastener_f{i:04d}.png" for i in range(400)]
     told = dict(text_statistics(names))
     assert len(np.unique(told["how usual its letter pairs are"])) == 1
+
+
+@pytest.mark.parametrize("kind", ["index in order", "starts over", "step"])
+def test_a_counter_has_no_odd_part(kind: str, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(0)
+    count = {"index in order": np.concatenate([rng.permutation(2000)[:1500], np.arange(500)]),
+             "starts over": np.concatenate([np.arange(1000) % 50, np.arange(200) + 400, np.arange(800) % 50]),
+             "step": np.concatenate([np.arange(1500), np.arange(500) + 50_000])}[kind]
+    WRITERS["csv"](tmp_path / "log", {"count": count, "x": rng.normal(size=2000), "y": rng.integers(0, 3, 2000)})
+    assert not seen_by(d142_odd_part, tmp_path)
+
+
+def test_row_numbers_written_over_a_measurement_are_told(tmp_path: Path, seen_by: Seen) -> None:
+    def edit(i: int, x: Any) -> Any:
+        if i == 2:
+            x[:, 0] = np.arange(len(x))
+        return x
+
+    table(tmp_path, "npz", edit)
+    assert any("part_2" in f.statement for f in alarms(seen_by(d142_odd_part, tmp_path)))

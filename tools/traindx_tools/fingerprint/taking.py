@@ -60,7 +60,9 @@ class Fingerprint:
 def load(path: Path) -> Fingerprint:
     """A fingerprint that was written. Raises UnreadableInput for anything else."""
     if path.exists() and not path.is_file():
-        raise UnreadableInput(f"{path} is no regular file")
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise UnreadableInput(f"{path} is {what}, expected a fingerprint: take one of the good run with `traindx "
+                              "fingerprint PATH --out FILE` and give FILE")
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["traindx"] != "fingerprint":

@@ -223,8 +223,9 @@ def _minmax(o: Operands) -> Tensor:
 def _filled(o: Operands) -> Tensor:
     """The least elements may be what is filled (`p.masked_fill(p == 0, eps)`): their bound is not known any more."""
     filled, left = number(o.get(1, "value")), replace(o.x, site=o.site)
-    kept = left.low is None or (filled is not None and filled <= left.low)
-    return left if kept else replace(left, low=None, site=o.site)
+    low, high = left.low, left.high
+    return replace(left, low=low if filled == low else None, high=high if filled is not None and (
+        high is None or filled <= high) else None)
 
 
 def _triangle(o: Operands) -> Tensor:

@@ -230,6 +230,7 @@ class Caller(Foreign):
             self.blocks.pop()
         if info.is_generator:
             made = Bag("generator", [containers.joined(inner.yields)] if inner.yields else [], open=True)
+            made.size = inner.yield_count
             made.suspends_grad = inner.yield_grad is False and saved_grad is not False
             return made, block
         block.result = containers.joined(inner.returns) if inner.returns else NONE

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.on_code.lookup import Lookup
-from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax
 
 Step = tuple[Syntax, ast.AST]
 Call = tuple[Syntax, ast.Call]
@@ -30,24 +30,6 @@ def path_to(look: Lookup, code: Syntax, node: ast.AST) -> list[Step]:
             return found
         code, node = callers[0]
         found.append((code, node))
-    return found
-
-
-def loops_of(path: list[Step]) -> list[Step]:
-    """The loops of a path, innermost first."""
-    return [(c, n) for c, n in path if isinstance(n, Loops)]
-
-
-def calls_by_text(look: Lookup, code: Syntax, node: ast.AST) -> dict[str, list[ast.Call]]:
-    """The calls below a node, and those of the functions that are called there, by what is called; found once."""
-    found = look.texts.get(id(node))
-    if found is None:
-        found = look.texts[id(node)] = {}
-        called = {id(b[1]): b for c in code.inside(node, ast.Call) if (b := look.called(code, c)) is not None}
-        bodies = [b for b in called.values() if b[1] is not node and not isinstance(b[1], ast.Lambda)]
-        for home, body in ((code, node), *bodies):
-            for call in home.inside(body, ast.Call):
-                found.setdefault(written(call.func), []).append(call)
     return found
 
 

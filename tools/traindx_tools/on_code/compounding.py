@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Patch
 from traindx_tools.on_code.project import TrainingLoop
-from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.values import Symbol
@@ -27,14 +25,6 @@ def multiplied(loop: TrainingLoop) -> Iterator[Place]:
         if stepping is None or not _batch_loop(loop, stepping) or not _every_time(place, stepping):
             continue
         yield place
-
-
-def from_base(place: Place) -> tuple[Patch, ...]:
-    """The rate set from the group's initial one, where that is certain."""
-    node = place.event.node
-    if not isinstance(node, ast.Subscript):
-        return ()
-    return schedule.from_the_groups_own_rate(place.event, _assigned(place, node))
 
 
 def _own_rate(place: Place) -> bool:

@@ -109,7 +109,7 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
     if isinstance(base, Ref) and base.name == "os.environ":
         return Symbol("item", _key(index))
     if isinstance(base, Operation):
-        return UNKNOWN
+        return base if base.op in ("compare", "~") and _keeps_all(index) else UNKNOWN
     if isinstance(base, Thing):
         return _thing_item(base, index)
     if isinstance(base, Const) and isinstance(index, Const):
@@ -118,6 +118,12 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
         except (TypeError, IndexError, KeyError):
             return UNKNOWN
     return UNKNOWN
+
+
+def _keeps_all(index: Value) -> bool:
+    """Whether an index only adds axes or takes ranges: `[:, None]`."""
+    entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
+    return all(isinstance(e, Bag) or e in (Const(None), Const(...)) for e in entries)
 
 
 def _key(index: Value) -> str:
@@ -342,6 +348,9 @@ def attribute(base: Value, name: str) -> Value:
         return base.items[name == "indices"]
     if isinstance(base, Operation):
         return Symbol("attribute", name)
+    given = base.argument(0, "dataset") if isinstance(base, Thing) and base.short == "DataLoader" else None
+    if name == "dataset" and given is not None:
+        return given
     return Method(base, name)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from traindx_tools.on_code import bounds, shapes
 from traindx_tools.on_code.arrays import SIGNS
+from traindx_tools.on_code.lengths import amount
 from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth, whole
 
@@ -36,9 +37,10 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         return Tensor(grad=False, shape=like.shape if like else None, site=site)
     if name in ("arange", "linspace", "logspace"):
         end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
+        count = whole(amount(args[0])) if name == "arange" and len(args) == 1 else None
         return Tensor(
             grad=False,
-            shape=Shape((None,)),
+            shape=Shape((count or None,)),
             site=site,
             dtype="int" if name == "arange" else None,
             high=None if end is None else end - 1,
@@ -48,6 +50,10 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         return _from_data(args[0] if args else None, kwargs, site)
     if name == "choice":
         return _chosen(args[0] if args else None, site)
+    if name in ("permutation", "randperm") and args and not isinstance(args[0], (Tensor, Bag)):
+        count = whole(amount(args[0]))
+        return None if count is None else Tensor(grad=False, shape=Shape((count,)), dtype="int", site=site,
+                                                 tags=frozenset({"integer"}))
     if name not in CREATORS:
         return None
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
@@ -79,7 +85,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         site=site,
         low=fill[0],
         high=fill[1],
-        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ()),
+        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ())
+        | frozenset({"uniform"} if name == "full" else ()),
     )
 
 

@@ -236,6 +236,8 @@ class Evaluator:
     def _yield(self, node: ast.Yield, frame: Frame) -> Value:
         frame.yields.append(self.evaluate(node.value, frame) if node.value else NONE)
         frame.yield_grad = self.grad
+        counted = len(frame.loops) == 1 and len(frame.yields) == 1
+        frame.yield_count = frame.loops[0].count if counted else None
         self.event("yield", "yield", node, frame)
         return UNKNOWN
 

@@ -11,10 +11,11 @@ from traindx_tools.on_code.call import LARGE
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.imports import ModuleIndex
+from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.names import DEEP_LEARNING
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.statements import Statements
-from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.trace import Block, unique_events
 from traindx_tools.on_code.values import (
     Const,
     Function,
@@ -30,6 +31,8 @@ from traindx_tools.on_code.values import (
 FUEL_PER_LINE = 40
 """Expressions that may be evaluated for each line of a file; a plain pass over code takes about 10."""
 MIN_FUEL = 40_000
+MOST_FETCHED = 40
+"""Data sets of which one sample is fetched."""
 LIGHTNING_HOOKS = {
     "training_step": True,
     "validation_step": False,
@@ -63,6 +66,8 @@ class Interpreter(Statements):
         self._left: dict[str, int] = {}
         """For each file what is left of the budget that its entries share; calls between them multiply."""
         self._files = {f.path: f for f in files}
+        self.fetched: dict[int, Block] = {}
+        """What happens when one sample is fetched, by the identity of the data set."""
 
     def run(self) -> None:
         """Follow the whole project."""
@@ -72,7 +77,21 @@ class Interpreter(Statements):
             if _worth_following(klass.info.file):
                 self._hooks(klass)
         self._follow_rest()
+        self._fetch_samples()
         self.failures += self.omitted.values()
+
+    def _fetch_samples(self) -> None:
+        """Follow how one sample is fetched, for each data set of the project that a loader is given."""
+        roots = [r for r in self.roots if "DataLoader" in r.methods]
+        made = [e.result for e in unique_events(roots) if e.method == "DataLoader"] if roots else []
+        for loader in made:
+            data = whole_data(loader.argument(0, "dataset")) if isinstance(loader, Thing) else None
+            if isinstance(data, Instance) and id(data) not in self.fetched and len(self.fetched) < MOST_FETCHED:
+                root = self.fetched[id(data)] = Block("root", data.node, data.klass.info.file)
+                self.blocks, self.loops, self.grad, self.autocast, self.stack = [root], (), True, None, []
+                self._depth, self.fuel = 0, MIN_FUEL
+                frame = Frame(data.klass.info.file, self.module_of(data.klass.info))
+                self._guarded(data.klass.info.file, partial(self.sample, data, data.node, frame))
 
     def _follow_rest(self) -> None:
         """Follow each function that nothing has called yet."""

@@ -27,6 +27,8 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     yield_grad: bool | None = None
     """The autograd mode at a yield, for context managers written as generators."""
+    yield_count: Value | None = None
+    """How often it yields, where it yields once in each turn of one loop that says how many they are."""
     globals_: set[str] = field(default_factory=set)
     outer: set[str] = field(default_factory=set)
 

@@ -29,13 +29,9 @@ def code_of_notebook(text: str) -> Notebook | str:
 
     IPython's own forms become Python and cells that are none become empty lines, so that line numbers stay.
     """
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        return "not parsed: no notebook: its JSON is broken or nested beyond reason. Save it once more in Jupyter"
-    cells = code_cells(read)
+    read, cells = _read(text)
     if cells is None:
-        return "not parsed: no notebook: JSON with a list of cells was expected. Save it once more in Jupyter"
+        return f"not parsed: {why_no_notebook(text)}"
     language = _language(read)
     if language and "python" not in language.lower():
         return f"not parsed: a notebook of {language[:40]}, not of Python"
@@ -53,6 +49,25 @@ def code_of_notebook(text: str) -> Notebook | str:
     return Notebook("\n".join(code), tuple(starts), f"read without {_some(left_out)}" if left_out else "")
 
 
+def why_no_notebook(text: str) -> str:
+    """In words why a text is no notebook; "" where it is one."""
+    read, cells = _read(text)
+    if cells is not None:
+        return ""
+    why = "its JSON is broken or nested beyond reason" if read is _BROKEN else "JSON with a list of cells was expected"
+    return f"no notebook: {why}. Save it once more in Jupyter"
+
+
+def _read(text: str) -> tuple[object, list[Mapping[str, object]] | None]:
+    """The JSON of a text and the code cells in it."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return _BROKEN, None
+    return read, code_cells(read)
+
+
+_BROKEN = object()
 MOST_TOLD = 5
 """Cells that a note names one by one."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traindx_tools.on_code.values import Operation, Symbol, Tensor, Value
+from traindx_tools.on_code.values import Const, Operation, Symbol, Tensor, Value
 
 CONTENT, BLANK, TRIANGLE = "true_for_content", "true_for_blank", "triangle"
 POLARITY = frozenset({CONTENT, BLANK, TRIANGLE})
@@ -20,6 +20,8 @@ def compared(sign: str, left: Value, right: Value) -> frozenset[str]:
         below = sign in (("<", "<=") if ramps[0] else (">", ">="))
         above = sign in ((">", ">=") if ramps[0] else ("<", "<="))
         return frozenset({CONTENT} if below else {BLANK} if above else ())
+    if any(isinstance(v, Const) and v.value == 1 for v in (left, right)):
+        return frozenset()  # of ids 1 may be the padding, of a mask it is what is there
     return frozenset({"!=": {CONTENT}, "==": {BLANK}}.get(sign, ()))
 
 

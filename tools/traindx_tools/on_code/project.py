@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from traindx_tools.finding import Location
@@ -25,6 +25,8 @@ class Project:
     """One trace for each file's top level and each function that nobody in the project calls."""
     classes: tuple[Klass, ...]
     instances: tuple[Instance, ...]
+    fetched: Mapping[int, Block] = field(default_factory=dict)
+    """What happens when one sample is fetched, by the identity of the data set."""
     failures: tuple[tuple[SourceFile, str], ...] = ()
     """Files that were followed in part only, and why."""
 
@@ -35,7 +37,8 @@ class Project:
         interpreter.run()
         made = tuple(i for group in interpreter.instances.values() for i in group)
         return cls(
-            tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, tuple(interpreter.failures)
+            tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, interpreter.fetched,
+            tuple(interpreter.failures)
         )
 
     @cached_property

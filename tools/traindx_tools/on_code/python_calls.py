@@ -99,6 +99,8 @@ def _range(caller: Interpreter, call: Call) -> Value:
             count = stop
         else:
             count = arithmetic.binary("-", stop, start, caller.site(call.node, call.frame), None)
+        if len(call.args) == 3 and call.args[2] != Const(1):
+            count = Operation("round", (arithmetic.operation("/", (count, call.args[2])),), detail="ceil")
     return Thing("range", call.args, {}, caller.site(call.node, call.frame), call.node, {"count": count})
 
 

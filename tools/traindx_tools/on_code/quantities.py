@@ -13,6 +13,7 @@ from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.descriptions import Const, Site, Tensor
 from traindx_tools.on_code.values import Bag, Operation, Symbol, Value, number
 
+_SMALLER, _LARGER = frozenset({"min", "minimum"}), frozenset({"max", "maximum"})
 MOST = 8
 """Quantities that are kept of one value."""
 _TURNED = {"+": "-", "-": "+"}
@@ -53,8 +54,8 @@ def through(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Val
     if name in _CALLS:
         return _CALLS[name]
     found = of(x)
-    if name in ("min", "minimum", "max", "maximum") and args:
-        found |= of(args[0])
+    if name in _SMALLER | _LARGER and args and of(args[0]):
+        found |= of(args[0]) | _optimist(name, found)
     made = turned(found) if name in _FALLING else found if name in _RISING else frozenset()
     if name == "exp":
         made = frozenset(t.replace("apart@", "ratio@") for t in made)
@@ -64,6 +65,13 @@ def through(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Val
     if name == "mean" and shares and _holds_zero(args[0] if args else kwargs.get("dim", kwargs.get("axis"))):
         return made | {"averaged"}
     return made
+
+
+def _optimist(name: str, found: frozenset[str]) -> frozenset[str]:
+    """The larger of two weighted ratios, or minus it: nothing bounds what it pays for."""
+    if name in _LARGER and any(t.startswith("+ratio@") for t in found):
+        return frozenset({"+optimist"})
+    return frozenset({"-optimist"} if name in _SMALLER and any(t.startswith("-ratio@") for t in found) else ())
 
 
 def joined(parts: list[Tensor]) -> frozenset[str]:

@@ -7,33 +7,29 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Patch
-from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
 from traindx_tools.on_code.splits import named as part_named
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 _KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|^(Incremental|Kernel|Sparse)?PCA$"
                     r"|TruncatedSVD|Imputer"
                     r"|Binarizer|Discretizer|QuantileTransformer|PowerTransformer|Skalier")  # fmt: skip
 _PICTURES = re.compile(r"plot|visual|draw|tsne|umap|zeichne", re.IGNORECASE)
 _FITS = ("fit_transform", "fit")
-_FITTED = re.compile(r"\.fit(_transform)?\(|\.std\(")
+_FITTED = re.compile(r"\.fit(_transform)?\(")
 
 
 @dataclass(frozen=True)
 class Refit:
-    """What is fitted anew: where, the sentence about it, and whether the code proves it."""
+    """What is fitted anew: where, and the sentence about it."""
 
     code: Syntax
     node: ast.AST
     statement: str
     kind: str
-    patch: tuple[Patch, ...]
-    proven: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ def _found(project: Project) -> Iterator[Refit]:
             if id(fit.call) not in told:
                 told.add(id(fit.call))
                 yield refit
-    yield from _by_hand(look)
 
 
 def _fits(look: Lookup) -> Iterator[_Fit]:
@@ -112,7 +107,6 @@ def _twice(look: Lookup, fit: _Fit, fits: list[_Fit]) -> Iterator[Refit]:
             f"{written(fit.call)[:80]} at {fit.code.at(fit.call)} fits a {fit.kind} on held-out data, although one "
             f"was fitted on the training data at line {first.call.lineno}: the two parts come in different units",
             "fitted twice",
-            _transformed(first, fit),
         )
         return
 
@@ -146,7 +140,6 @@ def _in_function(look: Lookup, fit: _Fit) -> Iterator[Refit]:
             f"is given, and it is given the held-out part as well, at {place.at(held)}: the two parts come in "
             "different units",
             "fitted in a function",
-            (),
         )
         return
 
@@ -220,98 +213,7 @@ def _from(code: Syntax, node: ast.expr, name: str, left: int) -> bool:
     return False
 
 
-def _by_hand(look: Lookup) -> Iterator[Refit]:
-    """`(x - x.mean(0)) / x.std(0)` in a function that is given both parts, or written for each of them."""
-    for code in look.codes:
-        if ".std(" not in code.file.text and "std(" not in code.file.text:
-            continue
-        told: list[tuple[str, ast.BinOp, ast.AST]] = []
-        for division in code.of(ast.BinOp):
-            source = _standardised(code, division)
-            if source is None:
-                continue
-            body = code.function(division)
-            part = part_of(look, code, source)
-            if part is not None:
-                told.append((part, division, code.scope(division)))
-            elif body is not None and not guarded(code, division, body):
-                for place, held in both_parts(look, code, body, source):
-                    yield _own(code, division, f"what {named(code, body)} is given, the held-out part as well at "
-                                               f"{place.at(held)}", "by hand in a function")  # fmt: skip
-                    break
-        for part, division, scope in told:
-            if part == HELD and any(p == TRAIN and s is scope for p, _, s in told):
-                yield _own(code, division, "held-out data", "by hand")
-
-
-def _standardised(code: Syntax, node: ast.BinOp) -> ast.expr | None:
-    """What is standardised over its samples by its own mean and deviation."""
-    if not isinstance(node.op, ast.Div):
-        return None
-    top = node.left
-    if not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
-        return None
-    mean, spread = code.origin(top.right), node.right
-    if isinstance(spread, ast.BinOp) and isinstance(spread.op, ast.Add):
-        spread = spread.left
-    spread = code.origin(spread)
-    source = written(top.left)
-    if not code.function(mean) is code.function(spread) is code.function(node):
-        return None
-    if _statistic(mean, "mean") == _statistic(spread, "std") == source:
-        return top.left
-    return None
-
-
-def _statistic(node: ast.expr, name: str) -> str:
-    """What a statistic over all or over the samples is taken of: of `x.mean(0)`, `np.mean(x, axis=0)`."""
-    if not isinstance(node, ast.Call) or last_name(node.func) != name or not isinstance(node.func, ast.Attribute):
-        return ""
-    library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "numpy", "torch", "jnp")
-    axis = argument(node, 1 if library else 0, "axis", "dim")
-    if not (isinstance(axis, ast.Constant) and axis.value == 0):  # over everything: often one sample's own
-        return ""
-    return written(node.args[0]) if library and node.args else written(node.func.value)
-
-
-def _own(code: Syntax, node: ast.BinOp, what: str, kind: str) -> Refit:
-    return Refit(
-        code,
-        node,
-        f"{written(node)[:80]} at {code.at(node)} standardises with the mean and deviation of {what}: the two parts "
-        "come in different units",
-        kind,
-        (),
-        proven=False,
-    )
-
-
 def named(code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """A function's name, the class's for its __init__."""
     owner = code.owner(body)
     return owner.name if body.name == "__init__" and owner is not None else body.name
-
-
-def _transformed(first: _Fit, second: _Fit) -> tuple[Patch, ...]:
-    """`transform` by what was fitted on the training data, where that is a name that is fitted on nothing else."""
-    one, two = first.call.func, second.call.func
-    if not isinstance(one, ast.Attribute) or not isinstance(two, ast.Attribute) or two.attr != "fit_transform":
-        return ()
-    code = first.code
-    if code.scope(first.call) is not code.scope(second.call) or first.call.lineno >= second.call.lineno:
-        return ()
-    if not isinstance(one.value, (ast.Name, ast.Attribute)) or len(code.bindings(one.value)) != 1:
-        return ()
-    if _columns(first) != _columns(second) or len(second.call.args) != 1:
-        return ()
-    change = Change(code.file, "transform by what was fitted on the training data")
-    return change.replace(two, f"{source_of(code.file, one.value)}.transform").patches()
-
-
-def _columns(fit: _Fit) -> tuple[str, ...]:
-    """Which data it is beside the part: inputs or targets, and the columns."""
-    given = fit.call.args[0] if fit.call.args else fit.call
-    names = sorted(re.sub(r"[^xyXY]", "", re.sub(r"(?i)train|trn|test|valid\w*|val|dev", "", n))[:1].lower()
-                   for n in names_in(given) if n not in ("np", "pd", "torch"))  # fmt: skip
-    slices = [written(n.slice) for n in below(given) if isinstance(n, ast.Subscript)]
-    return (*names, *slices)

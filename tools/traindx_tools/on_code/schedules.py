@@ -7,18 +7,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from traindx_tools.finding import Bearing, Location, Patch, Severity
+from traindx_tools.finding import Bearing, Location, Severity
 from traindx_tools.finding import Value as Plain
-from traindx_tools.on_code import names, windowed
+from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
 from traindx_tools.on_code.values import (
     Bag,
     Const,
-    Function,
     Operation,
     Symbol,
     Thing,
@@ -40,7 +38,6 @@ class Fault:
     severity: Severity = Severity.HIGH
     direct: bool = True
     measured: Mapping[str, Plain] = field(default_factory=dict)
-    patch: tuple[Patch, ...] = ()
     bearing: Bearing = Bearing.CAUSE
 
 
@@ -65,10 +62,7 @@ def faults(project: Project) -> Iterator[Fault]:
             scheduler = place.event.receiver
             if isinstance(scheduler, Thing) and is_scheduler(scheduler):
                 yield from _length(loop, place, scheduler)
-                yield from _other_loader(project, loop, place, scheduler)
-                yield from _warmup_in_samples(project, loop, place, scheduler)
                 yield from _one_epoch_long(project, loop, place, scheduler)
-                yield from _in_micro_batches(project, loop, place, scheduler)
                 yield from _before_optimizer(loop, place)
                 yield from _prepared(project, place, scheduler)
         yield from _turns_again(loop)
@@ -98,63 +92,6 @@ def _lengths_in(value: Value | None) -> list[Value]:
     return [p.operands[0] for p in seen if isinstance(p, Operation) and p.op.startswith("len")]
 
 
-def _told(scheduler: Thing) -> list[Value]:
-    """Every number that a scheduler was built with; for a schedule written as a function, what it closes over."""
-    told: list[Value] = [*scheduler.args[1:], *scheduler.kwargs.values()]
-    for value in list(told):
-        if isinstance(value, Function):
-            used = {n.id for n in below(value.info.node) if isinstance(n, ast.Name)}
-            scopes = [s for s in (value.closure, *value.closures) if s]
-            told += [scope[name] for name in used for scope in scopes if name in scope]
-    return told
-
-
-def _loader_of(loop: TrainingLoop, place: Place) -> Thing | None:
-    """The loader that the loop which steps the optimizer goes through."""
-    stepping = innermost_stepping(loop, place)
-    subject = stepping.subject if stepping is not None else None
-    return subject if isinstance(subject, Thing) and subject.short == "DataLoader" else None
-
-
-def _other_loader(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """The length of a schedule is counted on another loader than the one that trains."""
-    loader = _loader_of(loop, place)
-    lengths = [v for told in _told(scheduler) for v in _lengths_in(told)]
-    loaders = [v for v in lengths if isinstance(v, Thing) and v.short == "DataLoader"]
-    if loader is None or not loaders or any(v is loader for v in lengths):
-        return
-    if any(v.argument(0, "dataset") is loader.argument(0, "dataset") for v in loaders):
-        return
-    yield Fault(
-        "length of another loader",
-        f"{scheduler.short} built at {scheduler.site} is as long as the loader made at {loaders[0].site}, but training "
-        f"goes through the one made at {loader.site} (line {loop.block.line}): it ends at another step",
-        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-        measured={"scheduler": scheduler.short, "counted": str(loaders[0].site)},
-    )
-
-
-_WARMUPS = {"get_linear_schedule_with_warmup": 1, "get_cosine_schedule_with_warmup": 1, "get_scheduler": 2,
-            "get_constant_schedule_with_warmup": 1}  # fmt: skip
-
-
-def _warmup_in_samples(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """A warm-up as long as the data set, stepped once a batch."""
-    loader = _loader_of(loop, place)
-    if loader is None or scheduler.short not in _WARMUPS:
-        return
-    warmup = scheduler.argument(_WARMUPS[scheduler.short], "num_warmup_steps")
-    dataset = loader.argument(0, "dataset")
-    if dataset is not None and any(v is dataset or v == dataset for v in _lengths_in(warmup)):
-        yield Fault(
-            "warm-up in samples",
-            f"The warm-up of {scheduler.short} built at {scheduler.site} is counted in samples (the length of the data "
-            f"set), but it is stepped once a batch at {_place_name(place)}: it is longer by the batch size",
-            Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-            measured={"scheduler": scheduler.short},
-        )
-
-
 def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
     """A decay whose length is the batches of one epoch, stepped once a batch in several epochs."""
     stepping = innermost_stepping(loop, place)
@@ -177,26 +114,6 @@ def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, schedule
         Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
         direct=scheduler.short != "CosineAnnealingLR",
         measured={"scheduler": scheduler.short, "epochs": counts[-1]},
-        patch=schedule.for_all_epochs(place.event.file, scheduler, outer[-1]),
-    )
-
-
-def _in_micro_batches(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
-    """A length that counts every batch, stepped once for each window of accumulated ones."""
-    stepping, total = innermost_stepping(loop, place), length_of(scheduler)
-    if total is None or stepping is None or stepping not in place.path:
-        return
-    inside = [p for p in steps_inside(loop, stepping) if is_optimizer(p.event.receiver)]
-    every = windowed.window(place, stepping, inside)
-    outer = [b for b in place.path[:place.path.index(stepping)] if b.kind == "loop"]
-    if every is None or not windowed.every_batch(total, outer, stepping):
-        return
-    yield Fault(
-        "length in micro-batches",
-        f"{scheduler.short} built at {scheduler.site} is {_written(total)} steps long, the number of all batches, and "
-        f"is stepped once for each {every:g} of them ({_place_name(place)}): the run ends at 1/{every:g} of it",
-        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-        measured={"scheduler": scheduler.short, "window": every},
     )
 
 
@@ -235,7 +152,6 @@ def _turns_again(loop: TrainingLoop) -> Iterator[Fault]:
                 f"loop at line {loop.block.line} has {steps:g}: nothing holds the ratio at 1, so the rate rises again",
                 location(event),
                 measured={"length": ratio, "steps": steps},
-                patch=schedule.held_at_its_end(event),
             )
 
 
@@ -282,13 +198,7 @@ def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Faul
             f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
-            patch=_after_the_optimizer(loop, place),
         )
-
-
-def _after_the_optimizer(loop: TrainingLoop, place: Place) -> tuple[Patch, ...]:
-    steps = [p for p in steps_inside(loop, loop.block)[:3] if p is not place]
-    return schedule.per_batch(place.event, steps[0].event) if len(steps) == 1 else ()
 
 
 def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value | None) -> Iterator[Fault]:
@@ -303,7 +213,6 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
             f"{_place_name(place)}: it reaches its end within one epoch or repeats",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
-            patch=schedule.per_epoch(place.event),
         )
     for what, last in _milestones(scheduler):
         if epochs is not None and 1 < last < epochs:
@@ -313,7 +222,6 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
                 "it decays in the first epochs",
                 location(place.event),
                 measured={"milestone": last, "epochs": epochs},
-                patch=schedule.per_epoch(place.event),
             )
 
 
@@ -346,7 +254,6 @@ def _decays_away(place: Place, scheduler: Thing, loops: list[Block]) -> Iterator
             location(place.event),
             direct=gamma <= 0.97,
             measured={"gamma": gamma},
-            patch=schedule.per_epoch(place.event) if gamma <= 0.97 else (),
         )
 
 
@@ -381,7 +288,6 @@ def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
             location(event),
             severity=Severity.MEDIUM,
             measured={"optimizer_line": other.line},
-            patch=_after_the_optimizer(loop, place),
         )
 
 
@@ -394,7 +300,6 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
         accelerator.kwargs.get("split_batches")
     ):
         return
-    file = project.file(scheduler.site.path)
     seen = list(parts(total))
     multiplied = any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen)
     own = any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
@@ -411,7 +316,6 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
             severity=Severity.HIGH if several else Severity.MEDIUM,
             direct=several,
             measured={"length": _written(total), "several_processes": several},
-            patch=schedule.for_all_processes(file, scheduler) if several and file is not None else (),
         )
 
 
@@ -447,7 +351,6 @@ def _resumed(root: Block) -> Iterator[Fault]:
                 "state is not loaded",
                 location(event),
                 measured={"load_line": load.event.line, "scheduler": made.short},
-                patch=schedule.goes_on(load, place),
             )
             break
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers
@@ -20,6 +21,7 @@ from traindx_tools.on_code.values import (
     Const,
     Instance,
     Symbol,
+    Tensor,
     Thing,
     Value,
     join,
@@ -28,6 +30,10 @@ from traindx_tools.on_code.values import (
 
 MOST_NESTED = 30
 """Arms of `if ... elif ...` that are nested in each other as the tree has them; a longer chain is halved from there."""
+
+_IN_PLACE = frozenset({"masked_fill_", "fill_", "copy_", "mul_", "add_", "sub_", "div_", "neg_", "clamp_", "zero_",
+                       "index_fill_", "scatter_", "masked_scatter_", "uniform_", "normal_"})
+"""Methods that set elements of the array they are called on."""
 
 
 class Statements(Binding):
@@ -52,6 +58,12 @@ class Statements(Binding):
         if isinstance(value, Thing) and value.type == "torch.set_grad_enabled":
             certain = not any(b.kind == "branch" for b in self.blocks)
             self.grad = truth(value.argument(0, "mode")) if certain else None
+        call = node.value
+        if isinstance(value, Tensor) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (
+                call.func.attr in _IN_PLACE and isinstance(call.func.value, ast.Name)):
+            held = frame.env.get(call.func.value.id)
+            if isinstance(held, Tensor):
+                frame.env[call.func.value.id] = replace(held, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:
         frame.returns.append(self.evaluate(node.value, frame) if node.value else NONE)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from traindx_tools.on_code.notebook import why_no_notebook
 from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.run import Series
@@ -30,6 +31,16 @@ def of_outputs(source: Source) -> Source:
         if outputs is not None:
             return replace(source, data=outputs.text.encode("utf-8", "replace"), sections=outputs.starts)
     return source
+
+
+def why_unreadable(source: Source) -> str:
+    """In words why a notebook is none; "" where it is one, or is too large to be looked at. Raises OSError."""
+    with source.open() as stream:
+        raw = stream.read(MOST_BYTES + 1)
+    if not raw.strip():
+        return "an empty file" if not raw else "only blanks"
+    why = why_no_notebook(raw.decode("utf-8-sig", errors="replace")) if len(raw) <= MOST_BYTES else ""
+    return f"refused: {why}" if why else ""
 
 
 def printed_below_cells(source: Source) -> bool:

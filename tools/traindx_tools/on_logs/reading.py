@@ -17,7 +17,7 @@ from traindx_tools.on_logs.artifacts import Discovery, Source, discover, refusal
 from traindx_tools.on_logs.beyond_double import as_largest
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
-from traindx_tools.on_logs.notebook_source import of_outputs, printed_below_cells
+from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
@@ -234,8 +234,9 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(refused,))
     suffix = Path(source.name).suffix.lower()
     if suffix in _CODE and not is_binary(source.head) and not printed_below_cells(source):
-        return Run(artifacts=(Artifact(source.name, _CODE[suffix]),))
-    if suffix in _CONFIG and not is_binary(source.head):
+        note = why_unreadable(source) if suffix == SUFFIX else ""
+        return Run(artifacts=(Artifact(source.name, _CODE[suffix], note=note),))
+    if suffix in _CONFIG and source.head.strip() and not is_binary(source.head):
         return _read_config(source, _CONFIG[suffix])
     head = head_of(source)
     if not head.text.strip():
@@ -251,9 +252,18 @@ def _read(source: Source) -> Run:
     if reader.name not in _WITHOUT_ERRORS:
         run = with_announced(merge([run, Run(errors=errors, config=read_config_lines(_lines(source)))]))
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
-        with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
-            run = replace(run, config=_config_of(source))
+        return _with_config(run, source, reader)
     return run
+
+
+def _with_config(run: Run, source: Source, reader: Reader) -> Run:
+    """A JSON file without metrics, as a configuration; what is no JSON at all and tells nothing else is refused."""
+    try:
+        return replace(run, config=_config_of(source))
+    except UnreadableInput as refused:
+        if reader is not text_log.READER or run.errors or run.notes:
+            return run
+        return Run(artifacts=(Artifact(source.name, "json", note=f"refused: {' '.join(str(refused).split())}"),))
 
 
 def _with_errors(source: Source, reader: Reader, head: Head) -> tuple[Run, tuple[ErrorEvent, ...]]:
@@ -284,7 +294,7 @@ def _read_config(source: Source, form: str) -> Run:
     try:
         config = _config_of(source)
     except UnreadableInput as refused:
-        return Run(artifacts=(Artifact(source.name, form, note=f"refused: {refused}"),))
+        return Run(artifacts=(Artifact(source.name, form, note=f"refused: {' '.join(str(refused).split())}"),))
     return Run(config=config, artifacts=(Artifact(source.name, form),))
 
 

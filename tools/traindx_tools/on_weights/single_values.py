@@ -28,14 +28,15 @@ def measured(tensors: Sequence[Tensor]) -> list[Stats]:
 
 def _stored(tensors: Sequence[Tensor]) -> Iterator[bytes]:
     """The bytes of each tensor; a file is opened once for those of it that follow each other."""
-    for path, own in groupby(tensors, key=lambda t: t.source.path if isinstance(t.source, InFile) else None):
+    size = tensors[0].itemsize
+    for path, own in groupby((t.source for t in tensors), key=lambda s: s.path if isinstance(s, InFile) else None):
         if path is None:
-            yield from (part.tobytes() for t in own for part in t.source.parts(0, t.nbytes, t.nbytes))
+            yield from (part.tobytes() for source in own for part in source.parts(0, size, size))
             continue
         with open(path, "rb") as stream:
-            for tensor in own:
-                stream.seek(tensor.source.offset)
-                data = stream.read(tensor.nbytes)
-                if len(data) != tensor.nbytes:
+            for offset in (source.offset for source in own if isinstance(source, InFile)):
+                stream.seek(offset)
+                data = stream.read(size)
+                if len(data) != size:
                     raise Damaged(f"{path}: ends inside a tensor: it was not written whole")
                 yield data

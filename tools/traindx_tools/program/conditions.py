@@ -33,6 +33,8 @@ class Condition:
     parts: tuple[Condition, ...] = ()
     shift: int = 0
     rest: int = 0
+    of_loop: bool = field(default=False, compare=False)
+    """Of "every": what is divided is the loop's own index, which begins anew with each pass."""
     text: str = field(default="", compare=False)
     """As it is written, for a sentence."""
 

@@ -283,6 +283,12 @@ class Argument:
     """A batch held it, or it was made, and no model had a part in it."""
     text: str = ""
     """As it is written."""
+    draw: str = ""
+    """Where it was drawn at random, if it is that draw unchanged."""
+    noise: frozenset[str] = frozenset()
+    """Of a loss whose target is a draw: where all noise was drawn that the value was computed from."""
+    mixed: frozenset[str] = frozenset()
+    """Of that noise what was added to something else on the way."""
     origin: Any = field(default=None, repr=False, compare=False)
 
 
@@ -396,3 +402,19 @@ class Watch:
     said: bool = True
     """It was told; False: this is what it does where nothing is said."""
     given_at: Any = None
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance of two values in a module, at least one of which is cut from the graph there."""
+
+    at: Any
+    text: str
+    both_cut: bool
+    """Neither side gets a gradient."""
+    cut: str = ""
+    """The side that is cut, as it is written."""
+    of_a_table: bool = False
+    """That side was looked up in a table of the model, which gradients are to train."""
+    reached: bool = True
+    """A loss reaches that value on another way."""

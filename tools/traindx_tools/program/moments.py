@@ -135,6 +135,8 @@ class Section:
     condition: Condition = ALWAYS
     count: int | None = None
     """How often a loop runs, where the text fixes it."""
+    turns: int | None = None
+    """The same where options keep their defaults and data have the length that the text says."""
     leaves: str = ""
     """How an arm is certainly left: "return", "raise", "break", "continue"; "" where what follows it runs too."""
     framework: str = ""

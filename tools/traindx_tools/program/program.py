@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.constants import Constants, Indexing, Window
+from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
     CodeLookup,
     Collection,
+    Distance,
     Drop,
     Loss,
     LossCall,
@@ -25,6 +27,7 @@ from traindx_tools.program.entities import (
     Watch,
 )
 from traindx_tools.program.keys import SharedKey
+from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import UnusedResult
@@ -58,10 +61,15 @@ class Program:
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
+    loaders: list[Loader] = field(default_factory=list)
+    averages: list[Average] = field(default_factory=list)
+    pairs_apart: list[Apart] = field(default_factory=list)
+    engine_loops: list[EngineLoop] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
+    distances: list[Distance] = field(default_factory=list)
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

@@ -17,7 +17,7 @@ _SIGNS = {"and": " and ", "or": " or "}
 
 def told(program: Program) -> str:
     """The text, a fact a line."""
-    lines = [*_entities(program), *_order(program)]
+    lines = [*_entities(program), *dict.fromkeys(_choices(program)), *_order(program)]
     for run in program.runs:
         lines.append(f"run from {run.at}" + (f" ({run.framework})" if run.framework else ""))
         lines += _tree(run, 1)
@@ -30,7 +30,7 @@ def as_json(program: Program) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "framework": program.framework,
-        "entities": list(_entities(program)),
+        "entities": [*_entities(program), *dict.fromkeys(_choices(program))],
         "usual_order": [text for text, _ in expected_timeline(program).usual()],
         "runs": [{"at": str(r.at), "framework": r.framework, "moments": list(_tree(r, 0))} for r in program.runs],
         "unknown": program.unknown,
@@ -53,6 +53,36 @@ def _entities(program: Program) -> Iterator[str]:
     for loss in program.losses:
         given = ", ".join(f"{d} {s}" for d, s in zip(loss.domains, loss.shapes, strict=False))
         yield f"loss {loss.name} at {loss.line}: given {given or 'nothing known'} [{loss.known.value}]"
+    for loader in program.loaders:
+        facts = ["over a part of the data" if loader.cut else "over the data",
+                 *(["shuffles"] if loader.shuffles else []),
+                 *([f"trains at {loader.trains}"] if loader.trains is not None else []),
+                 *([f"evaluates at {loader.evaluates}"] if loader.evaluates is not None else []),
+                 *(f"draws {d.text}" for d in loader.fetch.draws[:1])]
+        yield f"loader at {loader.at}{_made(loader.made, ', of data made at')}: {', '.join(facts)} [derived]"
+    for average in program.averages:
+        keeps = "an unknown share" if average.share is None else f"{average.share:g}"
+        yield f"average at {average.at}: keeps {keeps} of itself in each update [derived]"
+
+
+def _choices(program: Program) -> Iterator[str]:
+    """Over what is normalised, which positions count, what is minimised and which metric is watched."""
+    for use in program.axis_uses:
+        length = f" of {use.size}" if use.size is not None else ""
+        yield f"{use.operation} at {use.at}: over axis {use.axis}, {use.role or 'unknown'}{length} [{use.known.value}]"
+    for mask in program.mask_uses:
+        said = f"true for {mask.true_for}" if mask.true_for else "what it is true for is unknown"
+        yield f"mask at {mask.at}: {mask.how}, {said}, from {_open(mask.low)} to {_open(mask.high)} [derived]"
+    for objective in program.objectives:
+        parts = ", ".join(f"{''.join(signs)}{name}" for name, signs in sorted(objective.quantities.items()))
+        known = ", ".join(p for p in (objective.form, parts) if p) or "nothing known"
+        yield f"objective at {objective.at}: {known} [derived]"
+    for watch in program.watches:
+        yield f"{watch.kind} at {watch.at}: looks for a {watch.looks_for}imum of {watch.metric or '?'} [derived]"
+
+
+def _open(bound: float | None) -> str:
+    return "?" if bound is None else f"{bound:g}"
 
 
 def _order(program: Program) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -184,6 +185,8 @@ def test_settings_of_jax_stand_for_the_run(changed: Any, change: str, setting: s
 
 
 def test_activations_are_kept(changed: Any) -> None:
+    importlib.import_module("jax.ad_checkpoint")  # as programs that name what they keep do
+
     def remat(p: Any) -> str:
         return str(jax.make_jaxpr(jax.grad(lambda p: jax.checkpoint(loss_of)(p, X, Y)))(p))
 

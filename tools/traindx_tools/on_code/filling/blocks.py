@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traindx_tools.on_code import lengths
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Thing, number, unwrap, whole
 from traindx_tools.program.conditions import Condition
@@ -50,6 +51,11 @@ def may_suspend(event: Event) -> bool:
     if isinstance(owner, Instance):
         return any(b.startswith("flax.") for b in owner.klass.info.foreign_bases)
     return "flax" in event.file.text and "torch" not in event.file.text
+
+
+def turns(block: Block) -> int | None:
+    """How often a loop runs where nobody changes the defaults of options."""
+    return whole(lengths.turns(block.subject, block.count))
 
 
 def count(block: Block) -> int | None:

@@ -35,7 +35,8 @@ def condition_of(block: Block) -> Condition:
     found = _of(block.subject, id(block.node), MOST_TERMS)
     made = Condition("not", parts=(found,)) if block.is_other else found
     test = getattr(block.node, "test", None)
-    told = made.kind == "never" or made.has("finite")  # cutting a text out of the source is dear: only where it is told
+    told = made.kind in ("never", "every", "not") or made.has("finite")
+    # cutting a text out of the source is dear: only where it is told
     return replace(made, text=block.file.segment(test)) if told and test is not None else made
 
 
@@ -104,7 +105,9 @@ def _remainder(value: Operation, rest: float | None, other: Value | None = None)
     length: Hashable = (int(by) if by is not None and math.isfinite(by) and by == int(by) else
                         divisor if divisor != UNKNOWN else id(value))
     at = _whole(rest or 0.0)
-    return Condition("every", key=("window", length), shift=shift, rest=at if by is not None else min(at, 1))
+    own = any(isinstance(p, Symbol) and p.role == p.name == "index" for p in parts(base))
+    return Condition("every", key=("window", length), shift=shift, rest=at if by is not None else min(at, 1),
+                     of_loop=own)
 
 
 def _whole(at: float) -> int:

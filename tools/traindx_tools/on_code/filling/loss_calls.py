@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.knowledge.contracts import Contract
 from traindx_tools.knowledge.domains import contract_of, losses, passing
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.noise import Noise
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import argument
@@ -28,13 +30,16 @@ def loss_calls(project: Project, entities: Entities) -> Iterator[LossCall]:
     events = list(project.calls(*losses()))
     made = _made(project) if events else {}
     hooks = [r.function for r in project.roots if r.framework]
+    noise = Noise(project)
     for event in events:
         contract = contract_of(event.method)
         if contract is not None:
             settings, unknown = _settings(event, contract)
+            arguments = dict(_arguments(event, contract, project, made, entities, hooks))
+            _follow_noise(event, contract, arguments, noise)
             yield LossCall(
                 event.receiver.short if isinstance(event.receiver, Thing) else event.method, event.method,
-                spot_of(event), dict(_arguments(event, contract, project, made, entities, hooks)), settings, unknown,
+                spot_of(event), arguments, settings, unknown,
                 event.grad is not False, Known.DERIVED, event)
 
 
@@ -47,10 +52,21 @@ def _arguments(event: Event, contract: Contract, project: Project, made: dict[tu
             spot = spot_of(maker) if maker is not None else (
                 spot_at(value.kind_site, project) if value.kind_site is not None else None)
             is_data = value.grad is not True and not value.models and not value.kind
-            yield wanted.name, Argument(value.kind, spot, value.grad, bool(value.models), is_data, text, maker)
+            yield wanted.name, Argument(value.kind, spot, value.grad, bool(value.models), is_data, text, origin=maker)
         elif isinstance(value, (Symbol, Operation)) and (role := _role(value, entities, event.function in hooks)):
             yield wanted.name, Argument(gradient=True if role == "output" and event.grad is not False else None,
                                           of_a_model=role == "output", of_data=role == "data", text=text)
+
+
+def _follow_noise(event: Event, contract: Contract, arguments: dict[str, Argument], noise: Noise) -> None:
+    """Where one argument is a draw: which noise the others were computed from."""
+    values = {w.name: event.argument(p, w.name) for p, w in enumerate(contract.arguments)}
+    if not any(noise.is_draw(v) for v in values.values()):
+        return
+    for name, value in values.items():
+        known = arguments.get(name, Argument(text="?"))
+        arguments[name] = replace(known, draw=noise.is_draw(value), noise=noise.drawn_for(value),
+                                  mixed=noise.mixed_into(value))
 
 
 def _written(event: Event, position: int, name: str) -> str:

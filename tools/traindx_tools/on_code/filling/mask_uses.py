@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -92,7 +93,7 @@ def _is_mask(value: Value) -> bool:
 
 def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
     """Numbers that stand where a mask says so."""
-    spoken = _half(project)
+    spoken: bool | None = None
     guarded = {id(e.function) for e in project.calls(*_GUARDS)}
     for event in project.calls("masked_fill", "masked_fill_", "where"):
         values: list[Value | None]
@@ -106,6 +107,7 @@ def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
         value = next((n for v in values if v is not None and (n := number(v)) is not None), None)
         if value is None:
             continue
+        spoken = _half(project) if spoken is None and math.isfinite(value) else spoken
         computed = isinstance(x, Tensor) and (x.dtype == "float16" or (x.dtype is None and event.autocast == "float16"))
         behind = any(e.function is event.function and e.line >= event.line for e in softmax)
         yield _use("filled", event, mask, "softmax" if behind else "", value=value,

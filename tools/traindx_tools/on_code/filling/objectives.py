@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import quantities
@@ -21,7 +21,7 @@ from traindx_tools.program.moments import Spot
 def objectives(project: Project) -> Iterator[Objective]:
     """Of every training loop, every other backward call and every training step that a framework calls."""
     meant = re.compile("|".join(table("quantities.toml")["words"]["on_purpose"]), re.IGNORECASE)
-    resolved = partial(_resolved, project, _trained(project))
+    resolved = partial(_resolved, project, cache(partial(_trained, project)))
     in_loops: set[int] = set()
     for loop in project.training_loops:
         in_loops |= {id(p.event) for p in loop.backwards}
@@ -77,7 +77,7 @@ def _trained(project: Project) -> frozenset[int]:
     return frozenset(i for o in made.values() for i in parts_held(o))
 
 
-def _resolved(project: Project, trained: frozenset[int], value: Tensor
+def _resolved(project: Project, trained: Callable[[], frozenset[int]], value: Tensor
               ) -> tuple[dict[str, tuple[str, ...]], dict[str, Spot]]:  # fmt: skip
     """The quantities by name; differences of log-probabilities become divergences where one side is a reference."""
     found: dict[str, tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ def _resolved(project: Project, trained: frozenset[int], value: Tensor
         if event is not None:
             places[name] = spot_of(event)
         if name == "apart" and event is not None:
-            turn = _from_reference(event, trained)
+            turn = _from_reference(event, trained())
             name = "divergence" if turn else name
             places[name] = spot_of(event)
             sign = {"+": "-", "-": "+"}[sign] if turn < 0 else sign

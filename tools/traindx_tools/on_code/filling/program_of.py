@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
+from traindx_tools.on_code.filling.distances import distances
 from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
+from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
@@ -69,10 +74,15 @@ def program_of(project: Project) -> Program:
     made.drops += dropped(project)
     made.collections += collected(project)
     made.loss_calls += loss_calls(project, entities)
+    made.loaders += loaders(project)
+    made.averages += averages(project)
+    made.engine_loops += engine_loops(project)
+    made.pairs_apart += pairs_apart(project)
     made.axis_uses += axis_uses(project, made.loss_calls)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
     made.watches += watches(project)
+    made.distances += distances(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)

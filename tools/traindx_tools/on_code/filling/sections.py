@@ -65,7 +65,7 @@ class Sections:
             _KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left, origin=block,
             framework=blocks.framework(block), name=block.function.qualified if block.function else "")
         if made.kind == "loop":
-            made.count = blocks.count(block)
+            made.count, made.turns = blocks.count(block), blocks.turns(block)
             self._loop.append(block)
         has: set[Moment] = set()
         inside, self._inside = self._inside, self._inside or blocks.is_forward(block)

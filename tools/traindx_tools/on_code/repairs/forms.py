@@ -1,4 +1,4 @@
-"""A call or a layer written in another form (C143, C144, C180, C189, C190, C214, optax)."""
+"""A call or a layer written in another form (C143, C144, C180, C214, optax)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.repairs.schedule import reads
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import argument, last_name, names_in, syntax, written
+from traindx_tools.on_code.syntax import argument, last_name, syntax, written
 
 
 def keyword_given(file: SourceFile, call: ast.AST, name: str, value: str, summary: str) -> tuple[Patch, ...]:
@@ -27,25 +27,6 @@ def registered(file: SourceFile, value: ast.expr) -> tuple[Patch, ...]:
     if isinstance(value, ast.List) and not value.elts:
         return ()
     return Change(file, "register the layers").wrap(value, f"{library}.{kind}(", ")").patches()
-
-
-def same_noise(file: SourceFile, target: ast.Call, mixed: ast.Call) -> tuple[Patch, ...]:
-    """The noise that the loss asks for mixed into the input."""
-    code = syntax(file)
-    drawn, other = code.statement(target), code.statement(mixed)
-    name = drawn.targets[0] if isinstance(drawn, ast.Assign) else None
-    if not isinstance(name, ast.Name) or other is None or written(target) != written(mixed):
-        return ()
-    change = Change(file, "mix in the noise that the loss asks for").replace(mixed, name.id)
-    if drawn is not None and drawn.lineno > other.lineno:
-        if code.parent(drawn) is not code.parent(other) or any(names_in(target) & _bound(other) for _ in (0,)):
-            return ()
-        change.move_before(drawn, other)
-    return change.patches()
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:

@@ -35,17 +35,6 @@ def _stop_gradient(code: Syntax) -> str:
     return f"{names['jax']}.lax.stop_gradient" if "jax" in names else ""
 
 
-def copied_state(file: SourceFile, taken: ast.AST) -> tuple[Patch, ...]:
-    """A copy of the weights where a reference was kept."""
-    if not isinstance(taken, ast.Call):
-        return ()
-    code, text = syntax(file), source_of(file, taken)
-    change = Change(file, "keep a copy of the weights")
-    copies = [k for k, v in code.aliases.items() if v in ("copy", "copy.deepcopy")]
-    if copies:
-        name = copies[0] if code.aliases[copies[0]] == "copy.deepcopy" else f"{copies[0]}.deepcopy"
-        return change.wrap(taken, f"{name}(", ")").patches()
-    return change.replace(taken, f"{{k: v.clone() for k, v in {text}.items()}}").patches()
 
 
 def kept_expression(event: Event) -> ast.expr | None:

@@ -1,4 +1,4 @@
-"""What is called in a training loop, and in which order (C133 to C166, C204)."""
+"""What is called in a training loop, and in which order (C133 to C166)."""
 
 from __future__ import annotations
 
@@ -74,23 +74,6 @@ def _in_one_block(one: Event, other: Event) -> tuple[ast.stmt | None, ast.stmt |
     return (first, second) if together else (None, None)
 
 
-def epoch_set(file: SourceFile, loop: ast.AST) -> tuple[Patch, ...]:
-    """loader.sampler.set_epoch(epoch) in front of the loop over the loader."""
-    code = syntax(file)
-    outer = next((x for x in code.loops(loop) if isinstance(x, ast.For)), None)
-    if not isinstance(loop, ast.For) or outer is None or not isinstance(outer.target, ast.Name):
-        return ()
-    over = loop.iter
-    while isinstance(over, ast.Call) and last_name(over.func) in ("enumerate", "tqdm") and over.args:
-        over = over.args[0]
-    if not isinstance(over, (ast.Name, ast.Attribute)) or not isinstance(outer.iter, ast.Call):
-        return ()
-    if last_name(outer.iter.func) not in ("range", "trange"):
-        return ()
-    line = f"{source_of(file, over)}.sampler.set_epoch({outer.target.id})"
-    return Change(file, "tell the sampler the epoch").before(loop, line).patches()
-
-
 def stepped_by_scaler(step: Event, backward: Event, updates: bool) -> tuple[Patch, ...]:
     """scaler.step(optimizer) in place of optimizer.step(), with update() where it is missing."""
     scale = backward.node.func.value if isinstance(backward.node, ast.Call) and isinstance(
@@ -131,21 +114,6 @@ def out_of_loop(file: SourceFile, node: ast.AST, loop: ast.AST) -> tuple[Patch, 
     if reads(statement) & bound:
         return ()
     return Change(file, "make it once, before the loop").move_before(statement, loop).patches()
-
-
-def loaded_afterwards(file: SourceFile, load: ast.AST, made: ast.stmt) -> tuple[Patch, ...]:
-    """A state loaded behind the statement that makes its owner anew."""
-    code = syntax(file)
-    statement = code.statement(load)
-    if not isinstance(statement, ast.Expr) or code.parent(statement) is not code.parent(made):
-        return ()
-    if bound_between(code, statement, made, reads(statement) - {n for t in _targets(made) for n in [t]}):
-        return ()
-    return Change(file, "load the state into what is used").move_after(statement, made).patches()
-
-
-def _targets(statement: ast.stmt) -> set[str]:
-    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def training_again(file: SourceFile, loop: ast.AST, model: str) -> tuple[Patch, ...]:

@@ -3,81 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Thing
-
-_BASE = re.compile(r"(^|_)(lr|rate|eta)\d*$", re.IGNORECASE)
-_COUNTS = {
-    "get_linear_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
-    "get_cosine_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
-    "get_polynomial_decay_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
-    "get_cosine_with_hard_restarts_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
-    "get_scheduler": ((2, "num_warmup_steps"), (3, "num_training_steps")),
-    "CosineAnnealingLR": ((1, "T_max"),),
-    "LinearLR": ((3, "total_iters"),),
-    "PolynomialLR": ((1, "total_iters"),),
-    "OneCycleLR": ((2, "total_steps"),),
-}
-"""The arguments of each scheduler that count steps."""
-
-
-def for_all_processes(file: SourceFile, scheduler: Thing) -> tuple[Patch, ...]:
-    """Every count of steps multiplied by the number of processes that the prepared scheduler is stepped by."""
-    node, code = scheduler.node, syntax(file)
-    prepares = [c for c in code.calls("prepare") if f"{file.path}:{c.lineno}" == str(scheduler.state["prepared_site"])]
-    if not isinstance(node, ast.Call) or len(prepares) != 1 or not isinstance(prepares[0].func, ast.Attribute):
-        return ()
-    accelerator = prepares[0].func.value
-    made = [s for s, _ in code.bindings(accelerator)]
-    change = Change(file, "count the steps of all processes")
-    counts = [a for p, n in _COUNTS.get(scheduler.short, ()) if (a := argument(node, p, n)) is not None]
-    if not counts or (made and made[0].lineno > node.lineno):
-        return ()
-    for count in counts:
-        if isinstance(count, ast.Constant) and count.value == 0:
-            continue
-        bare = isinstance(count, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)) or (
-            isinstance(count, ast.BinOp) and isinstance(count.op, ast.Mult)
-        )
-        factor = f" * {source_of(file, accelerator)}.num_processes"
-        if bare:
-            change.insert(count.end_lineno or 0, count.end_col_offset or 0, factor)
-        else:
-            change.wrap(count, "(", f"){factor}")
-    return change.patches()
-
-
-def for_all_epochs(file: SourceFile, scheduler: Thing, outer: Block) -> tuple[Patch, ...]:
-    """The length of one epoch multiplied by the number of epochs, where both stand in one function."""
-    node, loop, code = scheduler.node, outer.node, syntax(file)
-    if not isinstance(node, ast.Call) or not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
-        return ()
-    if outer.file is not file or scheduler.site.path != file.path or code.scope(node) is not code.scope(loop):
-        return ()
-    position, name = _COUNTS[scheduler.short][-1]
-    given, counts = argument(node, position, name), loop.iter.args
-    if given is None or last_name(loop.iter.func) not in ("range", "trange") or len(counts) != 1:
-        return ()
-    made = code.bindings(given) if isinstance(given, ast.Name) else []
-    length = made[0][1] if len(made) == 1 else given
-    first = min(n.lineno for n in (length, node))
-    roots = [n for n in below(counts[0]) if isinstance(n, ast.Name)]
-    if any(isinstance(n, ast.Call) for n in below(counts[0])) or any(
-            s.lineno >= first for n in roots for s, _ in code.bindings(n) if code.scope(s) is code.scope(node)):
-        return ()
-    factor = f" * {source_of(file, counts[0])}"
-    simple = isinstance(length, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
-    change = Change(file, "as long as all epochs")
-    if simple:
-        return change.insert(length.end_lineno or 0, length.end_col_offset or 0, factor).patches()
-    return change.wrap(length, "(", f"){factor}").patches()
+from traindx_tools.on_code.trace import Event, Place
 
 
 def per_epoch(step: Event) -> tuple[Patch, ...]:
@@ -91,74 +22,8 @@ def per_epoch(step: Event) -> tuple[Patch, ...]:
     return Change(step.file, "step the schedule once per epoch").move_after(statement, inner).patches()
 
 
-def per_batch(step: Event, optimizer_step: Event) -> tuple[Patch, ...]:
-    """The step of a scheduler that counts batches, behind the optimizer's step."""
-    if step.file is not optimizer_step.file:
-        return ()
-    code = syntax(step.file)
-    statement, target = code.statement(step.node), code.statement(optimizer_step.node)
-    if not _is_step(statement) or target is None or code.scope(step.node) is not code.scope(optimizer_step.node):
-        return ()
-    return Change(step.file, "step the schedule after each optimizer step").move_after(statement, target).patches()
-
-
 def _is_step(statement: ast.stmt | None) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not statement.value.args
-
-
-def held_at_its_end(cosine: Event) -> tuple[Patch, ...]:
-    """The angle of a cosine held at pi once the schedule is over."""
-    node = cosine.node
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or not cosine.name.startswith("math."):
-        return ()
-    pis = {
-        written(n) for n in below(node.args[0]) if isinstance(n, (ast.Attribute, ast.Name)) and last_name(n) == "pi"
-    }
-    if len(pis) != 1:
-        return ()
-    change = Change(cosine.file, "hold the cosine at its end")
-    return change.wrap(node.args[0], "min(", f", {pis.pop()})").patches()
-
-
-def from_the_groups_own_rate(store: Event, assigned: ast.expr | None) -> tuple[Patch, ...]:
-    """A factor of the group is applied to the rate that the group began with, and no longer to the current one."""
-    code, node = syntax(store.file), store.node
-    statement = code.statement(node)
-    target = node if isinstance(node, ast.Subscript) else None
-    if target is None or assigned is None or not isinstance(statement, ast.Assign):
-        return ()
-    group = written(target.value)
-    others = [n for n in below(assigned) if isinstance(n, ast.Subscript) and written(n.value) == group
-              and isinstance(n.slice, ast.Constant) and n.slice.value != "lr"]  # fmt: skip
-    rates = [n for n in below(assigned) if written(n) == written(target) and isinstance(n, ast.Subscript)]
-    if not others or not rates:
-        return ()  # a factor of the time, which may be meant
-    change = Change(store.file, "apply the group's factor to the rate that it began with")
-    base = _base(code, statement, target) or f'{group}.setdefault("initial_lr", {source_of(store.file, target)})'
-    for rate in rates:
-        change.replace(rate, base)
-    return change.patches()
-
-
-def _base(code: Syntax, statement: ast.Assign, target: ast.Subscript) -> str:
-    """The base rate of a warm-up beside it: `self.base_lr` of `group["lr"] = self.base_lr * t / warmup`."""
-    found: set[str] = set()
-    for other in code.of(ast.Assign):
-        if other is statement or code.scope(other) is not code.scope(statement):
-            continue
-        if written(other.targets[0]) == written(target):
-            found |= {written(n) for n in _factors(other.value) if _BASE.search(last_name(n))}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _factors(node: ast.expr) -> Iterator[ast.expr]:
-    """The names that a product is made of, but for what it is divided by."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
-        yield from _factors(node.left)
-        if isinstance(node.op, ast.Mult):
-            yield from _factors(node.right)
-    elif isinstance(node, (ast.Name, ast.Attribute)):
-        yield node
 
 
 def goes_on(load: Place, built: Place) -> tuple[Patch, ...]:

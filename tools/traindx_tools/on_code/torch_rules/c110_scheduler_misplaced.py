@@ -12,26 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code import schedules
 from traindx_tools.on_code.project import Project
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C110",
-    name="scheduler-misplaced",
-    title="The learning-rate schedule is stepped in the wrong place",
-    severity=Severity.HIGH,
-    sees=(
-        "How long a scheduler was built to run, in which loop it is stepped, and what happens around its construction."
-    ),
-    matters="The learning rate is at its end, or still at its start, for most of training.",
-    alike=("a learning rate that is constant on purpose", "a model that has converged"),
-    confirm=(
-        "plot optimizer.param_groups[0]['lr'] over steps",
-        "compare the schedule's length with the number of its steps",
-    ),
-)
+(RULE,) = pages("schedules", ("C110",))
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -44,5 +30,4 @@ def check(project: Project) -> Iterator[Finding]:
             bearing=fault.bearing if fault.direct else Bearing.SIGN,
             severity=fault.severity,
             measured={"kind": fault.kind, **fault.measured},
-            patch=fault.patch,
         )

@@ -11,22 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, same, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, number, parts
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C120",
-    name="state-not-restored",
-    title="A run is resumed without all of its state",
-    severity=Severity.HIGH,
-    sees="A training loop that starts at a step from a checkpoint, and what of its state load_state_dict is called on.",
-    matters="The loss or the learning rate jumps at every resumption.",
-    alike=("data that is shuffled differently after the resumption",),
-    confirm=("print the learning rate and the optimizer's state before and after the resumption",),
-)
+(RULE,) = pages("state", ("C120",))
 
 
 def check(project: Project) -> Iterator[Finding]:

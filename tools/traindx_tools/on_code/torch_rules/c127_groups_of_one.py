@@ -10,25 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import codes
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C127",
-    name="groups-of-one",
-    title="Every rollout is a group of its own",
-    severity=Severity.CRITICAL,
-    sees="An id for each row that is written into a batch after the batch was repeated.",
-    matters="Advantages within groups are exactly 0: no gradient.",
-    alike=("rewards that are equal within every group",),
-    confirm=("count the rows of each id: it should be the number of rollouts",),
-)
+(RULE,) = pages("recipes", ("C127",))
 _REPEATS = frozenset({"repeat", "repeat_interleave", "tile", "repeat_batch", "repeat_kv"})
 _UNIQUE = frozenset({"uuid4", "uuid1", "token_hex"})
 
@@ -110,5 +100,4 @@ def _finding(file: SourceFile, node: ast.Assign, owner: str, line: int) -> Findi
         file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "groups", "repeat_line": line},
-        patch=codes.named_before_repeating(file, node, owner, line),
     )

@@ -10,25 +10,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Symbol, Thing, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C150",
-    name="best-weights-by-reference",
-    title="The best weights are kept by reference",
-    severity=Severity.HIGH,
-    sees="load_state_dict on a model with a state_dict() of the same model that was taken in a loop and never copied.",
-    matters="The reported best checkpoint is the last state: overfitted or diverged weights are used.",
-    alike=("a checkpoint that does not fit the model",),
-    confirm=("compare best_state with model.state_dict() after another epoch",),
-)
+(RULE,) = pages("state", ("C150",))
 _BEST = re.compile(r"best|backup|snapshot|saved|kept|stored|good", re.IGNORECASE)
 
 
@@ -96,7 +86,6 @@ def _reference(code: Syntax, state: ast.Call, statement: ast.AST, load: ast.Call
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "reference", "load_line": load.lineno},
-        patch=graph.copied_state(code.file, state),
     )
 
 
@@ -136,5 +125,4 @@ def _finding(taken: Place, load: Place) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "reference", "load_line": load.event.line},
-        patch=graph.copied_state(event.file, event.node),
     )

@@ -13,23 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.finding import Bearing, Finding, Location
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C152",
-    name="pairs-misaligned",
-    title="Inputs and labels are put in different orders",
-    severity=Severity.CRITICAL,
-    sees="Two sequences made from the same samples, or paired in one call, of which one alone changes its order.",
-    matters="Labels are random with respect to the inputs.",
-    alike=("label noise", "a model that is too small"),
-    confirm=("print a few (input, label) pairs as they reach the loss",),
-)
+(RULE,) = pages("data", ("C152",))
 
 _PAIRING = frozenset({"TensorDataset", "zip", "fit", "train_test_split", "list_zip", "from_tensor_slices", "savez"})
 
@@ -216,7 +206,4 @@ def _finding(file: SourceFile, order: Order, partner: str, other: Order | None) 
         file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": order.how, "moved": order.name, "left": partner},
-        patch=data.ordered_together(
-            file, order.node, order.name, partner, order.how, other.node if other is not None else None
-        ),
     )

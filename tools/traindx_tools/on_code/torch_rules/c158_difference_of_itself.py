@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.values import Tensor
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C158",
-    name="difference-of-itself",
-    title="A difference of a value with itself",
-    severity=Severity.HIGH,
-    sees="x - x, or x / x, for one and the same tensor with a graph.",
-    matters="The term and its gradient are constant: the importance ratio never leaves 1, the loss term is dead.",
-    alike=("advantages that are all zero",),
-    confirm=("print the ratio in the second update epoch",),
-)
+(RULE,) = pages("settings", ("C158",))
 
 
 def check(project: Project) -> Iterator[Finding]:

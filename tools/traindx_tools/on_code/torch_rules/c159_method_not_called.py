@@ -11,22 +11,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code import patching
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C159",
-    name="method-not-called",
-    title="A method is named and not called",
-    severity=Severity.HIGH,
-    sees="A statement that is only `model.eval`, `optimizer.step`, `loss.backward` and the like, without brackets.",
-    matters="Nothing happens at this line, and no error is raised.",
-    alike=("a property that does something when it is read, which none of these is in torch",),
-    confirm=("print(model.training) after the line", "python -m pyflakes or ruff B018 on the file"),
-)
+(RULE,) = pages("settings", ("C159",))
 _EFFECT = {
     "eval": "the model stays in training mode",
     "train": "the model stays in eval mode",
@@ -51,12 +41,10 @@ def check(project: Project) -> Iterator[Finding]:
             name = node.value
             if not isinstance(name, ast.Attribute) or name.attr not in _EFFECT:
                 continue
-            patch = patching.replace_text(file, name, f"{ast.unparse(name)}()", f"call {name.attr}")
             yield RULE.finding(
                 f"{ast.unparse(name)} at {code.at(node)} is named and not called (no brackets): {_EFFECT[name.attr]}",
                 code.place(node),
                 file.path,
                 bearing=Bearing.CAUSE,
                 measured={"kind": name.attr},
-                patch=() if patch is None else (patch,),
             )

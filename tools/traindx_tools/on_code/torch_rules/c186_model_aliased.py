@@ -11,22 +11,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code import patching
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C186",
-    name="model-aliased",
-    title="A second model is the first one under another name",
-    severity=Severity.HIGH,
-    sees="A reference, target, teacher, old or EMA model that is assigned the trained model itself.",
-    matters="What should stay fixed, or follow slowly, is trained along: KL 0, targets without stability.",
-    alike=("an adapter that is switched off for the reference, which needs no copy",),
-    confirm=("print(ref_model is model)",),
-)
+(RULE,) = pages("state", ("C186",))
 _ROLES = "ref|reference|target|tgt|teacher|old|frozen|ema|momentum|prior|anchor"
 _KINDS = "model|net|network|policy|q|qf|critic|actor|encoder|qnet|q_net|q_network"
 _SECOND = re.compile(rf"({_ROLES})_?({_KINDS})?|({_KINDS})_({_ROLES}|targ)", re.IGNORECASE)
@@ -85,9 +75,6 @@ def _used_as_model(code: Syntax, target: ast.expr) -> bool:
 
 
 def _finding(code: Syntax, node: ast.Assign, target: ast.expr, value: ast.expr) -> Finding:
-    patch = None
-    if code.aliases.get("copy") == "copy":
-        patch = patching.replace_text(code.file, value, f"copy.deepcopy({written(value)})", "a model of its own")
     return RULE.finding(
         f"{written(target)} = {written(value)} at {code.at(node)} is the same model under another name, no copy: what "
         "is meant to stay fixed is trained along",
@@ -95,5 +82,4 @@ def _finding(code: Syntax, node: ast.Assign, target: ast.expr, value: ast.expr) 
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "alias", "name": written(target), "of": written(value)},
-        patch=() if patch is None else (patch,),
     )

@@ -14,42 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.invariants.pages import pages
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.configuration import read
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import written
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.values import Const, Site, Table
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C199",
-    name="option-ignored",
-    title="A setting is written down and never read",
-    severity=Severity.HIGH,
-    sees="Keys of configuration files that the code names, and options of argparse, that no code reads.",
-    matters="The run trains with another value than the one that was chosen.",
-    alike=("a key for another program", "an option that is passed on as a whole (vars(args), **config)"),
-    confirm=("print the resolved configuration at the start", "change the setting: the log stays the same"),
-)
-_SAME = (
-    ("lr", "learning_rate", "base_lr", "max_lr", "init_lr", "initial_lr", "peak_lr"),
-    ("weight_decay", "wd", "decay", "l2"),
-    ("batch_size", "bs", "batch", "train_batch_size", "batchsize"),
-    ("epochs", "num_epochs", "n_epochs", "max_epochs"),
-    ("steps", "num_steps", "max_steps", "total_steps", "iters", "iterations"),
-    ("dropout", "drop", "dropout_rate", "p_drop", "dropout_p", "drop_prob"),
-    ("warmup", "warmup_steps", "num_warmup_steps", "warmup_epochs", "warmup_ratio"),
-    ("hidden", "hidden_size", "hidden_dim", "width", "dim"),
-    ("layers", "num_layers", "n_layers", "depth", "n_layer"),
-    ("clip", "grad_clip", "max_grad_norm", "clip_norm", "clip_grad", "gradient_clip"),
-    ("label_smoothing", "smoothing"),
-    ("momentum", "mom", "beta1"),
-    ("seed", "random_seed", "manual_seed"),
-    ("accumulate", "grad_accum", "gradient_accumulation_steps", "accum_steps", "accumulation_steps"),
-    ("ema_decay", "ema"),
-    ("num_workers", "workers"),
-)
+(RULE,) = pages("settings", ("C199",))
+_SAME: list[list[str]] = table("settings.toml")["same"]
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _NAMES = frozenset(n for group in _SAME for n in group)
 _WHOLE = re.compile(
@@ -146,7 +120,6 @@ def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Fi
         path,
         bearing=Bearing.CAUSE,
         measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
-        patch=written.in_configuration(code.file, key, None, other, f"call it {other}, as the code does", rename=True),
     )
 
 
@@ -161,8 +134,8 @@ def _default(code: Syntax, node: ast.AST | None) -> str:
 
 def _home(code: Syntax, name: str) -> ast.AST | None:
     """Where the code first writes the name: a default if there is one."""
-    for table in code.of(ast.Dict):
-        for key, value in zip(table.keys, table.values, strict=True):
+    for made in code.of(ast.Dict):
+        for key, value in zip(made.keys, made.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == name and isinstance(value, ast.Constant):
                 return key
     for text in code.of(ast.Constant):

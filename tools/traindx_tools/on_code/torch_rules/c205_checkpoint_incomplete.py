@@ -11,20 +11,11 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C205",
-    name="checkpoint-incomplete",
-    title="A checkpoint lacks a part of the training state",
-    severity=Severity.MEDIUM,
-    sees="The keys of what torch.save writes in a script that also resumes, beside what is trained and averaged.",
-    matters="Every resumption is visible: a jump in the loss, an average that starts anew.",
-    alike=("a file of weights for use, beside a complete checkpoint",),
-    confirm=("print(torch.load(path, weights_only=True).keys())",),
-)
+(RULE,) = pages("state", ("C205",))
 _POSITION = re.compile(r"epoch|step|iteration", re.IGNORECASE)
 _AVERAGE = re.compile(
     r"\bema\w*\s*=\s*(EMA|ExponentialMovingAverage|AveragedModel|ModelEma)|\bself\.ema\w*\s*=\s*\w*(EMA|Ema|Averag)"

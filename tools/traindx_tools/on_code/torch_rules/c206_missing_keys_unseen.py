@@ -9,26 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C206",
-    name="missing-keys-unseen",
-    title="Keys that do not fit are skipped and nobody looks",
-    severity=Severity.MEDIUM,
-    sees="load_state_dict(..., strict=False) as a statement of its own.",
-    matters="Layers keep their random initialisation although a checkpoint was loaded.",
-    alike=("a head that is left out on purpose",),
-    confirm=("print(model.load_state_dict(state, strict=False))",),
-)
+(RULE,) = pages("state", ("C206",))
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -163,16 +153,5 @@ def _prefixed(code: Syntax, load: ast.Call, other: Syntax, wrapper: ast.Call, sa
         f"{written(load)} at {code.at(load)} skips all of them ({where}), and drops the list: no weight is loaded",
         code.place(load), code.file.path, severity=Severity.HIGH,
         bearing=Bearing.CAUSE if certain else Bearing.SIGN,
-        measured={"kind": "prefix"}, patch=_inside(code, load, saved),
+        measured={"kind": "prefix"},
     )  # fmt: skip
-
-
-def _inside(code: Syntax, load: ast.Call, saved: ast.Call) -> Iterable[Patch]:
-    """Both calls on the model inside the wrapper, where there is one."""
-    change = Change(code.file, "save and load the model inside the wrapper")
-    for call in (saved, load):
-        if not any(c is call for c in code.of(ast.Call)) or not isinstance(call.func, ast.Attribute):
-            return ()
-        model = written(call.func.value)
-        change.replace(call.func.value, f'getattr({model}, "module", {model})')
-    return change.patches()

@@ -12,21 +12,11 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.syntax import syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C217",
-    name="missing-values-kept",
-    title="Missing values are left out of the statistics and stay in the data",
-    severity=Severity.HIGH,
-    sees="nanmean or nanstd in a scaling (x - mean) / std, and nothing in the file that fills, drops or masks NaN.",
-    matters="NaN in loss and weights at the first batch that holds such a row.",
-    alike=("a model that takes a mask of what is missing",),
-    confirm=("print(np.isnan(x).sum()) after the scaling",),
-)
+(RULE,) = pages("data", ("C217",))
 _FILLS = re.compile(r"nan_to_num|isnan|isfinite|notna|isna\(|dropna|fillna|interpolate|Imputer|isnull|notnull|nanmask")
 _DATA = re.compile(r"read_|load|DataFrame|Dataset|h5py|genfromtxt|parquet|backward\(|optax\.|\.fit\(|optimizer", re.I)
 """Data are read, or a network is trained: else it is a helper, and who calls it may have no missing values."""
@@ -53,6 +43,5 @@ def check(project: Project) -> Iterator[Finding]:
                     bearing=Bearing.CAUSE if file.mentions(_DATA) else Bearing.SIGN,
                     severity=None if file.mentions(_DATA) else Severity.MEDIUM,
                     measured={"kind": "missing"},
-                    patch=data.filled(file, node),
                 )
                 return

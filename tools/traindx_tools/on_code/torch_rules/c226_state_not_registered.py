@@ -14,24 +14,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C226",
-    name="state-not-registered",
-    title="State that a module updates is not in its state_dict",
-    severity=Severity.HIGH,
-    sees="A plain tensor attribute that a module updates and its forward pass reads, where state_dict is saved.",
-    matters="The loaded model works with the initial state: good in the process that trained it, garbage elsewhere.",
-    alike=("evaluation in training mode", "inputs that are preprocessed differently where the model is used"),
-    confirm=("print(name in model.state_dict())", "print the attribute before saving and after loading"),
-)
+(RULE,) = pages("state", ("C226",))
 _MAKERS = frozenset(
     {"zeros", "ones", "full", "empty", "tensor", "eye", "rand", "randn", "linspace", "arange", "randint", "zeros_like",
      "ones_like", "full_like", "as_tensor", "randn_like"})  # fmt: skip
@@ -55,7 +45,8 @@ _SAVES = re.compile(r"\bstate_dict\(|save_pretrained|save_state\(|ModelCheckpoin
 _OWN_WAYS = frozenset(
     {"get_extra_state", "set_extra_state", "_save_to_state_dict", "_load_from_state_dict", "state_dict",
      "on_save_checkpoint", "add_state", "__getstate__"})  # fmt: skip
-_REDUCTIONS = frozenset({"mean", "std", "var", "amax", "amin", "max", "min", "quantile", "median", "norm"})
+
+
 _REGISTER = frozenset({"register_buffer", "register_parameter", "setattr"})
 _RESULTS = re.compile(
     r"forward|((de)?normali|encode|decode|transform|inverse|predict|sample|generate|quantize|lookup|scale)\w*"
@@ -106,8 +97,6 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
         if _TRANSIENT.search(name) or _registered(info, name):
             continue
         changes = [c for m in others for c in _changes(m, name) if not _cached(code, c, name)]
-        if _is_empty(made.value):
-            changes = [c for c in changes if _from_data(code, c)]
         if not changes or any(_is_reset(code, m, name) or _saves(m, name) for m in others):
             continue
         if any(_reads(m, name, changes) for m in called):
@@ -115,7 +104,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
 
 
 def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | ast.AnnAssign, str]]:
-    """`self.mean = torch.zeros(n)` in `__init__`; `self.mean = None` as well, where the name is one of a statistic."""
+    """`self.mean = torch.zeros(n)` in `__init__`."""
     for node in below(init):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target: ast.expr = node.targets[0]
@@ -123,15 +112,8 @@ def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | a
             target = node.target
         else:
             continue
-        if _own(target) is not None and isinstance(target, ast.Attribute):
-            empty = _is_empty(node.value) and _STATISTIC.search(target.attr) is not None
-            if empty or _is_new_tensor(code, node.value):
-                yield node, target.attr
-
-
-def _is_empty(node: ast.expr | None) -> bool:
-    """None, or a float that a running value begins with."""
-    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, float))
+        if _own(target) is not None and isinstance(target, ast.Attribute) and _is_new_tensor(code, node.value):
+            yield node, target.attr
 
 
 def _is_new_tensor(code: Syntax, node: ast.expr | None) -> bool:
@@ -187,16 +169,6 @@ def _cached(code: Syntax, change: ast.AST, name: str) -> bool:
     own = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _own(value.func) is not None
     tests = (up.test for up in code.above(change) if isinstance(up, ast.If))
     return own and any(_own(n) == name for test in tests for n in below(test))
-
-
-def _from_data(code: Syntax, change: ast.AST) -> bool:
-    """Whether what is set is a statistic of a batch: `x.mean(0)`, `r.var().item()`."""
-    value = change.value if isinstance(change, (ast.Assign, ast.AugAssign)) else None
-    return value is not None and any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REDUCTIONS
-        and "loss" not in written(n.func.value)
-        for n in below(value)
-    )  # fmt: skip
 
 
 def _only_moved(value: ast.expr, name: str) -> bool:
@@ -305,20 +277,4 @@ def _finding(code: Syntax, info: ClassInfo, states: list[_State], saved: bool) -
         bearing=Bearing.CAUSE if named and saved else Bearing.SIGN,
         severity=None if named and saved else Severity.MEDIUM if saved else Severity.LOW,
         measured={"kind": "state", "attributes": ", ".join(s.name for s in states), "saved": saved},
-        patch=_patch(code, states),
     )
-
-
-def _patch(code: Syntax, states: list[_State]) -> tuple[Patch, ...]:
-    """register_buffer in place of the assignments."""
-    change = Change(code.file, "register it as a buffer: saved, loaded and moved with the module")
-    for state in states:
-        recurrent = not isinstance(state.changed, ast.Assign) or any(
-            _own(n) == state.name for n in below(state.changed.value)
-        )
-        if state.made.value is None or code.loops(state.made) or not recurrent or _is_empty(state.made.value):
-            return ()  # a state that is set as a whole may have another shape when it is loaded
-        value = source_of(code.file, state.made.value)
-        text = value if "\n" not in value else ast.unparse(state.made.value)
-        change.replace(state.made, f'self.register_buffer("{state.name}", {text})')
-    return change.patches()

@@ -13,25 +13,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.linear_forms import difference
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C231",
-    name="target-in-window",
-    title="The input window contains the target",
-    severity=Severity.HIGH,
-    sees="A slice of a sequence as input whose last element is the target of the same sample, by their indices.",
-    matters="The model copies the answer from its input; validation is perfect and the model is useless.",
-    alike=("a language model's input and target of equal length, shifted by one", "a label column beside the inputs",
-           "a denoising or filling-in task, where the target is hidden in the input"),
-    confirm=("print(x[0][-1], y[0]) for a few samples: they are equal",),
-)
+(RULE,) = pages("data", ("C231",))
 _TARGET = re.compile(
     r"(^|_)(y|ys|targets?|labels?|next|nxts?|answers?|futures?|goals?|outputs?|outs?|truths?|tgts?)($|_|\d)",
     re.IGNORECASE,
@@ -86,7 +75,7 @@ def _judged(code: Syntax, group: list[_Part]) -> Iterator[Finding]:
         for single in singles:
             fits = _same_sample(code, window.node, single.node) and _covers(window, single)
             if fits and difference(code, upper, single.index) == 1.0 and not _hides(code, window.node):
-                yield _finding(code, window, single, upper)
+                yield _finding(code, window, single)
                 return
 
 
@@ -142,23 +131,7 @@ def _is_target(code: Syntax, node: ast.AST) -> bool:
     return False
 
 
-def _one_earlier(code: Syntax, lower: ast.expr, upper: ast.expr, index: str) -> tuple[Patch, ...]:
-    """Both ends one earlier, where both are written with the same `pos + 1`: the window keeps its length."""
-    text = written(upper)
-    later = [n for n in below(lower) if isinstance(n, ast.BinOp) and written(n) == text]
-    if text != f"{index} + 1" or len(later) != 1:
-        return ()
-    change = Change(code.file, "end the window before its target")
-    return change.replace(later[0], index).replace(upper, index).patches()
-
-
-def _finding(code: Syntax, window: _Part, single: _Part, upper: ast.expr) -> Finding:
-    patch: tuple[Patch, ...] = ()
-    lower = window.index.lower if isinstance(window.index, ast.Slice) else None
-    if lower is None:
-        patch = Change(code.file, "end the window before its target").replace(upper, written(single.index)).patches()
-    elif isinstance(upper, ast.BinOp):
-        patch = _one_earlier(code, lower, upper, written(single.index))
+def _finding(code: Syntax, window: _Part, single: _Part) -> Finding:
     return RULE.finding(
         f"the window {written(window.node)} at {code.at(window.node)} ends with {written(single.node)} "
         f"(line {single.node.lineno}), the value that it is to predict",
@@ -166,5 +139,4 @@ def _finding(code: Syntax, window: _Part, single: _Part, upper: ast.expr) -> Fin
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "window", "window": written(window.node), "target": written(single.node)},
-        patch=patch,
     )

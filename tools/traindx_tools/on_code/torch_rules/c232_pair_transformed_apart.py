@@ -12,33 +12,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.drawn_apart import GEOMETRIC, PLANE, DrawnApart, drawn_apart
-from traindx_tools.on_code.lookup import lookup
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C232",
-    name="pair-transformed-apart",
-    title="Only one of image and mask is transformed",
-    severity=Severity.HIGH,
-    sees="A flip, rotation, roll, transposition or crop of one of two arrays that a function transforms together.",
-    matters="In a share of the samples the labels lie on the wrong pixels.",
-    alike=("changes of brightness, contrast or noise, which belong to the image alone",
-           "one random draw that is stored and used for both in two places",
-           "a class label, which does not move with the image",
-           "a flipped copy that is added to the image"),
-    confirm=("plot ten augmented samples with their masks over them",),
-)
+(RULE,) = pages("data", ("C232",))
 _LABEL = re.compile(
     r"mask|label|target|seg|annot|depth|flow|heatmap|(^|_)gt|lbl|box|contour|truth|(^|_)y($|_)|keypoint", re.IGNORECASE
 )
 _TASK = re.compile(r"segment|\biou\b|\bdice|mask|depth|heat_?map|pixel|landmark|keypoint|box(es)?\b", re.IGNORECASE)
 """A label by another name may be a class, which no flip moves: the file has to speak of places in the image."""
+PLANE = re.compile(r"mask|seg|depth|flow|heatmap|box|contour|keypoint|annot", re.IGNORECASE)
+"""Names of labels that have places, which move with the image."""
+GEOMETRIC = {
+    "flip": "flip", "fliplr": "flip", "flipud": "flip", "hflip": "flip", "vflip": "flip", "rot90": "rotation",
+    "rotate": "rotation", "roll": "roll", "affine": "affine", "warp_affine": "affine", "warpAffine": "affine",
+    "transpose": "transposition", "swapaxes": "transposition", "crop": "crop", "center_crop": "crop",
+    "resized_crop": "crop", "elastic_transform": "elastic", "perspective": "perspective", "grid_sample": "warp",
+}  # fmt: skip
+"""Functions that move what is seen, and in which way."""
 _ACROSS = frozenset({"transposition"})
 """Also what puts axes in order, once and for one array alone: counts only under a condition."""
 
@@ -66,19 +60,6 @@ def check(project: Project) -> Iterator[Finding]:
                 moves.setdefault(id(code.scope(node)), []).append(move)
         for function in code.of(ast.FunctionDef):
             yield from _judged(code, function, moves.get(id(function), []))
-    yield from (_apart(one) for one in drawn_apart(lookup(project)))
-
-
-def _apart(one: DrawnApart) -> Finding:
-    code, first, second = one.code, one.image, one.label
-    return RULE.finding(
-        f"{written(first)} and {written(second)} at {code.at(second)} draw anew each ({one.what}): the two are "
-        "transformed differently, and no longer lie on each other",
-        code.place(second),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "drawn apart", "moved": written(first), "left": written(second)},
-    )
 
 
 def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iterator[Finding]:
@@ -192,11 +173,6 @@ def _random(code: Syntax, move: _Move) -> bool:
 
 
 def _finding(code: Syntax, move: _Move, other: str) -> Finding:
-    change = Change(code.file, f"transform {other} in the same way")
-    alike = re.sub(rf"(?<![\w.]){re.escape(move.name)}(?![\w])", other, written(move.call))
-    certain = isinstance(move.statement, ast.Assign) and isinstance(move.statement.targets[0], ast.Name) and \
-        re.search(r"\(-\d|dims=[(\[]?-\d|::-1|-1", alike) is not None  # fmt: skip
-    patch = change.after(move.statement, f"{other} = {alike}").patches() if certain else ()
     return RULE.finding(
         f"{written(move.statement)} at {code.at(move.statement)} is a {move.kind} of {move.name} alone: {other} stays "
         "as it was, and the two no longer lie on each other",
@@ -204,5 +180,4 @@ def _finding(code: Syntax, move: _Move, other: str) -> Finding:
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": move.kind, "moved": move.name, "left": other},
-        patch=patch,
     )

@@ -11,29 +11,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code import compounding
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import compounded
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, parameters, syntax, written
 from traindx_tools.on_code.trace import Place
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C233",
-    name="rate-compounds",
-    title="A decay of the initial rate is applied to the current one",
-    severity=Severity.HIGH,
-    sees="A learning rate that is assigned itself times a factor: one that depends on the step, or any in every step.",
-    matters="The factors multiply up and the rate is practically zero long before the end.",
-    alike=("a constant factor now and then (lr *= 0.1), which is meant to compound",
-           "the initial rate times a factor, assigned to the current one",
-           "a factor for this very step out of a table, {500: 0.1, 1000: 0.1}"),
-    confirm=("log the rate once an epoch and compare it with the formula",),
-)
+(RULE,) = pages("schedules", ("C233",))
 _RATE = re.compile(r"(^|_)(lr|learning_?rate|step_?size|eta|alpha)$", re.IGNORECASE)
 _COUNTER = re.compile(
     r"^(epoch|ep|step|steps_done|global_step|it|itr|iteration|t|i|n_iter|num_updates|update|k|n|round)$", re.IGNORECASE
@@ -60,8 +47,8 @@ def check(project: Project) -> Iterator[Finding]:
             if counter is None:
                 continue
             found = _finding(code, node, made[0], counter)
-            each_step = told.pop((file.path, node.lineno), None)
-            yield found if each_step is None else replace(each_step, patch=each_step.patch or found.patch)
+            known = file.path, node.lineno
+            yield told.pop(known) if known in told else found
     yield from told.values()
 
 
@@ -75,7 +62,6 @@ def _in_each_step(place: Place) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "each step", "expression": text},
-        patch=compounding.from_base(place),
     )
 
 
@@ -172,5 +158,4 @@ def _finding(code: Syntax, node: ast.Assign | ast.AugAssign, rate: ast.expr, cou
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "compounds", "counter": counter, "rate": name},
-        patch=compounded.from_the_initial_rate(code, node, rate),
     )

@@ -13,26 +13,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import ratios
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.terms import exponent
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C258",
-    name="ratio-always-one",
-    title="The importance ratio is taken between the policy and itself",
-    severity=Severity.HIGH,
-    sees="exp(logp - logp.detach()), or old log-probabilities computed in the same step, in a loop of several epochs.",
-    matters="The ratio is 1 in every epoch: nothing limits how far the policy moves away from what acted.",
-    alike=("one update a rollout, where old and new are the same policy", "old log-probabilities from the rollout",
-           "old log-probabilities computed once, in front of the epochs"),
-    confirm=("print((ratio - 1).abs().max()) in the last epoch: 0",),
-)
+(RULE,) = pages("recipes", ("C258",))
 _LOG = re.compile(r"log|(^|_)lps?(_|$)", re.IGNORECASE)
 _EPOCHS = re.compile(r"epoch|n_updates|num_updates|update_iter|inner|ppo_iter|K_", re.IGNORECASE)
 _STORED = re.compile(r"log_?p(i|rob|robs|s)?(_|$|\d)|logprob|(^|_)lps?(_|$)", re.IGNORECASE)
@@ -154,12 +143,4 @@ def _finding(code: Syntax, call: ast.Call, why: str, loop: ast.AST, count: float
         bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         severity=Severity.HIGH if sure else Severity.MEDIUM,
         measured={"kind": "itself", "loop_line": line, "stored": stored is not None},
-        patch=_stored(code, call, loop) if stored is None else (),
     )
-
-
-def _stored(code: Syntax, call: ast.Call, loop: ast.AST) -> tuple[Patch, ...]:
-    inside = exponent(call)
-    inside = code.origin(inside) if inside is not None else None
-    old = ratios.asked_aside(code, inside.right) if isinstance(inside, ast.BinOp) else None
-    return ratios.stored_before(code, old, loop) if old is not None and suspended(code, old) else ()

@@ -12,9 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import masks
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import (
     FunctionNode,
@@ -26,18 +26,8 @@ from traindx_tools.on_code.syntax import (
     syntax,
     written,
 )
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C260",
-    name="ignored-label-encoded",
-    title="A label that is ignored elsewhere is made one-hot",
-    severity=Severity.HIGH,
-    sees="A target that goes to a cross entropy with ignore_index and, as it is, to one_hot or scatter_.",
-    matters="The ignored value is no class: the index is out of bounds as soon as a batch holds it.",
-    alike=("a target whose ignored places are clamped or masked first", "an ignore_index that is one of the classes"),
-    confirm=("print(target.unique())",),
-)
+(RULE,) = pages("recipes", ("C260",))
 _HANDLED = re.compile(r"clamp|clip|masked_fill|where\(|ignore|valid|void|!=|<|\[\w*(mask|keep|known|valid)\w*\]|%")
 _LOSSES = ("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss")
 _CLASSES = 64
@@ -134,5 +124,4 @@ def _finding(code: Syntax, call: ast.Call, loss: ast.Call, where: Syntax, ignore
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "ignored", "label": ignored},
-        patch=masks.without_ignored(code, call, ignored),
     )

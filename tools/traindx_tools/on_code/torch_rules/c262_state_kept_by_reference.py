@@ -13,23 +13,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C262",
-    name="state-kept-by-reference",
-    title="What is kept is written over by the next step",
-    severity=Severity.CRITICAL,
-    sees="An array that a method changes in place and returns as it is, and whose caller keeps what it got.",
-    matters="All entries of an episode are the same array: the network learns from states that never were.",
-    alike=("a method that makes a new array in each step", "a memory that copies what it is given"),
-    confirm=("np.shares_memory(memory[0][0], memory[1][0])",),
-)
+(RULE,) = pages("state", ("C262",))
 _KEEPS = frozenset({"append", "push", "add", "store", "remember", "put", "record", "insert", "appendleft", "save",
                     "observe", "add_transition", "add_experience"})  # fmt: skip
 _COPIES = re.compile(r"copy|clone|array\(|tensor\(|astype|stack\(|float\(|tolist|\[\.\.\.\]|concatenate|\[[^\]]*\]\s*=")
@@ -186,5 +176,4 @@ def _finding(code: Syntax, kept: ast.Call, method: _Method) -> Finding:
         method.code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "alias", "attribute": method.given.attr},
-        patch=Change(method.code.file, "hand out a copy").replace(method.given, f"{given}.copy()").patches(),
     )

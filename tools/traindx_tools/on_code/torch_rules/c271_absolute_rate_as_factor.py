@@ -13,28 +13,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Body, Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.rate_power import key, power_of
 from traindx_tools.on_code.sampled import values as sampled_values
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C271",
-    name="absolute-rate-as-factor",
-    title="A scheduler's function returns the learning rate, and not a factor",
-    severity=Severity.HIGH,
-    sees="A function for LambdaLR or MultiplicativeLR whose value holds the optimizer's learning rate as a factor, or "
-         "never gives more than a number of that size.",
-    matters="The rate is multiplied with itself: training is slower by its size, a thousand times and more.",
-    alike=("an optimizer with a rate of 1.0, where factor and rate are one",
-           "a rate divided by the base rate, which is a factor"),
-    confirm=("print scheduler.get_last_lr() at the top of the schedule: it should be the optimizer's rate",),
-)  # fmt: skip
+(RULE,) = pages("schedules", ("C271",))
 _SCHEDULERS = ("LambdaLR", "MultiplicativeLR")
 _OPTIMIZERS = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD",
                "LBFGS", "SparseAdam", "Lion", "Adafactor", "Adam8bit", "AdamW8bit", "PagedAdamW", "LAMB", "Lamb")
@@ -98,27 +85,22 @@ def _method(look: Lookup, kind: str, name: str) -> tuple[Syntax, Body] | None:
 
 
 def _judged(look: Lookup, code: Syntax, call: ast.Call, other: Syntax, body: Body) -> Iterator[Finding]:
-    optimizer = _optimizer(look, code, argument(call, 0, "optimizer"))
-    base = _base(optimizer)
-    base_number = look.number(*base) if base is not None else None
-    if base_number is not None and base_number > _LARGEST:
+    """A function that never gives more than a number of a rate's size: a formula, or choices among numbers."""
+    rate = _base(_optimizer(look, code, argument(call, 0, "optimizer")))
+    base, returns = look.number(*rate) if rate is not None else None, list(returned(body))
+    if base is None or base > _SMALL or not returns:
         return
-    returns = list(returned(body))
-    powers = [(r, power_of(look, other, r, body)) for r in returns]
-    rates = [(r, p) for r, p in powers if p is not None and p.times == 1 and p.rates]
-    for value, power in rates:
-        names = {key(n) for _, n in power.rates}
-        numbers = {n for at in power.rates if (n := look.number(*at)) is not None}
-        if any(n > _LARGEST for n in numbers):
-            return
-        same = base is not None and (key(base[1]) in names or base_number in numbers)
-        same = same or any("param_groups" in written(n) or "defaults" in written(n) for _, n in power.rates)
-        known = base_number is not None and bool(numbers)
-        whole = all(p is not None and p.times != 0 for _, p in powers)
-        if same or (known and whole):
-            yield _finding(code, call, other, value, sorted(names)[0], base, base_number, optimizer)
-            return
-    yield from _small(look, call, other, body, base_number, base, optimizer)
+    tops = [_top(look, other, r, body) for r in returns]
+    known = sampled_values(look, other, body) if None in tops else [t for t in tops if t is not None]
+    top = max(known) if known else 0.0
+    if 0 < top <= _SMALL:
+        kind, place = last_name(call.func), max(returns, key=lambda r: _top(look, other, r, body) or 0.0)
+        yield RULE.finding(
+            f"{written(place)[:80]} at {other.at(place)} is never more than {top:g}, and {kind} multiplies the "
+            "optimizer's "
+            f"learning rate {base:g} with it, as if it were a factor: the rate is {top * base:.2g} at most",
+            other.place(place), other.file.path, bearing=Bearing.CAUSE,
+            measured={"kind": "numbers", "base": base, "top": top})
 
 
 def _optimizer(look: Lookup, code: Syntax, given: ast.expr | None) -> tuple[Syntax, ast.Call] | None:
@@ -144,32 +126,6 @@ def _base(optimizer: tuple[Syntax, ast.Call] | None) -> tuple[Syntax, ast.expr] 
     return (optimizer[0], rate) if rate is not None else None
 
 
-def _small(
-    look: Lookup, call: ast.Call, other: Syntax, body: Body, base: float | None,
-    rate: tuple[Syntax, ast.expr] | None, optimizer: tuple[Syntax, ast.Call] | None,
-) -> Iterator[Finding]:  # fmt: skip
-    """Numbers of a rate's size: `lambda epoch: 1e-3 if epoch < 10 else 1e-4`, or a formula that gives such."""
-    returns = list(returned(body))
-    if base is None or base > _SMALL or not returns:
-        return
-    kind = last_name(call.func)
-    tops = [_top(look, other, r, body) for r in returns]
-    sampled = sampled_values(look, other, body) if None in tops else [t for t in tops if t is not None]
-    top = max(sampled) if sampled else 0.0
-    if 0 < top <= _SMALL:
-        place = max(returns, key=lambda r: _top(look, other, r, body) or 0.0)
-        yield RULE.finding(
-            f"{written(place)[:80]} at {other.at(place)} is never more than {top:g}, and "
-            f"{kind} multiplies the optimizer's learning rate {base:g} with it, as if it were a factor: the rate is "
-            f"{top * base:.2g} at most",
-            other.place(place),
-            other.file.path,
-            bearing=Bearing.CAUSE,
-            measured={"kind": "numbers", "base": base, "top": top},
-            patch=_factor_only(rate, optimizer) if kind == "LambdaLR" else (),
-        )
-
-
 def _top(look: Lookup, code: Syntax, node: ast.expr, body: Body) -> float | None:
     """The largest value of numbers, choices among them, and numbers times a power of a constant below 1."""
     if isinstance(node, ast.IfExp):
@@ -184,32 +140,3 @@ def _top(look: Lookup, code: Syntax, node: ast.expr, body: Body) -> float | None
         base = look.number(code, node.left)
         return 1.0 if base is not None and 0 < base <= 1 else None
     return look.number(code, node)
-
-
-def _finding(
-    code: Syntax, call: ast.Call, other: Syntax, value: ast.expr, name: str, base: tuple[Syntax, ast.expr] | None,
-    number: float | None, optimizer: tuple[Syntax, ast.Call] | None,
-) -> Finding:  # fmt: skip
-    kind = last_name(call.func)
-    effect = f", {number * number:.2g} at most for {number:g}" if number is not None and kind == "LambdaLR" else ""
-    rate = written(base[1]) if base is not None else "its own rate"
-    return RULE.finding(
-        f"{written(value)[:90]} at {other.at(value)} is a learning rate ({name}), and {kind} at {code.at(call)} "
-        f"multiplies the optimizer's rate ({rate}) with it: the effective rate is the product of the two{effect}",
-        other.place(value),
-        other.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": "rate", "scheduler": kind, "rate": name, "base": number if number is not None else ""},
-        patch=_factor_only(base, optimizer) if kind == "LambdaLR" else (),
-    )
-
-
-def _factor_only(
-    base: tuple[Syntax, ast.expr] | None, optimizer: tuple[Syntax, ast.Call] | None
-) -> tuple[Patch, ...]:
-    """A base rate of 1.0: the product is then what the function returns. Only where one optimizer has one rate."""
-    if base is None or optimizer is None or argument(optimizer[1], 1, "lr") is not base[1]:
-        return ()
-    if any(isinstance(n, ast.Dict) for a in optimizer[1].args[:1] for n in below(a)):
-        return ()
-    return Change(base[0].file, "the function returns the rate: a base rate of 1.0").replace(base[1], "1.0").patches()

@@ -13,28 +13,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.alphabets import DATA, Table, tables
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import numberings
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.on_code.values import whole
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C273",
-    name="blank-is-a-character",
-    title="The CTC blank has the number of a real character",
-    severity=Severity.HIGH,
-    sees="A table of characters or tokens that gives a real one the number of the CTC blank (0 by default), or a blank "
-         "behind the last output.",
-    matters="That character is never recognised, and the loss of texts that hold it is wrong.",
-    alike=("a table that starts at 1, or with an entry for the blank",
-           "a blank behind the alphabet with its own output"),
-    confirm=("count how often the first character of the table is in hypotheses and references",),
-)  # fmt: skip
+(RULE,) = pages("recipes", ("C273",))
 _CALLS = {"CTCLoss": (0, "blank"), "ctc_loss": (4, "blank"), "ctc_loss_with_forward_probs": (4, "blank_id")}
 _MARKER = re.compile(r"^$|^[<\[({|]{1,2}.+[>\])}|]{1,2}$|blank|pad|null|none|eps|ctc|unk|sil|bos|start|^[^\w ]+$|^_+$",
                      re.IGNORECASE)  # fmt: skip
@@ -100,15 +88,7 @@ def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], b
         table.code.file.path,
         bearing=bearing,
         measured={"kind": "collision", "blank": blank, "character": shown},
-        patch=_behind(look, code, call, table) if blank == 0 and not own_number else (),
     )
-
-
-def _behind(look: Lookup, code: Syntax, call: ast.Call, table: Table) -> tuple[Patch, ...]:
-    made = table.node.generators[0].iter if isinstance(table.node, ast.DictComp) else None
-    listed = made.args[0] if isinstance(made, ast.Call) and made.args else None
-    width = numberings.last_width(look, code, table.size)
-    return numberings.blank_behind(look, code, call, written(listed), width) if isinstance(listed, ast.Name) else ()
 
 
 def _real(look: Lookup, table: Table, entry: str | None) -> Bearing | None:

@@ -10,34 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import refits
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C274",
-    name="fitted-anew",
-    title="A scaler or encoder is fitted anew on held-out data",
-    severity=Severity.HIGH,
-    sees="One kind of scaler, encoder, vectorizer or decomposition that is fitted on the training part and on the "
-         "held-out part, directly or in a function or data set that is given both.",
-    matters="The two parts come in different units: validation is wrong from the first epoch on.",
-    alike=("transform of held-out data by what was fitted on the training part", "cross-validation, fitted on each "
-           "fold's training part"),
-    confirm=("print the statistics of both: they should be one object's",),
-)  # fmt: skip
+(RULE,) = pages("data", ("C274",))
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Tell of everything that is fitted on both parts."""
     for one in refits(project):
-        yield RULE.finding(
-            one.statement,
-            one.code.place(one.node),
-            one.code.file.path,
-            bearing=Bearing.CAUSE if one.proven else Bearing.SIGN,
-            severity=Severity.HIGH if one.proven else Severity.MEDIUM,
-            measured={"kind": one.kind},
-            patch=one.patch,
-        )
+        yield RULE.finding(one.statement, one.code.place(one.node), one.code.file.path, bearing=Bearing.CAUSE,
+                           measured={"kind": one.kind})

@@ -14,28 +14,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import both_parts, guarded, named
-from traindx_tools.on_code.repairs import numberings
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C286",
-    name="classes-numbered-anew",
-    title="Class ids are built separately for each split",
-    severity=Severity.HIGH,
-    sees="A mapping from names to numbers, category codes or factorize, made of the rows that a function is given, "
-         "where it is given the training rows and the held-out rows.",
-    matters="The same id means another class in validation: a model that is right is counted as wrong.",
-    alike=("a mapping that is built once and handed in", "a mapping of a fixed list of classes",
-           "a real shift between the two parts"),
-    confirm=("compare the mappings of both parts: they should be equal",),
-)  # fmt: skip
+(RULE,) = pages("data", ("C286",))
 _IDS = re.compile(r"label|class|target|vocab|categ|token|word|char|stoi|2id|to_i|tag|species|(^|\W)y(\W|$)|cls|code")
 _LISTED = re.compile(r"listdir|iterdir|scandir|glob|user|session|group|doc")
 """Folders of classes, as image folders have them, and numbers that only tell rows apart."""
@@ -148,8 +136,7 @@ def _judged(look: Lookup, code: Syntax, node: ast.AST, source: ast.expr, others:
         return
     for place, held in both_parts(look, code, body, source):
         what = f"whatever {named(code, body)} is given, and it is given the held-out part as well, at {place.at(held)}"
-        patch = numberings.handed_in(look, code, body, node, place, held) if isinstance(node, ast.expr) else ()
-        yield _finding(code, node, what, "function", patch)
+        yield _finding(code, node, what, "function")
         return
 
 
@@ -166,7 +153,7 @@ def _used(body: ast.AST, statement: ast.stmt) -> bool:
     return bool(set(targets) & (reads | mapped)) or not isinstance(getattr(statement, "value", None), ast.DictComp)
 
 
-def _finding(code: Syntax, node: ast.AST, what: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
+def _finding(code: Syntax, node: ast.AST, what: str, kind: str) -> Finding:
     return RULE.finding(
         f"{' '.join(written(node).split())[:80]} at {code.at(node)} numbers the names of {what}: class ids are built "
         "separately per split, so the same id means another class",
@@ -174,5 +161,4 @@ def _finding(code: Syntax, node: ast.AST, what: str, kind: str, patch: tuple[Pat
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": kind},
-        patch=patch,
     )

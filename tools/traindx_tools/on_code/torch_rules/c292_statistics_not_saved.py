@@ -13,24 +13,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.rules import Rule
+from traindx_tools.on_code.syntax import Syntax, last_name, parameters, written
 
-RULE = Rule(
-    id="C292",
-    name="statistics-not-saved",
-    title="Statistics that normalise the inputs are not in the checkpoint",
-    severity=Severity.HIGH,
-    sees="An object that updates a mean and variance from data and normalises inputs, beside what is saved and loaded.",
-    matters="After a restart the restored network gets inputs of another scale: the error is several times higher.",
-    alike=("an optimizer that is not restored", "statistics that are computed from the same training set at each start",
-           "statistics in buffers of the model"),
-    confirm=("print the statistics before saving and after loading",),
-)  # fmt: skip
+(RULE,) = pages("data", ("C292",))
 _STATISTIC = re.compile(
     r"mean|var|std|m2|rms|running|moment|(^|_)mu($|_)|sigma|(^|_)(lo|hi|min|max)(imum)?($|_)", re.IGNORECASE)
 _SAVES = frozenset({"save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "to_json",
@@ -63,7 +53,6 @@ def check(project: Project) -> Iterator[Finding]:
     if not _LOADS.search(texts) and ".load(" not in texts:
         return
     look = lookup(project)
-    yield from _environments(look, texts)
     if not _LOADS.search(texts) or not re.search(r"\b(save|dump)\w*\(", texts):
         return
     kinds = {k.node.name: k for code in look.codes for k in _kinds(code)}
@@ -165,28 +154,6 @@ def _applied(look: Lookup, kind: _Kind, name: str) -> bool:
             if (direct or method) and code.owner(call) is not kind.node:
                 return True
     return False
-
-
-def _environments(look: Lookup, texts: str) -> Iterator[Finding]:
-    """VecNormalize made anew where a trained policy is loaded."""
-    if "VecNormalize" not in texts or "VecNormalize.load" in texts or "load_running_average" in texts:
-        return
-    for code in look.codes:
-        loads = [c for c in code.calls("load") if isinstance(c.func, ast.Attribute) and re.match(
-            r"^(PPO|A2C|SAC|TD3|DDPG|TQC|DQN|RecurrentPPO|TRPO|ARS|CrossQ)$", last_name(c.func.value))]  # fmt: skip
-        for call in code.calls("VecNormalize"):
-            given, here = argument(call, 99, "norm_obs"), [c for c in loads if code.scope(c) is code.scope(call)]
-            if not here or (isinstance(given, ast.Constant) and given.value is False) or "pickle" in texts:
-                continue
-            yield RULE.finding(
-                f"VecNormalize at {code.at(call)} begins with empty statistics although the policy is loaded at line "
-                f"{here[0].lineno}: the running mean and variance of the observations are not restored",
-                code.place(call),
-                code.file.path,
-                bearing=Bearing.CAUSE,
-                measured={"kind": "environment", "what": "VecNormalize"},
-            )
-            return
 
 
 def _finding(code: Syntax, made: ast.Assign, kind: _Kind, name: str, look: Lookup) -> Finding:

@@ -12,22 +12,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import weights as sampling
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C294",
-    name="sampler-weights-by-class",
-    title="The sampler has one weight a class instead of one a sample",
-    severity=Severity.CRITICAL,
-    sees="What the weights of a WeightedRandomSampler are made of.",
-    matters="Only the first few samples are drawn, as many as there are classes: the rest is never seen.",
-    alike=("class weights that are indexed by the labels", "a sampler over tasks or files, one weight each"),
-    confirm=("print(len(weights), len(dataset)): they have to be equal", "print(set(sampler))"),
-)
+(RULE,) = pages("data", ("C294",))
 _OF_CLASSES = re.compile(r"(class|label|cls|category|categories)e?s?_?(count|freq|weight|size|total|hist|dist|num)",
                          re.IGNORECASE)  # fmt: skip
 _COUNTS = frozenset({"bincount", "value_counts", "compute_class_weight", "Counter"})
@@ -131,5 +121,4 @@ def _finding(every: list[Syntax], code: Syntax, call: ast.Call, weights: ast.exp
         code.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "by class", "weights": written(weights)[:60]},
-        patch=sampling.of_each_sample(every, code, weights),
     )

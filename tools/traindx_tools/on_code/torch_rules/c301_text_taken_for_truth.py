@@ -12,23 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C301",
-    name="text-taken-for-truth",
-    title="An option is on whatever text it is given",
-    severity=Severity.MEDIUM,
-    sees="add_argument with type=bool of an option that the program reads; bool of an environment variable's text.",
-    matters="A run that was meant to go without an option goes with it, and nothing says so.",
-    alike=("action='store_true'", "type=str2bool", "libraries that read the text, such as click and jsonargparse"),
-    confirm=("python -c \"print(bool('False'))\"", "print(args) at the start of a run with --option False"),
-)
+(RULE,) = pages("settings", ("C301",))
 _READS_TEXT = ("jsonargparse", "simple_parsing")
 """Parsers for which type=bool means what it says."""
 _WHOLE = re.compile(r"vars\(|__dict__|asdict|\*\*|getattr\(|Namespace")
@@ -73,7 +63,7 @@ def _options(code: Syntax, read: set[str]) -> Iterator[Finding]:
         else:
             why = f"is switched on by every text: {name} False gives bool('False'), which is True"
         yield _finding(code, call, f"The option {name} at {code.at(call)} {why}", "default" if off else "option",
-                       Severity.HIGH if off else None, _reads(code, kind))  # fmt: skip
+                       Severity.HIGH if off else None)  # fmt: skip
 
 
 def _is_bool(code: Syntax, kind: ast.expr) -> bool:
@@ -101,18 +91,12 @@ def _environment(code: Syntax) -> Iterator[Finding]:
             yield _finding(
                 code, call,
                 f"{written(call)[:70]} at {code.at(call)} is True without the variable and for {written(default)}: a "
-                "text that is not empty", "environment", Severity.HIGH, (),
+                "text that is not empty", "environment", Severity.HIGH,
             )  # fmt: skip
 
 
-def _reads(code: Syntax, kind: ast.expr) -> tuple[Patch, ...]:
-    """A function that reads the text in place of bool."""
-    change = Change(code.file, "read the text")
-    return change.replace(kind, 'lambda text: text.lower() in ("1", "true", "yes", "on")').patches()
-
-
 def _finding(
-    code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity | None, patch: tuple[Patch, ...]
+    code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity | None
 ) -> Finding:
     return RULE.finding(
         why,
@@ -121,5 +105,4 @@ def _finding(
         bearing=Bearing.CAUSE,
         severity=severity,
         measured={"kind": kind},
-        patch=patch,
     )

@@ -12,24 +12,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.logged_metrics import Logged, keys, logged, names_in_steps
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
+from traindx_tools.on_code.logged_metrics import keys, logged, names_in_steps
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C306",
-    name="monitor-never-logged",
-    title="A callback watches a metric that nobody logs",
-    severity=Severity.HIGH,
-    sees="The name that a checkpoint, an early stop or a schedule watches, beside every name that is logged.",
-    matters="The run stops with an error at its first validation, or the best checkpoint is never chosen.",
-    alike=("a metric that a library's base class logs", "a name with the suffix _step or _epoch"),
-    confirm=("print(trainer.callback_metrics.keys()) after one validation",),
-)
+(RULE,) = pages("frameworks", ("C306",))
 _LIGHTNING = ("lightning.", "pytorch_lightning.")
 _BASES = frozenset({"LightningModule", "Module", "ABC", "Generic", "object"})
 _STEPS = ("training_step", "validation_step")
@@ -68,7 +58,6 @@ def _lightning(look: Lookup) -> Iterator[Finding]:
             code.file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "late" if fitting else "monitor", "metric": name},
-            patch=_patch(code, node, name, found),
         )
 
 
@@ -116,19 +105,6 @@ def _known(look: Lookup, code: Syntax, kind: ast.ClassDef, left: int) -> bool:
         if len(own) != 1 or left <= 0 or not _known(look, *own[0], left - 1):
             return False
     return bool(kind.bases)
-
-
-def _patch(code: Syntax, node: ast.expr, name: str, found: list[Logged]) -> tuple[Patch, ...]:
-    """The name as it is logged, where only the spelling differs."""
-    near = {e.plain for e in found if e.plain is not None and not e.late and _bare(e.plain) == _bare(name)}
-    if len(near) != 1 or not isinstance(node, ast.Constant):
-        return ()
-    return Change(code.file, "watch the name that is logged").replace(node, f'"{near.pop()}"').patches()
-
-
-def _bare(name: str) -> str:
-    spelled = re.sub(r"validation|valid|eval", "val", name.lower())
-    return re.sub(r"[^a-z0-9]", "", spelled.replace("accuracy", "acc"))
 
 
 def _transformers(look: Lookup) -> Iterator[Finding]:

@@ -15,29 +15,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C311",
-    name="time-in-other-scale",
-    title="The time is given in another scale in sampling than in training",
-    severity=Severity.HIGH,
-    sees="Two calls of one network: in one an argument comes from random times, in the other from the counter of the "
-         "sampling loop, and only one of them is divided by the number of steps.",
-    matters="The network sees times that it was never trained on: samples stay noise while the loss is fine.",
-    alike=("too few sampling steps", "a noise schedule that does not end in noise", "a stale average of the weights"),
-    confirm=("print the smallest and largest time that the network gets in training and in sampling",),
-)  # fmt: skip
-INDEX, UNIT, LEVEL = "the index of the step", "a number between 0 and 1", "the noise level of the step"
+(RULE,) = pages("data", ("C311",))
+INDEX, UNIT = "the index of the step", "a number between 0 and 1"
 _DRAWS = re.compile(r"randint\(|rand\(|integers\(|uniform\(")
 _TIME = re.compile(r"t|ts|time\w*|step\w*|tau|sigma\w*|noise_level\w*|noise_cond\w*|log_?snr", re.IGNORECASE)
-_SCHEDULES = re.compile(r"cumprod|sqrt\(|logspace|\.exp\(|\bexp\(|\*\* ?-?0?\.5")
-_LEVELS = re.compile(r"(self\.)?(\w+_)?(sigmas?|noise_levels?|alphas?_bar|alpha_bars?|alphas?_cumprod|log_?snrs?)"
-                     r"(_\w+)?", re.IGNORECASE)  # fmt: skip
+
+
 _AS_IT_IS = frozenset({
     "float", "to", "long", "int", "view", "reshape", "unsqueeze", "squeeze", "expand", "repeat", "cuda", "cpu",
     "type_as", "double", "half", "flatten", "clone", "contiguous", "expand_as", "type", "astype", "item",
@@ -133,9 +122,6 @@ def _scale(code: Syntax, node: ast.expr, left: int) -> tuple[str, bool] | None:
         made = code.assigned(node)
         return _scale(code, made, left - 1) if made is not None and made is not node else None
     if isinstance(node, ast.Subscript):
-        if _level(code, node.value) and not isinstance(node.slice, ast.Slice):
-            found = _scale(code, node.slice, left - 1)
-            return None if found is None or found[0] != INDEX else (LEVEL, found[1])
         keeps = all(isinstance(x, ast.Slice) or (isinstance(x, ast.Constant) and x.value in (None, Ellipsis)) for x in
                     (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]))  # fmt: skip
         return _scale(code, node.value, left - 1) if keeps else None
@@ -168,14 +154,6 @@ def _computed(code: Syntax, node: ast.BinOp, left: int) -> tuple[str, bool] | No
         found = _scale(code, node.right, left - 1)
         return found if found is not None and found[0] == INDEX and not found[1] else None
     return None
-
-
-def _level(code: Syntax, table: ast.expr) -> bool:
-    """Whether a table holds noise levels: by what it is made of, or by its name."""
-    made = code.origin(table)
-    if not isinstance(table, (ast.Name, ast.Attribute)):
-        return False
-    return bool(_LEVELS.fullmatch(written(table)) or (_SCHEDULES.search(written(made)) and made is not table))
 
 
 def _of_call(code: Syntax, node: ast.Call, left: int) -> tuple[str, bool] | None:

@@ -13,25 +13,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C323",
-    name="schedule-interval",
-    title="A Lightning schedule is stepped in the wrong interval",
-    severity=Severity.HIGH,
-    sees="The length of a scheduler that configure_optimizers returns, and the interval beside it.",
-    matters="The learning rate hardly leaves its start, or is at its end after a few batches.",
-    alike=("a length in epochs with the default interval", "an lr_scheduler_step or a manual scheduler.step() of one's "
-           "own", "ReduceLROnPlateau"),
-    confirm=("LearningRateMonitor(logging_interval='step'), or print(scheduler.get_last_lr()) after an epoch",),
-)  # fmt: skip
+(RULE,) = pages("frameworks", ("C323",))
 _LENGTHS = {
     "OneCycleLR": (2, "total_steps"), "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"),
     "PolynomialLR": (1, "total_iters"), "CosineAnnealingWarmRestarts": (1, "T_0"),
@@ -143,11 +132,11 @@ def _judged(look: Lookup, one: _Returned) -> Iterator[Finding]:
         how = "stands beside an interval of epochs" if said else "has no interval beside it"
         why = (f"{name} at {one.code.at(one.made)} is {written(length)[:60]} steps long and {how}: Lightning steps it "
                "once an epoch, and the rate hardly moves")  # fmt: skip
-        yield _finding(one, why, "per epoch", certain, _by_step(one))
+        yield _finding(one, why, "per epoch", certain)
     elif one.by_step and _EPOCHS.search(text) and not _STEPS.search(text) and "*" not in text:
         why = (f"{name} at {one.code.at(one.made)} is {written(length)[:60]} epochs long and stands beside "
                "\"interval\": \"step\": it is at its end after as many batches")  # fmt: skip
-        yield _finding(one, why, "per step", True, _by_epoch(one))
+        yield _finding(one, why, "per step", True)
 
 
 def _spelled(look: Lookup, code: Syntax, node: ast.expr, left: int) -> str:
@@ -161,24 +150,7 @@ def _spelled(look: Lookup, code: Syntax, node: ast.expr, left: int) -> str:
     return " ".join(texts) if len(texts) < 20 else ""
 
 
-def _by_step(one: _Returned) -> tuple[Patch, ...]:
-    change = Change(one.code.file, "step it with every batch")
-    if one.holder is None:
-        return ()
-    said = _entry(one.holder, "interval")
-    if said is not None:
-        return change.replace(said, '"step"').patches()
-    last = one.holder.values[-1]
-    return change.insert(last.end_lineno or last.lineno, last.end_col_offset or 0, ', "interval": "step"').patches()
-
-
-def _by_epoch(one: _Returned) -> tuple[Patch, ...]:
-    said = _entry(one.holder, "interval") if one.holder is not None else None
-    change = Change(one.code.file, "step it with every epoch")
-    return change.replace(said, '"epoch"').patches() if isinstance(said, ast.Constant) else ()
-
-
-def _finding(one: _Returned, why: str, kind: str, certain: bool, patch: tuple[Patch, ...]) -> Finding:
+def _finding(one: _Returned, why: str, kind: str, certain: bool) -> Finding:
     return RULE.finding(
         why,
         one.code.place(one.made),
@@ -186,5 +158,4 @@ def _finding(one: _Returned, why: str, kind: str, certain: bool, patch: tuple[Pa
         bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.MEDIUM,
         measured={"kind": kind},
-        patch=patch,
     )

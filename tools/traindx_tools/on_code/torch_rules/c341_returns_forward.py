@@ -20,7 +20,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
-(RULE,) = pages("torch", ("C341",))
+(RULE,) = pages("recipes", ("C341",))
 
 _TURNED = re.compile(r"reversed\(|\[::-1\]|\bflip|reverse|insert\(\s*0|appendleft|-\s*1\s*,\s*-\s*1|::\s*-1")
 _DELTA = re.compile(r"(td_?)?(deltas?|errors?|residuals?)(_t)?", re.IGNORECASE)

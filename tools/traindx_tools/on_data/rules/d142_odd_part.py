@@ -64,6 +64,7 @@ RULE = Rule(
         "Shards by source, class or month: they differ all, and none is named.",
         "Seasons, drift and sorted rows: neighbours are alike outside of the stretch too.",
         "A part that a field or a manifest names: a remark.",
+        "A running index, a step or an epoch: a counter has no usual value.",
     ),
     confirm=("Look at ten rows of the part beside ten others.", "Ask how this part was made."),
     thresholds={
@@ -150,8 +151,25 @@ def _group_finding(group: Sequence[Shard], odd: OddGroup, found: Sequence[OddGro
 
 
 def _counts(seen: _Seen) -> bool:
-    """Whether a value that does not fit its row has nothing to do with it; any other statistic counts."""
+    """Whether a value that does not fit its row has nothing to do with it; any other statistic but a counter counts."""
+    if seen.statistic.measured and _is_counter(*_sides(seen)):
+        return False
     return not seen.statistic.pairs or lost(*_split(seen, seen.statistic.pairs))
+
+
+def _is_counter(*sides: Array) -> bool:
+    """Whether a field counts: whole numbers everywhere that go on by one step within the part or outside of it.
+
+    So does an index over rows, a step or an epoch, also where it starts over.
+    """
+    whole = all(np.isfinite(v).all() and (v == np.rint(v)).all() for v in sides)
+    return whole and any(map(_goes_on, sides))
+
+
+def _goes_on(values: Array) -> bool:
+    steps, counts = np.unique(np.diff(values), return_counts=True)
+    often = int(np.argmax(counts)) if len(values) > FEWEST_OTHER else 0
+    return len(values) > FEWEST_OTHER and steps[often] != 0 and bool(counts[often] >= AGREE * (len(values) - 1))
 
 
 def _recurs(seen: _Seen) -> bool:

@@ -157,10 +157,20 @@ def kept_exactly(count: int, series: Iterable[tuple[Records, Floats]], step: Flo
 
 def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tuple[int, Ints]]:
     """The records that hold the same series, each kind by a number of its own. `series`: a number and its records."""
-    sign = np.zeros(count, np.uint64)
+    of_all, others = np.uint64(0), []
     for number, records in series:
-        sign[records] ^= _sign_of(number)
+        if isinstance(records, slice):
+            of_all ^= _sign_of(number)
+        else:
+            others.append((number, records))
     rows = np.arange(count)
+    if not others:
+        if count:
+            yield int(of_all), rows
+        return
+    sign = np.full(count, of_all)
+    for number, records in others:
+        sign[records] ^= _sign_of(number)
     for _ in range(_TURNS):
         if not len(rows):
             return

@@ -106,16 +106,16 @@ def _branches(seen: Seen, found: Mapping[str, tuple[Tensor, Tensor]]) -> Iterato
     for stack in seen.stacks_from(_BLOCKS):
         head = stack.pattern.partition("*")[0]
         own = [_zero(s) for s in stack.members]
-        others, left = len(own) - sum(own), sum(own)
-        few = len(own) >= FEWEST_SIBLINGS and others >= OTHERS * (len(own) - 1)  # W102, W104 tell it
-        begins = others and left and not few and (
+        left, going = sum(own), len(own) - sum(own)
+        few = len(own) >= FEWEST_SIBLINGS and going >= OTHERS * (len(own) - 1)  # W102, W104 tell it
+        begins = going and left and not few and (
             stack.members[0].tensor.matrix or (stack.members[0].size == 1 and _GATE.search(stack.pattern)))
         for index, stats, is_zero in zip(stack.indexes, stack.members, own, strict=True):
             if stats.tensor.matrix and not is_zero and stats.name not in adapters:
                 blocks.setdefault((head, index), []).append(stats)
             if begins and is_zero and stats.name not in adapters:
                 zeros.setdefault((head, index), stats)
-                moved[head] = others
+                moved[head] = going
     for head, trained in moved.items():
         own_zero = {b: s for b, s in zeros.items() if b[0] == head}
         fresh = [b for b in own_zero if _drawn(blocks.get(b, ()))]

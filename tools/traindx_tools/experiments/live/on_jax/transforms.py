@@ -16,8 +16,9 @@ class NoRemat(Intervening):
 
         for name in ("checkpoint", "remat"):
             self.patches.replace(jax, name, self._plain)
-        if hasattr(jax, "ad_checkpoint"):
-            self.patches.replace(jax.ad_checkpoint, "checkpoint", self._plain)
+        module = getattr(jax, "ad_checkpoint", None)
+        if hasattr(module, "checkpoint"):  # JAX 0.10 has the module without it
+            self.patches.replace(module, "checkpoint", self._plain)
         self.ledger.nowhere.append("neither jax.checkpoint nor jax.remat was called")
 
     def _plain(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,30 @@
+"""Two distances train a codebook: one pulls the codes to the encoder's output, the other the output to its code.
+
+|sg(z) - q| moves the codes, |z - sg(q)| the encoder. With q cut in both, the codes get no gradient and stay at their
+initialisation; a distance with both sides cut trains nothing. A table that is kept by moving averages needs the second
+term only and is left alone, as is one whose rows reach a loss on another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.invariants.breach import Breach
+from traindx_tools.invariants.pages import pages
+from traindx_tools.program.program import Program
+
+RULES = pages("ownership", ("C187",))
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every distance with a side that is cut; the last of those that cut the same table is told of."""
+    told: dict[str | None, Breach] = {}
+    for distance in program.distances:
+        if distance.both_cut:
+            yield Breach("C187", f"{distance.text} at {distance.at} has both sides cut from the graph: it trains "
+                         "neither codes nor encoder", distance.at, measured={"kind": "both"})
+        elif distance.of_a_table and not distance.reached:
+            told[distance.at.function] = Breach(
+                "C187", f"{distance.text} at {distance.at} cuts {distance.cut}, as every distance here does: the "
+                "codebook gets no gradient and stays at its initialisation", distance.at, measured={"kind": "codebook"})
+    yield from told.values()

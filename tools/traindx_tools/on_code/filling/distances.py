@@ -1,0 +1,57 @@
+"""Distances between two values, and which of their sides gradients pass."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import sent_backward
+from traindx_tools.on_code.values import Site, Tensor, Thing
+from traindx_tools.program.entities import Distance
+
+_LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
+_WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")
+"""What keeps a table by averages writes into it."""
+
+
+def distances(project: Project) -> Iterator[Distance]:
+    """Every one of two known values of which a side is cut."""
+    cuts = list(project.calls("detach", "stop_gradient"))
+    if not cuts:
+        return
+    cut = {x.site for e in cuts for x in (e.receiver, *e.args) if isinstance(x, Tensor) and x.grad is not False}
+    tables = _looked_up(project)
+    reached = _reached(project)
+    for event in (*project.calls(*_LOSSES), *(e for e in project.events if e.kind == "operation" and e.name == "-")):
+        sides = [v for v in event.args[:2] if isinstance(v, Tensor)]
+        fixed = [s.grad is False and s.site in cut for s in sides]
+        straight = isinstance(event.result, Tensor) and event.kind == "operation" and event.result.site in cut
+        if event.grad is False or len(sides) != 2 or not any(fixed) or straight or sides[0].site == sides[1].site:
+            continue
+        side = sides[fixed.index(True)]
+        yield Distance(spot_of(event), event.file.segment(event.node), all(fixed), _text(event, fixed.index(True)),
+                       side.site in tables, side.site in reached)
+
+
+def _text(event: Event, place: int) -> str:
+    node = event.node
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
+    return event.file.segment(sides[place]) if place < len(sides) else "?"
+
+
+def _looked_up(project: Project) -> frozenset[Site | None]:
+    """Where rows of an embedding were taken, in classes that do not write such tables by hand."""
+    by_hand = {id(e.function.owner) for e in project.calls(*_WRITES) if e.function is not None}
+    calls = [e for e in project.calls("__call__") if isinstance(e.receiver, Thing) and e.receiver.short == "Embedding"]
+    return frozenset(e.result.site for e in (*calls, *project.calls("embedding")) if isinstance(e.result, Tensor)
+                     and e.function is not None and id(e.function.owner) not in by_hand)
+
+
+def _reached(project: Project) -> frozenset[Site | None]:
+    """Where the values arose that gradients of some loss pass."""
+    losses = [sent_backward(e) for e in project.calls("backward", "manual_backward")]
+    losses += [r.result for r in project.roots if r.framework == "training_step"]
+    return frozenset(s for loss in losses if isinstance(loss, Tensor) for s in (loss.site, *loss.parents))

@@ -1,0 +1,114 @@
+"""Training loops that an engine (accelerate's Accelerator, Lightning's Fabric) drives, and what goes past it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
+from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.training import is_optimizer, is_scheduler, stepped
+from traindx_tools.on_code.values import (
+    Const,
+    Instance,
+    Operation,
+    Parameters,
+    Symbol,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    parts,
+    unwrap,
+)
+from traindx_tools.program.driving import EngineLoop, Left
+
+_ENGINES = ("Accelerator", "Fabric")
+_WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module",
+          "setup_dataloaders")
+_SCALED = frozenset({"fp16", "16-mixed", "16"})
+_MIXED = _SCALED | {"bf16", "bf16-mixed"}
+_SHARES = ("num_processes", "process_index", "split_between", "DistributedSampler", "world_size", "local_rank")
+
+
+def engine_loops(project: Project) -> Iterator[EngineLoop]:
+    """Each loop that trains what an engine wrapped."""
+    made = [e.result for e in project.events if isinstance(e.result, Thing) and e.result.short in _ENGINES
+            and e.name == e.result.type]
+    wrapped = [v for e in project.calls(*_WRAPS) if isinstance(e.receiver, Thing) and e.receiver.short in _ENGINES
+               for v in (*e.args, *e.kwargs.values())]
+    for loop in project.training_loops if made and wrapped else ():
+        engine = next((p.event.receiver for p in loop.backwards if any(p.event.receiver is m for m in made)), made[0])
+        if isinstance(engine, Thing):
+            yield _read(project, loop, engine, wrapped)
+
+
+def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Value]) -> EngineLoop:
+    found = EngineLoop(spot_of_block(loop.block), engine.short, str(engine.site))
+    said = engine.kwargs.get("mixed_precision") or engine.kwargs.get("precision")
+    found.precision = str(said.value) if isinstance(said, Const) and str(said.value) in _MIXED else ""
+    found.scales = found.precision in _SCALED
+    found.window, found.window_known = _window(engine)
+    for place in loop.backwards:
+        found.accumulates = found.accumulates or _inside_accumulate(place)
+        if isinstance(place.event.receiver, Tensor) and not place.branches and not _is_scaled(place.event.receiver):
+            found.plain = spot_of(place.event)
+        elif place.event.receiver is engine:
+            found.own = spot_of(place.event)
+    for place in loop.of("step"):
+        what = place.event.receiver if is_scheduler(place.event.receiver) else stepped(place.event)
+        if isinstance(what, Thing) and (is_optimizer(what) or is_scheduler(what)):
+            kind = "scheduler" if is_scheduler(what) else "optimizer"
+            left = Left(kind, place.event.file.segment(place.event.node), spot_of(place.event), _in(what, wrapped),
+                        _guarded(loop, place), _inside_accumulate(place), _in_updates(what))
+            found.steps.append(left)
+            held = what.args[0] if what.args else None
+            model = unwrap(held.modules[0]) if isinstance(held, Parameters) and len(held.modules) == 1 else None
+            if kind == "optimizer" and isinstance(model, (Thing, Instance)) and (
+                    _in(what, wrapped) and not _in(model, wrapped)):
+                found.model = str(model.site)
+    shared = any(word in f.text for f in project.files for word in _SHARES)
+    for block in {id(b): b for p in loop.backwards for b in p.loops}.values():
+        loader = block.subject
+        plain = isinstance(loader, Thing) and loader.short == "DataLoader" and not shared
+        if plain and isinstance(loader, Thing) and not _in(loader, wrapped) and not (
+                {"sampler", "batch_sampler"} & set(loader.kwargs)):
+            found.loader = str(loader.site)
+    found.trains_wrapped = any(s.wrapped for s in found.steps)
+    return found
+
+
+def _guarded(loop: TrainingLoop, place: Place) -> bool:
+    """Whether a condition in the loop that sends losses backward, or another loop, decides about a step."""
+    inner = {id(p.loops[-1]) for p in loop.backwards if p.loops}
+    if not place.loops or id(place.loops[-1]) not in inner:
+        return True
+    return any(b.kind == "branch" for b in place.path[place.path.index(place.loops[-1]):])
+
+
+def _in(value: Value, wrapped: list[Value]) -> bool:
+    prepared = isinstance(value, Thing) and bool(value.state.get("prepared"))
+    return prepared or any(unwrap(w) is unwrap(value) for w in wrapped)
+
+
+def _window(engine: Thing) -> tuple[float | None, bool]:
+    """Micro-batches in one update (None: more than one may be), and whether that is fixed."""
+    said = engine.kwargs.get("gradient_accumulation_steps") or engine.kwargs.get("gradient_accumulation_plugin")
+    if isinstance(said, Thing):
+        said = said.argument(0, "num_steps")
+    return (1.0, True) if said is None else (number(said), isinstance(said, Const) and said.fixed)
+
+
+def _inside_accumulate(place: Place) -> bool:
+    return any(b.kind == "with" and isinstance(b.subject, Symbol) and b.subject.name.startswith("accumulate@")
+               for b in place.path)
+
+
+def _is_scaled(loss: Tensor) -> bool:
+    return "scaled" in loss.tags
+
+
+def _in_updates(schedule: Thing) -> bool:
+    """Whether a number that it was given was divided."""
+    given = [*schedule.args[1:], *schedule.kwargs.values()]
+    return any(isinstance(p, Operation) and p.op in ("//", "/") for v in given for p in parts(v))

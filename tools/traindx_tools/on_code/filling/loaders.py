@@ -1,0 +1,216 @@
+"""The loaders of a program: over which data set, in which order, for what, and what happens when a sample is
+fetched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx_tools.knowledge import fetching
+from traindx_tools.on_code.filling.row_order import class_by_class
+from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
+from traindx_tools.on_code.filling.workers import spawned_member
+from traindx_tools.on_code.lengths import whole_data
+from traindx_tools.on_code.project import BACKWARD, Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.values import Bag, Const, Function, Instance, Thing, Value, number, truth
+from traindx_tools.program.loading import Draw, Fetch, Loader
+
+_TELLS_WORKERS = ("worker_init_fn", "get_worker_info")
+
+
+def loaders(project: Project) -> Iterator[Loader]:
+    """Each loader that the program makes."""
+    made = [e for e in project.calls("DataLoader") if isinstance(e.result, Thing) and e.name.startswith("torch.")]
+    if not made:
+        return
+    seeded = any(word in f.text for f in project.files for word in _TELLS_WORKERS)
+    stores = [p for r in project.roots for p in project.places(r) if p.event.kind == "store"]
+    for event in made:
+        loader = _made(project, event, stores)
+        if loader is not None:
+            loader.seeded, loader.told_the_epoch = seeded, any(project.calls("set_epoch"))
+            _used(project, event.result, loader)
+            yield loader
+
+
+def _made(project: Project, event: Event, stores: list[Place]) -> Loader | None:
+    thing = event.result
+    given = thing.argument(0, "dataset") if isinstance(thing, Thing) else None
+    data = whole_data(given)
+    if not isinstance(thing, Thing) or data is None or thing.state.get("annotation"):
+        return None
+    found = Loader(spot_of(event), id(data), cut=_cut(given) if data is not given else 0)
+    found.made = str(data.site) if isinstance(data, (Thing, Instance)) else ""
+    found.known = isinstance(data, (Thing, Instance))
+    wanted, sampler = thing.argument(2, "shuffle"), thing.argument(3, "sampler") or thing.argument(4, "batch_sampler")
+    found.shuffles = truth(wanted) if wanted is not None else False
+    found.sampler = sampler.short if isinstance(sampler, Thing) else "unknown" if sampler is not None else ""
+    if isinstance(sampler, Thing) and not thing.state.get("prepared"):
+        found.sampler_at = spot_at(sampler.site, project)
+        found.shuffles = truth(sampler.argument(3, "shuffle")) is not False
+    found.drop_last = truth(thing.argument(8, "drop_last"))
+    found.single = number(thing.argument(1, "batch_size") or Const(1)) == 1
+    workers = thing.argument(5, "num_workers")
+    found.workers = False if workers is None else None if number(workers) is None else number(workers) != 0
+    found.persistent = workers is not None and found.workers is not False and _may_persist(thing)
+    found.is_stream = isinstance(data, Instance) and (
+        data.klass.info.derives("IterableDataset") or data.klass.info.method("__getitem__") is None)
+    found.fetch = _fetch(project, data)
+    found.kept = _kept(project, data) if isinstance(data, Instance) else None
+    found.ordered, found.ordered_at, found.through = class_by_class(project, given, found.is_stream)
+    found.unpicklable = spawned_member(project, thing, data)
+    found.swapped = any(_swaps(p, given, data) for p in stores)
+    if found.persistent and isinstance(data, Instance):
+        found.changed = next((c for p in stores if (c := _changed(p, data)) is not None), None)
+    return found
+
+
+def _cut(part: Value | None) -> int:
+    """The parts of a random split are one thing here; subsets by indices belong together."""
+    return id(part) if not isinstance(part, Thing) or len(part.args) < 2 else 1
+
+
+def _may_persist(loader: Thing) -> bool:
+    """`persistent_workers=True`, or as long as there are workers."""
+    said = loader.kwargs.get("persistent_workers")
+    return said is not None and truth(said) is not False
+
+
+def _used(project: Project, thing: Value | None, loader: Loader) -> None:
+    """The loops over a loader: those that send losses backward, and the others."""
+    for block in project.blocks:
+        if block.kind != "loop" or block.subject is not thing:
+            continue
+        if BACKWARD & block.methods:
+            loader.trains = spot_of_block(block)
+            loader.labels_unread = _throws_labels_away(block)
+            loader.epochs = loader.epochs or any(
+                block in p.path and any(b.kind == "loop" for b in p.path[:p.path.index(block)])
+                for t in project.training_loops for p in t.backwards)
+        elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")):
+            loader.evaluates = spot_of_block(block)
+
+
+def _throws_labels_away(block: Block) -> bool:
+    """`for x, _ in loader`, behind `enumerate` too: then the order of classes says nothing."""
+    pair = block.node.target if isinstance(block.node, ast.For) else None
+    if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 and isinstance(pair.elts[1], ast.Tuple):
+        pair = pair.elts[1]
+    label = pair.elts[1] if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 else None
+    return isinstance(label, ast.Name) and not any(
+        isinstance(n, ast.Name) and n.id == label.id and isinstance(n.ctx, ast.Load) for n in below(block.node))
+
+
+# what happens when a sample is fetched
+
+
+def _fetch(project: Project, data: Value) -> Fetch:
+    if isinstance(data, Thing):
+        return Fetch(tuple(_of_transforms([*data.args, *data.kwargs.values()], project)))
+    block = project.fetched.get(id(data))
+    if block is None or not isinstance(data, Instance):
+        return Fetch()
+    places = [p for p in block.places if not _switched_off(p)]
+    slow = next((p.event for p in places if p.event.name in fetching.slow_calls()), None)
+    moved = next((p.event for p in places if _to_device(p.event)), None)
+    return Fetch(
+        tuple(_draws(places, data, project)),
+        None if slow is None else (slow.name, *fetching.slow_calls()[slow.name], spot_of(slow)),
+        None if moved is None else (moved.file.segment(moved.node), spot_of(moved)))
+
+
+def _switched_off(place: Place) -> bool:
+    """Whether a switch that keeps its default leaves it out."""
+    return any(isinstance(b.subject, Const) and bool(b.subject.value) is b.is_other for b in place.branches)
+
+
+def _to_device(event: Event) -> bool:
+    if event.kind != "call" or event.method not in ("cuda", "to"):
+        return False
+    device = event.args[0] if event.args else None
+    named = isinstance(device, Const) and str(device.value).partition(":")[0] == "cuda"
+    return named or (event.method == "cuda" and not event.name.startswith("torch.cuda"))
+
+
+def _draws(places: list[Place], data: Instance, project: Project) -> Iterator[Draw]:
+    for event in (p.event for p in places if p.event.kind == "call"):
+        owner = event.receiver
+        if event.name in fetching.drawing() and fetching.fixes_draws() not in event.kwargs:
+            yield Draw(event.file.segment(event.node), spot_of(event))
+        elif isinstance(owner, Thing) and owner.type in fetching.generators():
+            own = next((k for k, v in data.attrs.items() if v is owner), "")
+            if own:
+                yield Draw(event.file.segment(event.node), spot_at(owner.site, project), own)
+        elif isinstance(owner, Thing) and event.method in ("__call__", owner.short):
+            yield from _of_transforms([owner], project)
+
+
+def _of_transforms(values: list[Value], project: Project, left: int = 4) -> Iterator[Draw]:
+    """Random transforms of libraries among values, inside containers of them as well."""
+    for value in values:
+        if isinstance(value, Bag) and left:
+            yield from _of_transforms(value.items, project, left - 1)
+        elif isinstance(value, Thing) and fetching.is_random_transform(value.type):
+            if number(value.kwargs.get("p")) != 0:
+                yield Draw(value.short, spot_at(value.site, project))
+        elif isinstance(value, Thing) and fetching.is_container(value.type) and left:
+            yield from _of_transforms([*value.args, *value.kwargs.values()], project, left - 1)
+
+
+def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
+    """A draw in a function, or an object that is called, that the data set was given and calls when it is made."""
+    given = [*data.args, *data.kwargs.values()]
+    callees = {id(v.info.node) for v in given if isinstance(v, Function)}
+    callees |= {id(m.info.node) for v in given if isinstance(v, Instance)
+                if (m := v.klass.info.method("__call__")) is not None}
+    init = data.klass.info.method("__init__")
+    if init is None:
+        return None
+    for block in project.blocks:
+        if block.kind != "call" or block.function is None or block.function.node is not init.info.node:
+            continue
+        for place in block.places:
+            event, owner = place.event, place.event.receiver
+            library = isinstance(owner, Thing) and event.method == "__call__" and any(_of_transforms([owner], project))
+            inner = any(_is_callee(b, callees) for b in place.path) and event.name in fetching.drawing() and (
+                fetching.fixes_draws() not in event.kwargs)
+            if library or inner:
+                return Draw(event.file.segment(event.node), spot_of(event)), data.klass.info.name
+    return None
+
+
+def _is_callee(block: Block, callees: set[int]) -> bool:
+    return block.kind == "call" and block.function is not None and id(block.function.node) in callees
+
+
+# what changes later
+
+
+def _swaps(place: Place, given: Value | None, data: Value) -> bool:
+    """`part.dataset = ...`, `data.transform = None` outside of the constructor."""
+    event = place.event
+    inside = event.function is not None and event.function.name == "__init__"
+    return not inside and event.receiver is not None and (event.receiver is given or event.receiver is data) and (
+        event.name.startswith("attribute."))
+
+
+def _changed(place: Place, data: Instance) -> tuple[str, str, object] | None:
+    """An attribute that fetching reads, changed in a loop."""
+    event, name = place.event, place.event.name.rpartition(".")[2]
+    inside = event.function is not None and event.function.name.startswith("__")
+    if event.receiver is not data or inside or not place.loops or name not in _read(data):
+        return None
+    call = next((b for b in reversed(place.path) if b.kind == "call"), None)
+    spot = spot_of(event)
+    at = spot if call is None else replace(spot_of_block(call), quote=spot.quote)
+    return name, event.file.segment(event.node), at
+
+
+def _read(data: Instance) -> set[str]:
+    """The attributes that the methods of a data set read, its constructor and its length left out."""
+    methods = [m.info.node for info in data.klass.info.lineage() for n, m in info.methods.items()
+               if n not in ("__init__", "__len__")]
+    return {n.attr for m in methods for n in below(m) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}

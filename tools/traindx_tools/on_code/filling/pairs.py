@@ -1,0 +1,82 @@
+"""Samples of two values, an image and what belongs to its places, that one random transform moves one after the
+other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.knowledge import fetching
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.values import Bag, Instance, Thing, Value
+from traindx_tools.program.loading import Apart
+
+_SEEDS = frozenset({"seed", "manual_seed", "set_state", "set_rng_state", "setstate", "fork_rng"})
+
+
+def pairs_apart(project: Project) -> Iterator[Apart]:
+    """Each sample of two values whose parts draw anew each."""
+    fetched = [*project.fetched.values(),
+               *(r for r in project.roots if r.function is not None and r.function.name == "__getitem__")]
+    told: set[str] = set()
+    for root in fetched:
+        body = next((b for b in root.body if isinstance(b, Block) and b.kind == "call"), root)
+        sample = body.result
+        if not isinstance(sample, Bag) or sample.open or len(sample.items) != 2 or _SEEDS & root.methods:
+            continue
+        found = _twice(root.places)
+        if found is not None and str(found.at) not in told:
+            told.add(str(found.at))
+            yield found
+
+
+def _twice(places: tuple[Place, ...]) -> Apart | None:
+    """Two calls of one callable that draws and moves, each given one value, and not the same one."""
+    calls: dict[int, list[Event]] = {}
+    for place in places:
+        event = place.event
+        if event.method == "__call__" and len(event.args) == 1 and isinstance(event.receiver, (Thing, Instance)):
+            calls.setdefault(id(event.receiver), []).append(event)
+    for same in calls.values():
+        what = _moves(same[0].receiver, places) if len(same) == 2 else ""
+        if what and same[0].function is same[1].function and _given(same[0]) != _given(same[1]):
+            texts = [e.file.segment(e.node) for e in same]
+            return Apart(texts[0], texts[1], spot_of(same[1]), what)
+    return None
+
+
+def _given(event: Event) -> str:
+    """What a call is given, as it is written."""
+    args = event.node.args if isinstance(event.node, ast.Call) else []
+    return ast.unparse(args[0]) if args else ""
+
+
+def _moves(callee: Value | None, places: tuple[Place, ...], left: int = 4) -> str:
+    """What of a callable draws to move things in space: a transform of a library, or a method that draws and flips."""
+    if isinstance(callee, Thing):
+        if fetching.moves_at_random(callee.type):
+            return callee.short
+        inner = [v for a in callee.args for v in (a.items if isinstance(a, Bag) else [a])]
+        return next((w for v in inner if (w := _moves(v, places, left - 1))), "") if left else ""
+    method = callee.klass.info.method("__call__") if isinstance(callee, Instance) else None
+    if method is None:
+        return ""
+    body = method.info.node
+    inside = [p.event for p in places if any(b.function is not None and b.function.node is body for b in p.path)]
+    drawn = next((e for e in inside if e.name in fetching.drawing()), None)
+    moved = any(e.method in fetching.moving() for e in inside)
+    if drawn is not None and moved:
+        return drawn.file.segment(drawn.node)
+    attributes = callee.attrs.values() if isinstance(callee, Instance) else ()
+    held = [v for a in attributes if isinstance(a, Bag) for v in a.items]
+    return next((v.klass.info.name for v in held if isinstance(v, Instance) and _is_written_so(v)), "")
+
+
+def _is_written_so(part: Instance) -> bool:
+    """Whether the method of a part that a loop calls draws and moves, by what it calls."""
+    method = part.klass.info.method("__call__")
+    names = {n.attr for n in below(method.info.node) if isinstance(n, ast.Attribute)} if method is not None else set()
+    return not names.isdisjoint(d.rpartition(".")[2] for d in fetching.drawing()) and bool(names & fetching.moving())

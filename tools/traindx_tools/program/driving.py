@@ -1,0 +1,78 @@
+"""What follows or drives a model from beside: averages of its weights, and loops that an engine drives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Average:
+    """An update of a moving average of weights."""
+
+    at: Any
+    """Its place (`moments.Spot`)."""
+    text: str
+    share: float | None
+    """What it keeps of its past in one update; None where that is not fixed."""
+    updates: float | None = None
+    """How often it runs at most."""
+    late: bool = False
+    """A condition in the training loop decides about it."""
+    in_step: bool = False
+    """The averaged module is called in the training step itself: a target network, a teacher."""
+    evaluated: bool = False
+    """It is used outside of the steps that train: evaluated, or put back into a model."""
+    in_eval: bool = False
+    """It is put into eval mode."""
+    pretrained: bool = False
+    """It begins with weights of a file."""
+    statistics: str = ""
+    """A layer of it that keeps running statistics; "" where none is known."""
+    buffers: bool = False
+    """Something goes over buffers or whole states as well, or may."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A step in a loop that an engine drives."""
+
+    kind: str
+    """"optimizer" or "scheduler"."""
+    text: str
+    at: Any
+    wrapped: bool
+    guarded: bool
+    """A condition, or a loop inside the one over batches, decides about it."""
+    accumulates: bool
+    """It stands in the engine's window."""
+    in_updates: bool
+    """A length that it was given was divided."""
+
+
+@dataclass
+class EngineLoop:
+    """A training loop beside an engine that wraps models, optimizers and loaders."""
+
+    at: Any
+    engine: str
+    made: str
+    """Where the engine is made."""
+    precision: str = ""
+    scales: bool = False
+    """The engine multiplies the loss by a scale."""
+    window: float | None = 1.0
+    """Micro-batches in one update; None where more than one may be."""
+    window_known: bool = True
+    accumulates: bool = False
+    own: Any = None
+    """The place of a backward through the engine."""
+    plain: Any = None
+    """The place of a backward of a loss itself."""
+    steps: list[Left] = field(default_factory=list)
+    model: str = ""
+    """Where a model was made that is not wrapped though its optimizer is."""
+    loader: str = ""
+    """Where the loader was made, if it is not wrapped."""
+    trains_wrapped: bool = False
+    """Something that it steps is wrapped."""
