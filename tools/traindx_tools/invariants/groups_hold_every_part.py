@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import Optimizer, PartCall
+from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
+from traindx_tools.program.parts import PartCall
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 

@@ -9,7 +9,6 @@ from traindx_tools.program.constants import Constants, Indexing, Window
 from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
-    CodeLookup,
     Collection,
     Distance,
     Drop,
@@ -20,7 +19,6 @@ from traindx_tools.program.entities import (
     Objective,
     Optimizer,
     OutputLayer,
-    PartCall,
     Scaler,
     Schedule,
     StateFile,
@@ -29,6 +27,7 @@ from traindx_tools.program.entities import (
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.parts import CodeLookup, PartCall
 from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Timeline

@@ -8,7 +8,7 @@ from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing, Value, parts
-from traindx_tools.program.entities import CodeLookup
+from traindx_tools.program.parts import CodeLookup
 
 _CHOOSES = ("argmax", "max", "topk", "argsort")
 _NORMALISES = ("normalize", "renorm_", "div_", "copy_", "weight_norm", "renorm")

@@ -13,8 +13,8 @@ from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
 from traindx_tools.on_code.values import Instance, Parameters, Tensor, Thing, unwrap
-from traindx_tools.program.entities import PartCall
 from traindx_tools.program.moments import Act
+from traindx_tools.program.parts import PartCall
 from traindx_tools.program.timeline import Moment
 
 _MOST_SITES = 55
