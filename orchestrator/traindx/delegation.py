@@ -60,8 +60,8 @@ class SymptomRoute:
 
 
 RULE_ROUTES = (
-    RuleRoute("data-flow-tracer", ("L109", "L504", "L505", "L506", "L507", "L519", "L520", "L527", "C109", "C114",
-                                   "C118"), 3,
+    RuleRoute("data-flow-tracer", ("L109", "L504", "L505", "L506", "L507", "L519", "L520", "L527", "C109", "C114"),
+              3,
               "shapes, dtypes, devices or indices do not fit"),
     RuleRoute("data-flow-tracer", ("L501", "L503", "L510", "C121", "C122", "C129", "L402"), 2,
               "the data path may be at fault"),

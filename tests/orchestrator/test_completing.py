@@ -54,7 +54,7 @@ def test_rules_and_failure_modes_are_offered_in_either_case() -> None:
     assert "L204" in completed("explain", "l20")
     assert "lr.too-high" in completed("explain", "lr.")
     found = {c.value: c.help for c in page_ids(click.Context(traindx), click.Argument(["name"]), "C10")}
-    assert found["C107"] == "unguarded log"
+    assert found["C107"] == "Logarithm of something that can be 0"
     assert found["C103"] == "Tensors with their graph are kept over training steps"
 
 

@@ -200,9 +200,6 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
         code("C117", kind="rank"), seen("L515", step=None, kind="timeout"))),
     "uneven loops": ("dist.uneven-batches", (
         code("C117", kind="uneven"), seen("L515", step=None, kind="timeout"))),
-    "ids beyond the table": ("index.token-beyond-embedding", (
-        code("C118", kind="embedding"), seen("L503", "companion", None, kind="not-initialized"))),
-    "labels beyond the classes": ("index.label-beyond-classes", (code("C118", kind="labels"),)),
     "optimizer not restored": ("resume.optimizer-not-restored", (
         code("C120", kind="optimizer"), seen("L207", kind="resume", lr_ratio=1.0))),
     "schedule not restored": ("lr.restart-on-resume", (

@@ -12,7 +12,7 @@ from traindx_tools.on_code import audit_sources
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RULES = ("c118", "c123", "c128", "c136", "c227", "c273", "c280", "c528", "c529")
+RULES = ("c123", "c128", "c136", "c227", "c273", "c280", "c528", "c529")
 """Rules that count with the numbers of a program: sizes, indices, steps, rates."""
 
 
@@ -52,8 +52,8 @@ def test_infinity_in_one_place(line: str) -> None:
 
 
 @pytest.mark.parametrize(("lr", "told"), [
-    ("1e999", "a learning rate of inf, one step leaves no weight finite"),
-    ("500.0", "a learning rate of 500, 10000 times what it is usually trained with at most"),
+    ("1e999", "a learning rate of inf; 1e-5 to 1e-2 is usual"),
+    ("500.0", "a learning rate of 500; 1e-5 to 1e-2 is usual"),
     ("-1e999", None), ("1e-3", None),
 ])
 def test_a_rate_is_told_in_words_that_hold(lr: str, told: str | None) -> None:

@@ -37,10 +37,8 @@ FAULTS: tuple[tuple[str, str, str, str, str], ...] = (
         "",
     ),
     ("lightning_module", ", 0.1, training=self.training)", ", 0.1)", "C144", ""),
-    ("lightning_module", 'self.log("val/loss", loss, sync_dist=True)', 'self.log("val/loss", loss)', "C214", ""),
     ("lightning_module", "cross_entropy(logits, masks)", "cross_entropy(logits.softmax(1), masks)", "C102", ""),
     ("accelerate_script", "                optimizer.zero_grad()\n", "", "C101", ""),
-    ("accelerate_script", "accelerator.backward(loss)", "accelerator.backward(loss / ACCUMULATE)", "C139", ""),
     (
         "accelerate_script",
         "optimizer.zero_grad()\n",

@@ -6,7 +6,6 @@ import ast
 
 import pytest
 
-from traindx_tools.on_code import audit_sources
 from traindx_tools.on_code.source import SourceFile, parse_source
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.tracing import function_of
@@ -56,26 +55,3 @@ def test_a_name_that_is_still_the_function_s_is_followed(use: str) -> None:
 
 def test_a_function_of_the_same_scope_comes_first() -> None:
     assert followed("def f(x):\n    pass\ndef g(y):\n    def f(x):\n        pass\n    return f(7)\n") == [4]
-
-
-HANDED_OVER = """\
-import jax
-import jax.numpy as jnp
-
-
-def body(carry, x):
-    return carry + x
-
-
-def run({parameter}, xs):
-    return jax.lax.scan(body, 0.0, xs)
-
-
-print(run(lambda carry, x: (carry + x, carry), jnp.arange(3.0)))
-"""
-
-
-@pytest.mark.parametrize(("parameter", "told"), [("body", 0), ("other", 1)])
-def test_the_body_of_a_scan_is_the_one_that_is_handed_over(parameter: str, told: int) -> None:
-    findings = audit_sources([source(HANDED_OVER.format(parameter=parameter))]).findings
-    assert sum(f.rule == "C525" for f in findings) == told

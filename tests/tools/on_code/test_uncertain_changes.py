@@ -25,16 +25,6 @@ def changed(rule: str, fixture: str, folder: Path, *changes: tuple[str, str]) ->
 
 
 CASES = {
-    "two padded fields, each with a length of its own": (
-        "c118", "bad_padded_pairs.py",
-        ("torch.tensor(stars)", "pad_sequence(stars, batch_first=True)")),
-    "frames, and no ids": (
-        "c118", "bad_padded_rows.py",
-        ("self.tok = nn.Embedding(VOCAB, DIM, padding_idx=PAD)", "self.tok = nn.Linear(9, 9)")),
-    "layers in a list, which the loop calls": (
-        "c276", "bad_by_name_in_a_list.py",
-        ("self.mixer = nn.Linear(width, width)", "self.mixers = nn.ModuleList([nn.Linear(width, width)])"),
-        ("h + torch.relu(self.mixer(h)) * self.scale", "sum(m(h) for m in self.mixers) * self.scale")),
     "labels that were counted elsewhere": (
         "c294", "bad_counts.py", ("np.bincount(grades, minlength=5)", "np.bincount(read_grades(), minlength=5)")),
     "a policy that is asked for rows of the loop itself": ("c258", "bad_old_in_the_loop.py"),

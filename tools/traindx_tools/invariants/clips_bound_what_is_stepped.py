@@ -21,7 +21,7 @@ from traindx_tools.program.moments import Act, Section, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C106", "C135", "C160"))
+RULES = pages("step_order", ("C106", "C135", "C160", "C524"))
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -108,3 +108,8 @@ def _chained(run: Section) -> Iterator[Breach]:
         if late is not None:
             yield Breach("C135", f"optax.chain at {act.at} clips after {late}: what is bounded is the update, not the "
                          "gradient", act.at, measured={"kind": "chain"}, severity=Severity.MEDIUM)
+        grown = next((found for chain in chains() if (found := chain.late_decay(names))), None)
+        if grown is not None:
+            yield Breach("C524", f"optax.chain at {act.at} adds decayed weights behind {grown}, which has applied the "
+                         "(negative) learning rate: the weights grow by that share in every step", act.at,
+                         measured={"kind": "decay"})

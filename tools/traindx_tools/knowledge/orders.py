@@ -17,6 +17,19 @@ class Chain:
     library: str
     bounds: frozenset[str]
     normalises: frozenset[str]
+    decays: frozenset[str] = frozenset()
+    """What adds a share of the weights: before what applies the (negative) rate."""
+
+    def late_decay(self, names: Iterable[str]) -> str | None:
+        """The name that applies the rate before the first decay, with nothing behind it that scales."""
+        last: str | None = None
+        for name in names:
+            if name in self.decays:
+                return last
+            applies = name.startswith(f"{self.library}.") and name.rpartition(".")[2] in self.normalises
+            adapts = name.rpartition(".")[2] in ("scale_by_adam", "scale_by_rms", "scale_by_lion")
+            last = name if applies and not adapts else None if name == f"{self.library}.scale" else last
+        return None
 
     def late_bound(self, names: Iterable[str]) -> str | None:
         """The name that normalises before the first bound; None where the order is right or there is no bound."""
@@ -33,7 +46,7 @@ class Chain:
 def chains() -> tuple[Chain, ...]:
     """The rows of chains."""
     rows = table("orders.toml")["chain"]
-    return tuple(Chain(r["library"], frozenset(r["bounds"]), frozenset(r["normalises"])) for r in rows)
+    return tuple(Chain(r["library"], *(frozenset(r[k]) for k in ("bounds", "normalises", "decays"))) for r in rows)
 
 
 @cache

@@ -179,6 +179,8 @@ def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.B
         return bounds.divide(a, b, dtype)
     if op == "**" and isinstance(left, Tensor):
         return bounds.power(a, number(right), dtype)
+    if op == "@" and isinstance(left, Tensor) and isinstance(right, Tensor) and "unit" in left.tags & right.tags:
+        return -1.0, 1.0
     return None, None
 
 

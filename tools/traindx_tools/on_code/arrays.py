@@ -252,6 +252,14 @@ def _repeat(o: Operands) -> Tensor:
     return replace(o.x, shape=None, tags=(o.x.tags - COLUMNS) | {"repeated"})
 
 
+def _product(o: Operands) -> Tensor:
+    """Rows of length 1 times rows of length 1 are cosines."""
+    other = o.args[0] if o.args else None
+    tensors = [o.x, other] if isinstance(other, Tensor) else [o.x]
+    cosines = isinstance(other, Tensor) and "unit" in o.x.tags & other.tags
+    return bounds.bounded(merged(tensors, o.site), (-1.0, 1.0) if cosines else (None, None))
+
+
 TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(
         (
@@ -334,6 +342,9 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
     **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
     **dict.fromkeys(("unique", "unique_consecutive"), _unique),
+    "normalize": lambda o: _elementwise(o).tagged("unit"),
+    **dict.fromkeys(("matmul", "mm"), _product),
+    "cosine_similarity": _bounded(-1.0, 1.0),
     **dict.fromkeys(("tril", "triu"), _triangle),
     "where": _chosen,
     "masked_fill": _filled,
@@ -353,16 +364,11 @@ TRANSFERS: dict[str, Transfer] = {
             "floor",
             "ceil",
             "masked_fill_",
-            "add",
-            "sub",
-            "mul",
-            "div",
-            "neg",
+            *("add", "sub", "mul", "div", "neg"),
             "selu",
             "mish",
             "swish",
             "layer_norm",
-            "normalize",
             "batch_norm",
             "group_norm",
             "instance_norm",

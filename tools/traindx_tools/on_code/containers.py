@@ -196,12 +196,11 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         kept -= {"sequence"}
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         found = _shift(entries)
-        twice = (
-            frozenset({"first_dropped_twice"})
-            if "without_first" in base.tags and "without_first" in found
-            else frozenset()
-        )
+        again = "without_first" in base.tags & found
+        twice = frozenset({"first_dropped_twice"} if again else ())
         kept = kept | found | twice | _sharded(base, entries)
+    chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
+    base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
     return replace(base, shape=shape, tags=kept)
 
 

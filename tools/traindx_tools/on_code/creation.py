@@ -48,6 +48,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         )
     if name in ("tensor", "array"):
         return _from_data(args[0] if args else None, kwargs, site)
+    if name == "choice":
+        return _chosen(args[0] if args else None, site)
     if name in ("permutation", "randperm") and args and not isinstance(args[0], (Tensor, Bag)):
         count = whole(amount(args[0]))
         return None if count is None else Tensor(grad=False, shape=Shape((count,)), dtype="int", site=site,
@@ -86,6 +88,15 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ())
         | frozenset({"uniform"} if name == "full" else ()),
     )
+
+
+def _chosen(of: Value | None, site: Site) -> Tensor | None:
+    """Whole numbers drawn from a list: `rng.choice([1, 2, 3], n)`."""
+    found = [number(v) for v in of.items] if isinstance(of, Bag) and not of.open else []
+    known = [v for v in found if v is not None and whole(v) == v]
+    if not known or len(known) < len(found):
+        return None
+    return Tensor(grad=False, dtype="int", site=site, low=min(known), high=max(known), tags=frozenset({"integer"}))
 
 
 def _is_floating(dtype: str | None, args: tuple[Value, ...], kwargs: dict[str, Value]) -> bool:

@@ -57,7 +57,8 @@ class Tensor:
     arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
     `tags`: "layer" (a module's output, shape untouched), "column" (a product with a matrix of one column), "batch"
     (came out of a loader), "scaled" (by a GradScaler),
-    "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted".
+    "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted",
+    "unit" (rows of length 1).
     """
 
     kind: str = ""

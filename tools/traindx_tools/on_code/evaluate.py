@@ -348,7 +348,8 @@ class Evaluator:
             method = base.klass.info.method("__getitem__")
             if method is not None:
                 return self.call(self.bound(method, base), [index], {}, node, frame)
-        if isinstance(base, Tensor) and "time_first" in base.tags:
+        bounded = isinstance(index, Tensor) and index.low is not None and index.high is not None
+        if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         return containers.item(base, index, node.slice)
 
@@ -362,7 +363,7 @@ class Evaluator:
         """The result of a binary operator; an event where two arrays meet."""
         result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
         if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (
-            op in ("/", "**", "+") and (isinstance(left, Tensor) or isinstance(right, Tensor))
+            op in ("/", "**", "+", "@") and (isinstance(left, Tensor) or isinstance(right, Tensor))
         ):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program.constants import Constants, Indexing, Window
 from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
@@ -23,9 +24,14 @@ from traindx_tools.program.entities import (
     StateFile,
     Watch,
 )
+from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.parts import CodeLookup, PartCall
+from traindx_tools.program.poles import Pole, Rounded
+from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Timeline
+from traindx_tools.program.traced import CompiledAnew, TracedFunction
 
 
 @dataclass
@@ -43,6 +49,17 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    code_lookups: list[CodeLookup] = field(default_factory=list)
+    part_calls: list[PartCall] = field(default_factory=list)
+    constants: list[Constants] = field(default_factory=list)
+    indexings: list[Indexing] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    poles: list[Pole] = field(default_factory=list)
+    rounded: list[Rounded] = field(default_factory=list)
+    traced: list[TracedFunction] = field(default_factory=list)
+    compiled_anew: list[CompiledAnew] = field(default_factory=list)
+    unused_results: list[UnusedResult] = field(default_factory=list)
+    shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
+from traindx_tools.on_code.filling.code_lookups import code_lookups
+from traindx_tools.on_code.filling.compiled_anew import compiled_anew
+from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances
+from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
@@ -16,10 +21,17 @@ from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.pairs import pairs_apart
+from traindx_tools.on_code.filling.part_calls import part_calls
+from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
+from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
@@ -72,11 +84,29 @@ def program_of(project: Project) -> Program:
     made.watches += watches(project)
     made.distances += distances(project)
     made.output_layers += output_layers(project, optimizers)
+    made.code_lookups += code_lookups(project)
+    made.part_calls += part_calls(project, entities)
+    made.constants += constants(project)
+    made.indexings += indexings(project)
+    made.poles += poles(project)
+    made.rounded += rounded_numbers(project)
+    _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))
     project.__dict__["_program"] = made
     return made
+
+
+def _of_jax(project: Project, made: Program) -> None:
+    """What is traced and compiled, and what of its results is lost."""
+    if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
+        look = lookup(project)
+        made.traced += traced_functions(look)
+        made.compiled_anew += compiled_anew(look)
+        made.windows += windows(project)
+        made.unused_results += unused_results(project, look)
+        made.shared_keys += [*shared_keys(project), *repeated_keys(look)]
 
 
 def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import Site
 from traindx_tools.program.moments import Spot
@@ -33,3 +34,9 @@ def spot_at(site: Site, project: Project) -> Spot:
     """The place where a value arose."""
     file = project.file(site.path)
     return Spot(site.path, site.line, None, file.line(site.line).strip()[:200] if file is not None else "")
+
+
+def spot_in(code: Syntax, node: ast.AST) -> Spot:
+    """The place of a piece of text."""
+    at = code.place(node)
+    return Spot(at.file or code.file.path, at.line or 1, at.end_line, at.quote or "", at.module)

@@ -10,22 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C503",
-    name="straight-through-stopped",
-    title="stop_gradient encloses the whole straight-through estimator",
-    severity=Severity.HIGH,
-    sees="stop_gradient or detach around z + (q - z).",
-    matters="No gradient reaches what made z: the encoder never trains.",
-    alike=("codebook collapse", "a decoder that ignores its input"),
-    confirm=("the gradient norm of the encoder is exactly 0",),
-)
+(RULE,) = pages("jax", ("C503",))
 
 
 def check(project: Project) -> Iterator[Finding]:

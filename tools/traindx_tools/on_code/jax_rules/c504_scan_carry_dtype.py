@@ -9,23 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Location
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Table, Tensor, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C504",
-    name="scan-carry-dtype",
-    title="A scan's carry starts as int and comes out as float",
-    severity=Severity.CRITICAL,
-    sees="The initial carry of scan, fori_loop or while_loop beside what the body returns for it.",
-    matters="Tracing fails; nothing runs.",
-    alike=("a shape that changes in the carry",),
-    confirm=("jax.eval_shape(body, init, x) and compare the dtypes",),
-)
+(RULE,) = pages("jax", ("C504",))
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -88,12 +78,4 @@ def _finding(project: Project, event: Event, init: Value, name: str) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "carry", "entry": name, "scan_line": event.line},
-        patch=_patch(project, event, init, name),
     )
-
-
-def _patch(project: Project, event: Event, init: Value, name: str) -> tuple[Patch, ...]:
-    made = jax_values.float_carry(event.file, event.node, *_initial(event), name)
-    site = init.site if isinstance(init, Tensor) else None
-    file = project.file(site.path) if site is not None else None
-    return made or (jax_values.float_at(file, site.line) if file is not None and site is not None else ())

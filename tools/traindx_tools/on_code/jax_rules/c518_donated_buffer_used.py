@@ -12,25 +12,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.donation import Reuse, reuses
 from traindx_tools.on_code.patching import replace_text
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C518",
-    name="donated-buffer-used",
-    title="A donated buffer is used after the call",
-    severity=Severity.HIGH,
-    sees="An argument that jit donates, or another name of the same arrays, that is read again after the call.",
-    matters="RuntimeError: Array has been deleted, or INVALID_ARGUMENT: ... donated (old releases spare the CPU).",
-    alike=("an argument that the call's result replaces", "a copy: jax.tree.map(jnp.copy, params)"),
-    confirm=("run one step on the accelerator", "print(jax.tree.leaves(target)[0].is_deleted()) after the call"),
-)
+(RULE,) = pages("jax", ("C518",))
 
 
 _DONATES = re.compile(r"donate_argn|donate\s*=")

@@ -10,21 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C520",
-    name="float64-without-x64",
-    title="float64 is asked for and not enabled",
-    severity=Severity.MEDIUM,
-    sees="jnp.float64 as a type of arrays in a project that never enables x64.",
-    matters="Computations run in float32: sums, tolerances and solvers are less exact than written.",
-    alike=("a comparison with a type, which asks for nothing", "a library whose user enables x64"),
-    confirm=("print(x.dtype)",),
-)
+(RULE,) = pages("jax", ("C520",))
 
 
 def check(project: Project) -> Iterator[Finding]:

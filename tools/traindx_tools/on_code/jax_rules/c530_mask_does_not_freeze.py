@@ -12,27 +12,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C530",
-    name="mask-does-not-freeze",
-    title="optax.masked passes the raw gradients of the rest through",
-    severity=Severity.CRITICAL,
-    sees="optax.masked around an optimizer, with nothing that sets the other updates to zero.",
-    matters="The parameters that were to be frozen are moved by plus the raw gradient: gradient ascent.",
-    alike=(
-        "masked weight decay inside a chain",
-        "a second masked(set_to_zero()) for the rest",
-        "two masked optimizers that share the parameters",
-        "a loss that stops the gradient of the rest",
-    ),
-    confirm=("print the norm of a frozen parameter before and after one update: it moves by its gradient",),
-)
+(RULE,) = pages("jax", ("C530",))
 _OPTIMIZERS = frozenset({"adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "lamb", "adafactor", "nadam", "radam",
                          "noisy_sgd", "yogi", "adabelief", "nadamw", "adamax", "novograd", "amsgrad", "lars",
                          "adadelta"})  # fmt: skip
@@ -63,7 +48,6 @@ def check(project: Project) -> Iterator[Finding]:
             file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "masked", "optimizer": name},
-            patch=jax_states.rest_set_to_zero(file, call, mask),
         )
 
 

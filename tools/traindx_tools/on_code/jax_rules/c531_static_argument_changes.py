@@ -13,25 +13,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, written
-from traindx_tools.rules import Rule
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, written
 
-RULE = Rule(
-    id="C531",
-    name="static-argument-changes",
-    title="A static argument of a compiled function changes in every step",
-    severity=Severity.HIGH,
-    sees="Calls in a loop of functions with static arguments (filter_jit: any Python number) that the loop changes.",
-    matters="A compilation for each value: every step takes seconds, and memory grows.",
-    alike=("a flag, or a few sizes, each compiled once", "a number that is wrapped in jnp.asarray"),
-    confirm=("JAX_LOG_COMPILES=1 python train.py shows a compilation in every step",
-             "JAX_EXPLAIN_CACHE_MISSES=1 names the argument"),
-)  # fmt: skip
+(RULE,) = pages("jax", ("C531",))
 _JITS = frozenset({"jax.jit", "jax.pmap", "jax.pjit", "equinox.filter_jit", "equinox.filter_pmap"})
 _KEYWORDS = ("static_argnums", "static_argnames", "static_broadcasted_argnums")
 _FEW = 12
@@ -143,8 +133,6 @@ class _Changing:
             return None
         if isinstance(node, ast.Name):
             return self._name(node, number, left)
-        if isinstance(node, ast.Attribute):
-            return self._attribute(node)
         if isinstance(node, ast.BinOp):
             if isinstance(node.op, (ast.Mod, ast.FloorDiv)) or _ARRAYS.search(written(node)):
                 return None
@@ -193,35 +181,6 @@ class _Changing:
         if called == "enumerate" and isinstance(loop.target, ast.Tuple):
             first = loop.target.elts[0]
             return isinstance(first, ast.Name) and first.id == name
-        return False
-
-    def _attribute(self, node: ast.Attribute, left: int = 4) -> str | None:
-        """`self.step` that a method counts up, in a class whose method calls the function."""
-        owner = self._code.owner(node)
-        if written(node.value) != "self" or owner is None or left <= 0:
-            return None
-        for stored in below(owner):
-            if isinstance(stored, ast.AugAssign) and written(stored.target) == written(node) and isinstance(
-                    stored.op, (ast.Add, ast.Mult, ast.Sub)) and not _ARRAYS.search(written(stored.value)):  # fmt: skip
-                function = self._code.function(stored)
-                if function is not None and (self._loops or self._in_a_loop(function.name)):
-                    return f"{written(stored)[:50]} changes it at line {stored.lineno}"
-        for method in (m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == node.attr):
-            if any(written(d).endswith("property") for d in method.decorator_list):
-                for value in (v for v in returned(method) if not _ARRAYS.search(written(v))):
-                    parts = [p for p in below(value) if isinstance(p, ast.Attribute) and p.attr != node.attr]
-                    why = next((w for p in parts if (w := self._attribute(p, left - 1)) is not None), None)
-                    if why is not None:
-                        return why
-        return None
-
-    def _in_a_loop(self, name: str, left: int = 2) -> bool:
-        for code in self._look.codes:
-            for call in code.calls(name):
-                function = code.function(call)
-                if any(isinstance(x, Loops) for x in code.loops(call)) or (
-                        left > 0 and function is not None and self._in_a_loop(function.name, left - 1)):  # fmt: skip
-                    return True
         return False
 
     def _called(self, node: ast.Call, number: bool, left: int) -> str | None:

@@ -2,11 +2,11 @@
 
 A jax array in a field of an equinox module is a leaf like any weight: `eqx.filter(model, eqx.is_inexact_array)` hands
 the mean and the standard deviation of the data to the optimizer. Training moves them, and weight decay pulls them to 0,
-so that outputs in physical units get a growing bias. The same with `nnx.Param` or `nn.Parameter` around statistics.
+so that outputs in physical units get a growing bias.
 
-Told where the values come from data or from written numbers and are used as `(x - mean) / std` or `z * std + mean`, and
-for masks made by tril or triu. Learned scales begin with ones and zeros, and are left alone; so are static fields,
-numpy arrays, buffers, requires_grad=False, stop_gradient, filter specifications and optimizers by label.
+Told where the values come from data or from written numbers and are used as `(x - mean) / std` or `z * std + mean`.
+Learned scales begin with ones and zeros, and are left alone; so are static fields, numpy arrays, stop_gradient, filter
+specifications and optimizers by label.
 """
 
 from __future__ import annotations
@@ -14,105 +14,60 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C561",
-    name="constants-trained",
-    title="Constants of the data are parameters of the model and are trained",
-    severity=Severity.HIGH,
-    sees="Statistics of the data or masks in trainable fields of a module: jax arrays of equinox, nnx.Param, "
-    "nn.Parameter.",
-    matters="The optimizer moves mean and deviation, and weight decay shrinks them: outputs get biased.",
-    alike=("a scale that is learned on purpose", "a static field or a buffer", "a filter that leaves them out"),
-    confirm=("compare the mean and the deviation in the model after an epoch with those of the data",),
-)
+(RULE,) = pages("jax", ("C561",))
 _CENTERS = re.compile(r"(^|_)(means?|avg|offset|min|lo|low(er)?)(_|$)|mean", re.IGNORECASE)
 _SPREADS = re.compile(r"(^|_)(sd|scale|var|variance|range|max|span|dev)(_|$)|std", re.IGNORECASE)
-_MASK = re.compile(r"mask", re.IGNORECASE)
 _DATA = frozenset({"mean", "std", "var", "nanmean", "nanstd", "array", "asarray", "tensor", "as_tensor", "from_numpy",
                    "FloatTensor", "load", "loadtxt", "quantile", "percentile", "median", "min", "max"})  # fmt: skip
 _BEGINS = re.compile(r"\b(zeros|ones|full|zeros_like|ones_like|random|normal|uniform|randn|rand|empty|init\w*|eye)\b")
 _LEARNED = re.compile(r"rbf|gauss|mixture|kernel|radial|densit|flow|actnorm|prototyp|cluster", re.IGNORECASE)
 """Modules that learn centers and widths, which may begin at statistics of the data."""
-_FROZEN = re.compile(r"requires_grad_\(False|requires_grad = False")
 _LEFT_OUT = re.compile(r"stop_gradient|multi_transform|set_to_zero|filter_spec|non_?trainable|optax\.masked|paramax|"
                        r"tree_at\([^\n]*(False|replace_fn)|is_trainable|frozen|freeze", re.IGNORECASE)  # fmt: skip
 _HANDED = re.compile(r"filter\(\s*\w+(\.\w+)*\s*,\s*(eqx\.|equinox\.)?is_(inexact_)?array\b|"
                      r"partition\(\s*\w+(\.\w+)*\s*,\s*(eqx\.|equinox\.)?is_(inexact_)?array\b")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A framework: its modules, and what makes a value of theirs a parameter."""
-
-    bases: tuple[str, ...]
-    wrapper: str
-    constant: str
-
-
-_EQUINOX = _Kind(("equinox.Module",), "", "a jax array in a field of an equinox module")
-_NNX = _Kind(("flax.nnx.Module",), "flax.nnx.Param", "an nnx.Param")
-_TORCH = _Kind(("torch.nn.Module",), "torch.nn.Parameter", "an nn.Parameter that requires a gradient")
-
-
 def check(project: Project) -> Iterator[Finding]:
-    """Look at the fields of every module."""
+    """Look at the fields of every module of equinox."""
     files = project.files
-    equinox = any("equinox" in f.text for f in files) and any(f.mentions(_HANDED) for f in files)
-    nnx = any("nnx.Optimizer" in f.text or "nnx.ModelAndOptimizer" in f.text for f in files)
-    torch = any("nn.Parameter(" in f.text for f in files) and any("optim" in f.text for f in files)
-    kinds = [k for k, asked in ((_EQUINOX, equinox), (_NNX, nnx), (_TORCH, torch))
-             if asked]  # fmt: skip
-    if not kinds:
+    handed = any("equinox" in f.text for f in files) and any(f.mentions(_HANDED) for f in files)
+    if not handed or any(f.mentions(_LEFT_OUT) for f in files if "jax" in f.text):
         return
     look = lookup(project)
-    if any(k is not _TORCH for k in kinds) and any(f.mentions(_LEFT_OUT) for f in files if "jax" in f.text):
-        kinds = [k for k in kinds if k is _TORCH]
     for code in look.codes:
         for owner in code.of(ast.ClassDef):
-            for kind in kinds:
-                if any(code.qualified(b) in kind.bases for b in owner.bases):
-                    found = list(_judged(look, code, owner, kind))
-                    yield from found if found and _in_a_model(look, code, owner, kind) else ()
+            if any(code.qualified(b) == "equinox.Module" for b in owner.bases):
+                found = list(_judged(look, code, owner))
+                yield from found if found and _in_a_model(look, code, owner) else ()
 
 
-def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> bool:
+def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef) -> bool:
     """Whether a class has layers of its own, or another module has it as a part."""
-    nested = [(c, k) for c in look.codes for k in c.of(ast.ClassDef)
-              if k is not owner and any(c.qualified(b) in kind.bases for b in k.bases)]  # fmt: skip
-    parts = any(isinstance(n, ast.Name) and n.id == owner.name for _, k in nested for n in below(k))
-    layers = re.compile(r"^(equinox\.nn|flax\.nnx|torch\.nn)\.[A-Z]\w+$")
-    own = [c for c in code.inside(owner, ast.Call) if layers.match(code.qualified(c.func))]
-    return parts or any(code.qualified(c.func) not in (kind.wrapper, "equinox.nn.State") for c in own)
+    nested = [k for c in look.codes for k in c.of(ast.ClassDef)
+              if k is not owner and any(c.qualified(b) == "equinox.Module" for b in k.bases)]  # fmt: skip
+    parts = any(isinstance(n, ast.Name) and n.id == owner.name for k in nested for n in below(k))
+    return parts or any(re.match(r"equinox\.nn\.(?!State)[A-Z]", code.qualified(c.func))
+                        for c in code.inside(owner, ast.Call))  # fmt: skip
 
 
-def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> Iterator[Finding]:
-    pairs = list(_pairs(owner))
-    if not pairs and kind is not _EQUINOX:
+def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
+    if _LEARNED.search(owner.name):
         return
-    text = "\n".join(code.file.lines[owner.lineno - 1 : owner.end_lineno])
-    if _LEARNED.search(owner.name) or (kind is _TORCH and _FROZEN.search(text)):
-        return
-    made = {n: v for n in _read(owner) if (v := _value(look, code, owner, n, kind)) is not None}
-    for center, spread in pairs:
-        if center in made and spread in made and _CENTERS.search(center) and _SPREADS.search(spread):
-            both = [made[center], made[spread]]
-            if all(_is_data(look, *v) for v in both):
-                yield _finding(code, owner, kind, [center, spread], "standardisation", _patch(code, owner, kind, both))
-                break
-    if kind is _EQUINOX:
-        for name, (_, value) in made.items():
-            if _MASK.search(name) and re.search(r"\b(tril|triu)\(", written(value)) and "bool" not in written(value):
-                yield _finding(code, owner, kind, [name], "mask", ())
+    made = {n: v for n in _read(owner) if (v := _value(look, code, owner, n)) is not None}
+    for center, spread in _pairs(owner):
+        if center in made and spread in made and _CENTERS.search(center) and _SPREADS.search(spread) and all(
+                _is_data(look, *v) for v in (made[center], made[spread])):  # fmt: skip
+            yield _finding(code, owner, [center, spread])
+            break
 
 
 def _read(owner: ast.ClassDef) -> set[str]:
@@ -148,12 +103,9 @@ def _field(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) and written(node.value) == "self" else ""
 
 
-def _value(look: Lookup, code: Syntax, owner: ast.ClassDef, name: str, kind: _Kind) -> Where | None:
-    """What a trainable field is given; None where it is none, or where that is not known."""
+def _value(look: Lookup, code: Syntax, owner: ast.ClassDef, name: str) -> Where | None:
+    """What a field that holds an array is given; None where it is none, or where that is not known."""
     stores = [s for s in code.inside(owner, ast.Assign) if written(s.targets[0]) == f"self.{name}"]
-    if kind.wrapper:
-        value = stores[0].value if len(stores) == 1 else None
-        return (code, value) if isinstance(value, ast.Call) and _trainable(code, value, kind) else None
     declared = [s for s in owner.body if isinstance(s, ast.AnnAssign) and written(s.target) == name]
     if not declared or not re.search(r"Array|Float\[|ndarray", written(declared[0].annotation)):
         return None
@@ -162,11 +114,6 @@ def _value(look: Lookup, code: Syntax, owner: ast.ClassDef, name: str, kind: _Ki
     if len(stores) == 1 and not isinstance(stores[0].value, ast.Name):
         return code, stores[0].value
     return _given(look, code, owner, name, stores)
-
-
-def _trainable(code: Syntax, call: ast.Call, kind: _Kind) -> bool:
-    told = argument(call, 1, "requires_grad")
-    return code.qualified(call.func) == kind.wrapper and not (isinstance(told, ast.Constant) and told.value is False)
 
 
 def _given(look: Lookup, code: Syntax, owner: ast.ClassDef, name: str, stores: list[ast.Assign]) -> Where | None:
@@ -200,40 +147,12 @@ def _is_data(look: Lookup, code: Syntax, value: ast.expr) -> bool:
     return any(isinstance(n, ast.Call) and last_name(n.func) in _DATA for n in below(inner))
 
 
-def _patch(code: Syntax, owner: ast.ClassDef, kind: _Kind, values: list[Where]) -> tuple[Patch, ...]:
-    """nn.Parameter without a gradient, nnx.Variable in place of nnx.Param."""
-    change = Change(code.file, "keep them constant")
-    if not kind.wrapper:
-        return ()
-    for _, value in values:
-        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or len(value.args) != 1:
-            return ()
-        if kind is _NNX:
-            change = change.replace(value.func, f"{written(value.func.value)}.Variable")
-        else:
-            last = value.args[0]
-            change = change.insert(last.end_lineno or 0, last.end_col_offset or 0, ", requires_grad=False")
-    return change.patches()
-
-
-def _names(statement: ast.AST) -> str:
-    """What an assignment is to."""
-    if isinstance(statement, ast.AnnAssign):
-        return last_name(statement.target)
-    return last_name(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-
-
-def _finding(code: Syntax, owner: ast.ClassDef, kind: _Kind, names: list[str], what: str,
-             patch: tuple[Patch, ...]) -> Finding:  # fmt: skip
+def _finding(code: Syntax, owner: ast.ClassDef, names: list[str]) -> Finding:
     listed = " and ".join(f"`{n}`" for n in names)
-    node = next((s for s in below(owner) if _names(s) == names[0]), owner)
-    meant = "the constants of the standardisation" if what == "standardisation" else "a fixed mask"
+    node = next((s for s in owner.body if isinstance(s, ast.AnnAssign) and written(s.target) == names[0]), owner)
     return RULE.finding(
-        f"{listed} of {owner.name} ({code.at(node)}), {meant}, {'are' if len(names) > 1 else 'is'} {kind.constant} and "
-        "so trainable: the optimizer gets them with the weights, training moves them, and weight decay shrinks them",
-        code.place(node),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": what, "names": ", ".join(names)},
-        patch=patch,
-    )
+        f"{listed} of {owner.name} ({code.at(node)}), the constants of the standardisation, are a jax array in a field "
+        "of an equinox module and so trainable: the optimizer gets them with the weights, training moves them, and "
+        "weight decay shrinks them",
+        code.place(node), code.file.path, bearing=Bearing.CAUSE,
+        measured={"kind": "standardisation", "names": ", ".join(names)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.repairs.schedule import reads
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import argument, last_name, syntax, written
@@ -45,38 +45,6 @@ def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:
         bound[0][1], f"{library}.cumprod(", f", {argument_name}=0)").patches()  # fmt: skip
 
 
-def decay_first(file: SourceFile, chain: ast.AST) -> tuple[Patch, ...]:
-    """add_decayed_weights in front of what applies the learning rate."""
-    if not isinstance(chain, ast.Call) or len(chain.args) < 2:
-        return ()
-    texts = [source_of(file, a) for a in chain.args]
-    decay = next((i for i, t in enumerate(texts) if "add_decayed_weights" in t), None)
-    if decay is None or decay == 0:
-        return ()
-    change = Change(file, "decay before the learning rate")
-    for node, text in zip(
-        chain.args, [*texts[: decay - 1], texts[decay], texts[decay - 1], *texts[decay + 1 :]], strict=True
-    ):
-        if source_of(file, node) != text:
-            change.replace(node, text)
-    return change.patches()
-
-
-def parameters_passed(file: SourceFile, update: ast.AST) -> tuple[Patch, ...]:
-    """The parameters as third argument of update, as apply_updates is given them in the same function."""
-    code = syntax(file)
-    if not isinstance(update, ast.Call) or len(update.args) != 2 or update.keywords:
-        return ()
-    applied = [c for c in code.calls("apply_updates") if c.args and code.scope(c) is code.scope(update)]
-    if len(applied) != 1:
-        return ()
-    last = update.args[-1]
-    change = Change(file, "give update the parameters")
-    return change.insert(
-        last.end_lineno or 0, last.end_col_offset or 0, f", {source_of(file, applied[0].args[0])}"
-    ).patches()
-
-
 def kept_result(file: SourceFile, node: ast.AST) -> tuple[Patch, ...]:
     """What an update returns bound to the names that went in."""
     code = syntax(file)
@@ -109,11 +77,3 @@ def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
             atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))
             return Change(file, "descend").wrap(first, "-" if atom else "-(", "" if atom else ")").patches()
     return ()
-
-
-def as_float32(file: SourceFile, call: ast.Call, library: str) -> tuple[Patch, ...]:
-    """The tensor of an array as float32."""
-    change = Change(file, "convert to the network's float32")
-    if last_name(call.func) == "from_numpy":
-        return change.insert(call.end_lineno or 0, call.end_col_offset or 0, ".float()").patches()
-    return change.pass_argument(call, "dtype", f"{library}.float32").patches()

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, last_name, parameters, syntax, written
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import Syntax, parameters, syntax, written
 from traindx_tools.on_code.trace import Event
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -35,51 +35,6 @@ def _stop_gradient(code: Syntax) -> str:
     return f"{names['jax']}.lax.stop_gradient" if "jax" in names else ""
 
 
-def undivided(file: SourceFile, division: ast.AST) -> tuple[Patch, ...]:
-    """The numerator alone."""
-    change = Change(file, "divide once")
-    if isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
-        return change.unwrap(division, division.left).patches()
-    if isinstance(division, ast.AugAssign) and isinstance(division.op, ast.Div):
-        return change.delete(division).patches()
-    return ()
-
-
-def stacked(file: SourceFile, made: ast.AST) -> tuple[Patch, ...]:
-    """Losses kept as tensors and stacked, where numbers were taken out of them and made into a tensor."""
-    code = syntax(file)
-    if not isinstance(made, ast.Call) or not made.args or not isinstance(made.args[0], ast.Name):
-        return ()
-    name = made.args[0].id
-    appends = [
-        c for c in code.calls("append") if written(c.func) == f"{name}.append" and code.scope(c) is code.scope(made)
-    ]
-    items = [c.args[0] for c in appends if c.args]
-    if len(items) != 1 or not isinstance(items[0], ast.Call) or last_name(items[0].func) != "item":
-        return ()
-    uses = [
-        n
-        for n in below(code.scope(made))
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-    ]
-    library = written(made.func.value) if isinstance(made.func, ast.Attribute) else ""
-    if len(uses) != 2 or not library or not isinstance(items[0].func, ast.Attribute):
-        return ()
-    change = Change(file, "keep the losses with their graphs")
-    change.unwrap(items[0], items[0].func.value)
-    return change.replace(made, f"{library}.stack({name})").patches()
-
-
-def state_cut(file: SourceFile, backward: ast.AST, made: ast.Assign, name: str) -> tuple[Patch, ...]:
-    """The state cut behind backward: a tensor of GRU and RNN, a pair of LSTM."""
-    code = syntax(file)
-    statement = code.statement(backward)
-    kinds = {k for k in ("LSTM", "GRU", "RNN") if f"nn.{k}(" in file.text or f"nn.{k}Cell(" in file.text}
-    if statement is None or len(kinds) != 1 or code.parent(statement) is not code.parent(made):
-        return ()
-    pair = "LSTM" in kinds
-    cut_state = f"tuple(s.detach() for s in {name})" if pair else f"{name}.detach()"
-    return Change(file, "cut the state between the steps").after(statement, f"{name} = {cut_state}").patches()
 
 
 def kept_expression(event: Event) -> ast.expr | None:

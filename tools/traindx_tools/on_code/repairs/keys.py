@@ -13,12 +13,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, as
 
 
 def distinct(file: SourceFile, first: ast.AST, second: ast.AST, key: str) -> tuple[Patch, ...]:
-    """Keys for two draws that share one: children of a split that nobody uses, else a split in front of the first."""
+    """Keys for two draws that share one: a split in front of the first."""
     code = syntax(file)
     scope = code.scope(second)
     if code.scope(first) is not scope or not key:
         return ()
-    return _unused_children(code, scope, key) or _split_before(code, first, second, key)
+    return _split_before(code, first, second, key)
 
 
 def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, ...]:
@@ -47,22 +47,6 @@ def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, 
     return change.replace(given[0], fresh).patches()
 
 
-def carried_on(code: Syntax, draw: ast.AST, key: ast.expr | None) -> tuple[Patch, ...]:
-    """A key split off in every round of a scan, for the one draw from a key that the carry holds."""
-    body, statement, module = code.function(draw), code.statement(draw), _random_module(code)
-    if not isinstance(key, ast.Name) or body is None or statement not in body.body or not module:
-        return ()
-    reads = [n for n in below(draw) if isinstance(n, ast.Name) and n.id == key.id]
-    after = [n for n in below(body) if isinstance(n, ast.Name) and n.id == key.id and isinstance(n.ctx, ast.Load)
-             and not isinstance(code.statement(n), ast.Return)]  # fmt: skip
-    splits = written(getattr(draw, "func", None)).endswith(".split")
-    if len(reads) != 1 or len(after) != 1 or splits or not _is_local(code, reads[0]):
-        return ()
-    fresh = _free(code, draw, "sub" if key.id != "sub" else "drawn")
-    change = Change(code.file, "split the key in every round")
-    return change.before(statement, f"{key.id}, {fresh} = {module}.split({key.id})").replace(reads[0], fresh).patches()
-
-
 def _index(loop: ast.AST) -> str | None:
     """The name of a loop's counter."""
     over = loop.iter if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else None
@@ -71,38 +55,6 @@ def _index(loop: ast.AST) -> str | None:
     if over is not None and written(over.func) == "enumerate" and isinstance(target, ast.Tuple):
         target, counted = target.elts[0], True
     return target.id if counted and isinstance(target, ast.Name) and target.id != "_" else None
-
-
-def _unused_children(code: Syntax, scope: ast.AST, key: str) -> tuple[Patch, ...]:
-    """The children of the one split of this key (or beside it), handed to the draws in the order of both."""
-    splits = [a for a in below(scope) if isinstance(a, ast.Assign) and isinstance(a.targets[0], ast.Tuple)
-              and isinstance(a.value, ast.Call) and code.qualified(a.value.func) == "jax.random.split"
-              and key in names_in(a)]  # fmt: skip
-    if len(splits) != 1 or code.loops(splits[0]):
-        return ()
-    targets = [t.id for t in splits[0].targets[0].elts if isinstance(t, ast.Name)]  # type: ignore[attr-defined]
-    reads = [n for n in below(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    free = [t for t in targets if t != key and not any(n.id == t for n in reads)]
-    end = splits[0].end_lineno or splits[0].lineno
-    uses = sorted((n for n in reads if n.id == key and n.lineno > end), key=lambda n: (n.lineno, n.col_offset))
-    uses = [u for u in uses if isinstance(code.parent(u), (ast.Call, ast.keyword))]
-    spare = 1 if key in targets else 0
-    if not uses or any(code.loops(u) for u in uses) or len(free) < len(uses) - spare:
-        return ()
-    chosen = uses if len(free) >= len(uses) else uses[1:]
-    change = Change(code.file, "draw from the keys that were split off")
-    for use, child in zip(chosen, free, strict=False):
-        change.replace(use, _named(code, change, splits[0].targets[0], child, key))
-    return change.patches()
-
-
-def _named(code: Syntax, change: Change, targets: ast.expr, child: str, key: str) -> str:
-    """The name of a child; one that was thrown away (`_`) gets a name."""
-    if not child.startswith("_"):
-        return child
-    name = _free(code, targets, f"other_{key}")
-    change.replace(next(t for t in below(targets) if isinstance(t, ast.Name) and t.id == child), name)
-    return name
 
 
 def _split_before(code: Syntax, first: ast.AST, second: ast.AST, key: str) -> tuple[Patch, ...]:

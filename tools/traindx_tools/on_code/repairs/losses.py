@@ -10,7 +10,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.written import operand
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
+from traindx_tools.on_code.syntax import FunctionNode, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
 
@@ -112,55 +112,6 @@ def _fused(file: SourceFile, node: ast.Call, inner: ast.expr, kind: str) -> str 
     if name != kind or name not in _LOG_OF or (name == "sigmoid" and owner not in ("F", "nn.functional")):
         return None
     return owner + "." + _LOG_OF[name] + source_of(file, inner)[len(owner) + 1 + len(name) :]
-
-
-def shifted_once(file: SourceFile, calls: Sequence[ast.AST]) -> tuple[Patch, ...]:
-    """The unshifted pair handed to the loss that shifts by itself.
-
-    `calls`: the calls around the loss, outermost first, of which one is given the pair that was shifted already.
-    """
-    code = syntax(file)
-    for call in calls:
-        if not isinstance(call, ast.Call) or code.parent(call) is None:
-            continue
-        plain = [(a, p) for a in call.args if isinstance(a, ast.Name) and (p := _unshifted(code, a)) is not None]
-        if len(plain) == 2:
-            change = Change(file, "shift the labels once")
-            for node, text in plain:
-                change.replace(node, text)
-            return change.patches()
-    return ()
-
-
-def _unshifted(code: Syntax, name: ast.Name) -> str | None:
-    """What a name held before it was shifted: x of x[..., :-1, :] or of a helper that returns such slices."""
-    made = code.assigned(name)
-    if not isinstance(made, ast.Subscript):
-        return None
-    if _drops_one(made.slice):
-        return source_of(code.file, made.value)
-    call = made.value
-    position = made.slice.value if isinstance(made.slice, ast.Constant) else None
-    if not isinstance(call, ast.Call) or not isinstance(position, int) or call.keywords:
-        return None
-    helper = code.functions(last_name(call.func))
-    returns = [n.value for f in helper for n in below(f) if isinstance(n, ast.Return)]
-    if len(returns) != 1 or not isinstance(returns[0], ast.Tuple) or len(call.args) <= position:
-        return None
-    given = [a.arg for a in helper[0].args.args]
-    part = returns[0].elts[position]
-    sources = [code.origin(part)] if isinstance(part, ast.Name) else [part]
-    sliced = [n for s in sources for n in below(s) if isinstance(n, ast.Subscript) and _drops_one(n.slice)]
-    bases = {written(s.value) for s in sliced}
-    if len(bases) != 1 or given.index(next(iter(bases))) != position if bases <= set(given) else True:
-        return None
-    return source_of(code.file, call.args[position])
-
-
-def _drops_one(index: ast.expr) -> bool:
-    """Whether an index is `[:, :-1]`, `[..., 1:]` or alike."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(p, ast.Slice) and (written(p.lower) == "1" or written(p.upper) == "-1") for p in parts)
 
 
 def without_gradients(file: SourceFile, function: ast.AST | None) -> tuple[Patch, ...]:

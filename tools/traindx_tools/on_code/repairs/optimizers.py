@@ -170,60 +170,6 @@ class Part:
         """The parameters of it: `net.neck.parameters()`, `net.blocks[0].parameters()`, `[net.scale]`."""
         text = model + re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", f".{self.path}")
         return f"[{text}]" if self.single else f"{text}.parameters()"
-
-
-_OWNER = r"((?:self\.)?[A-Za-z_]\w*(?:\.module)?)"
-
-
-def one_group_more(file: SourceFile, optimizer: ast.AST, parts: Sequence[Part], model: str = "") -> tuple[Patch, ...]:
-    """Groups for parts of the model, in the form of the list's last group, with that one's settings.
-
-    `model`: how the model is written where its groups are chosen by name; else it is read from the groups.
-    """
-    given = argument(optimizer, 0, "params") if isinstance(optimizer, ast.Call) else None
-    given = syntax(file).assigned(given) if isinstance(given, ast.Name) else given
-    change = Change(file, f"train {' and '.join(p.path for p in parts)} too")
-    if isinstance(given, ast.BinOp):
-        return _summed(change, given, parts)
-    last = given.elts[-1] if isinstance(given, ast.List) and given.elts else None
-    held = _params(last)
-    if last is None or held is None or not isinstance(given, ast.List):
-        return ()
-    owners = {t[1] for e in given.elts if (t := re.match(rf"(?:list\()?{_OWNER}\.", written(_params(e))))}
-    owner = model or (owners.pop() if len(owners) == 1 else "")
-    if owners - {owner} or not re.fullmatch(_OWNER, owner):
-        return ()
-    several = given.elts[0].lineno != last.lineno or given.lineno != last.lineno
-    glue = ",\n" + " " * last.col_offset if several else ", "
-    more = "".join(glue + _group(file, last, held, part.of(owner)) for part in parts)
-    return change.insert(last.end_lineno or 0, last.end_col_offset or 0, more).patches()
-
-
-def _params(group: ast.expr | None) -> ast.expr | None:
-    """What a group holds: of `{"params": x}` or `dict(params=x)`."""
-    if isinstance(group, ast.Dict):
-        return next((v for k, v in zip(group.keys, group.values, strict=True)
-                     if isinstance(k, ast.Constant) and k.value == "params"), None)  # fmt: skip
-    made = isinstance(group, ast.Call) and last_name(group.func) == "dict"
-    return argument(group, 99, "params") if made and isinstance(group, ast.Call) else None
-
-
-def _group(file: SourceFile, last: ast.expr, held: ast.expr, parameters: str) -> str:
-    """A group as the last one is written, with other parameters."""
-    own, told = source_of(file, last), source_of(file, held)
-    before, _, after = own.partition(told)
-    return re.sub(r"\s*\n\s*", " ", f"{before}{parameters}{after}")
-
-
-def _summed(change: Change, given: ast.BinOp, parts: Sequence[Part]) -> tuple[Patch, ...]:
-    """`list(net.a.parameters()) + list(net.b.parameters())` with a list more."""
-    text = re.fullmatch(rf"list\({_OWNER}\.[\w.]+\.parameters\(\)\)", written(given.right))
-    if text is None or not isinstance(given.op, ast.Add):
-        return ()
-    more = "".join(" + " + (p.of(text[1]) if p.single else f"list({p.of(text[1])})") for p in parts)
-    return change.insert(given.end_lineno or 0, given.end_col_offset or 0, more).patches()
-
-
 def over_all(file: SourceFile, optimizer: ast.AST) -> tuple[Patch, ...]:
     """The optimizer over all parameters: those without a gradient, which are frozen for now, it passes over."""
     given = argument(optimizer, 0, "params") if isinstance(optimizer, ast.Call) else None

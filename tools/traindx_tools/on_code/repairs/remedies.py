@@ -9,9 +9,24 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs import attention_masks, axes, forms, graph, losses, order, ownership, scores
+from traindx_tools.on_code.filling.unused_results import Lost
+from traindx_tools.on_code.repairs import (
+    attention_masks,
+    axes,
+    divisors,
+    epsilon,
+    forms,
+    graph,
+    jax_values,
+    keys,
+    losses,
+    order,
+    ownership,
+    scores,
+)
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Tensor
 from traindx_tools.program.moments import Act
 
 
@@ -191,6 +206,59 @@ def _without_gradients(remedy: Remedy) -> tuple[Patch, ...]:
     return losses.without_gradients(function.file, function.node) if function is not None else ()
 
 
+def _kept(remedy: Remedy) -> tuple[Patch, ...]:
+    """The new value bound to the name of the old one; the state to the name that went in."""
+    lost = remedy.act.origin
+    if remedy.text == "state":
+        both = isinstance(lost.target, ast.Name) and isinstance(lost.state, ast.Name)
+        change = Change(lost.code.file, "keep the optimizer's state")
+        return change.replace(lost.target, lost.state.id).patches() if both else ()
+    if remedy.text == "array":
+        return _bound(lost, lost.call.func.value.value.value)
+    return forms.kept_result(lost.code.file, lost.call) if remedy.text == "parameters" else ()
+
+
+def _bound(lost: Lost, name: ast.expr) -> tuple[Patch, ...]:
+    text = f"{ast.unparse(name)} = {ast.unparse(lost.call)}"
+    made = patching.replace_text(lost.code.file, lost.call, text, "bind the new array")
+    return (made,) if isinstance(name, ast.Name) and made is not None else ()
+
+
+def _guarded_log(remedy: Remedy) -> tuple[Patch, ...]:
+    return losses.guarded_logs(remedy.act.origin)
+
+
+def _larger_epsilon(remedy: Remedy) -> tuple[Patch, ...]:
+    """The epsilon of a clamp raised to what the dtype resolves; numpy's dtype must be known for that."""
+    event, value, clamp = remedy.act.origin
+    sure = value.dtype is not None or not event.name.startswith("numpy.")
+    return epsilon.raised(clamp.file, clamp.node, value.dtype or "float32") if sure else ()
+
+
+def _epsilon_under_root(remedy: Remedy) -> tuple[Patch, ...]:
+    event, written = remedy.act.origin
+    node, own = event.node, isinstance(event.receiver, Tensor)
+    inner = node.left if isinstance(node, ast.BinOp) else node.func.value if own or not node.args else node.args[0]
+    inner = written if isinstance(written, ast.expr) else inner
+    bare = isinstance(node, ast.Call) and bool(node.args) and not own
+    text = f"{ast.unparse(inner)} + 1e-12"
+    made = patching.replace_text(event.file, inner, text if bare else f"({text})", "put an epsilon under the root")
+    return (made,) if made is not None else ()
+
+
+def _usual_number(remedy: Remedy) -> tuple[Patch, ...]:
+    """The usual number in place of the one that is written in the call."""
+    event = _event(remedy.act)
+    call = event.node if event is not None else None
+    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+    code = syntax(event.file) if event is not None else None
+    named = [k.value for k in getattr(call, "keywords", ()) if k.arg == remedy.act.name]
+    numbers = named or [a for a in given if not isinstance(a, ast.Starred) and code and code.number(a) is not None]
+    if event is None or len(numbers) != 1 or not isinstance(numbers[0], (ast.Constant, ast.UnaryOp)):
+        return ()
+    return Change(event.file, "the usual number").replace(numbers[0], remedy.text).patches()
+
+
 def _another_axis(remedy: Remedy) -> tuple[Patch, ...]:
     event, at = _event(remedy.act), remedy.act.at
     if event is None or at is None:
@@ -218,7 +286,13 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "loaded trainable": ownership.trainable, "register": ownership.registered, "thaw": ownership.thawed,
     "hold too": ownership.held_too,
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
+    "cut what is kept": _cut, "without gradients": _without_gradients,
+    "keep the result": _kept,
+    "another key": lambda r: getattr(keys, r.act.origin[0])(*r.act.origin[1]),
+    "usual number": _usual_number, "guard the logarithm": _guarded_log,
+    "raise the epsilon": _larger_epsilon, "epsilon under the root": _epsilon_under_root,
+    "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),
+    "safe inside": lambda r: jax_values.safe_inside(r.act.origin[0].file, *r.act.origin[1:]),
     "classes": _another_axis, "pool over time": _another_axis, "turn the mask": _mask,
-    "fits every type": _mask, "cut what is kept": _cut,
-    "without gradients": _without_gradients,
+    "fits every type": _mask,
 }

@@ -100,14 +100,6 @@ def _entry(code: Syntax, table: ast.expr, key: object) -> Iterator[ast.expr]:
         yield from (k.value for k in made.keywords if k.arg == key)
 
 
-def in_star_arguments(code: Syntax, call: ast.Call, name: str) -> ast.expr | None:
-    """The literal of a keyword that is passed as `**options`."""
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            return next((literal_behind(code, v) for v in _entry(code, keyword.value, name)), None)
-    return None
-
-
 def operand(code: Syntax, call: ast.Call) -> ast.expr | None:
     """What a function of one array is applied to: x of f(x), of library.f(x) and of x.f()."""
     called = call.func

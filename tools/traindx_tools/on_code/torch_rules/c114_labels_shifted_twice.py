@@ -9,23 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import losses
-from traindx_tools.on_code.trace import Event, walk
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, parts
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C114",
-    name="labels-shifted-twice",
-    title="Labels are shifted twice",
-    severity=Severity.HIGH,
-    sees="Labels of which the first position is cut off twice on the way to the loss.",
-    matters="The model is trained on the token two positions ahead.",
-    alike=("a tokenizer that differs between training and generation", "an off-by-one in generation"),
-    confirm=("overfit one sentence and generate it: every other token is missing",),
-)
+(RULE,) = pages("torch", ("C114",))
 _CAUSAL = ("LMHeadModel", "ForCausalLM")
 
 
@@ -37,7 +27,6 @@ def check(project: Project) -> Iterator[Finding]:
             yield _finding(
                 event,
                 "its labels lost their first position twice, so position t is compared with token t + 2",
-                _patch(project, event),
             )
     for event in project.calls("__call__"):
         model, labels, ids = event.receiver, event.kwargs.get("labels"), event.kwargs.get("input_ids")
@@ -53,16 +42,7 @@ def _shifts(value: Value) -> int:
     return sum(1 for p in parts(value) if isinstance(p, Symbol) and p.role == "item" and "without_first" in p.name)
 
 
-def _patch(project: Project, event: Event) -> tuple[Patch, ...]:
-    for root in project.roots:
-        for place in walk(root, frozenset({event.method})):
-            if place.event is event:
-                calls = [b.node for b in place.path if b.kind == "call" and b.file is event.file]
-                return losses.shifted_once(event.file, [*calls, event.node])
-    return ()
-
-
-def _finding(event: Event, why: str, patch: tuple[Patch, ...] = ()) -> Finding:
+def _finding(event: Event, why: str) -> Finding:
     return RULE.finding(
         f"Labels are shifted twice before {event.method if event.method != '__call__' else 'the model'} at "
         f"{event.file.path}:{event.line}: {why}",
@@ -70,5 +50,4 @@ def _finding(event: Event, why: str, patch: tuple[Patch, ...] = ()) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "shift"},
-        patch=patch,
     )

@@ -10,46 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Thing, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C116",
-    name="seed-differs-by-rank",
-    title="Replicas are initialised from different seeds",
-    severity=Severity.CRITICAL,
-    sees="A seed that depends on the rank before the model is built, gradients averaged by hand, and no broadcast.",
-    matters="The processes train different models and exchange gradients that do not fit each other.",
-    alike=("a learning rate that is too high for the number of processes",),
-    confirm=("compare a checksum of the parameters over the ranks at step 0",),
-)
+(RULE,) = pages("ranks", ("C116",))
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
-_EQUALISING = frozenset(
-    {
-        "DistributedDataParallel",
-        "FullyShardedDataParallel",
-        "fully_shard",
-        "prepare",
-        "setup",
-        "broadcast",
-        "broadcast_object_list",
-        "_broadcast_coalesced",
-        "broadcast_coalesced",
-        "initialize",
-        "DataParallel",
-        "broadcast_parameters",
-        "_sync_module_states",
-        "fit",
-        "from_pretrained",
-        "setup_module",
-        "prepare_model",
-    }
-)
+_EQUALISING = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "prepare", "setup",
+                         "broadcast", "broadcast_object_list", "_broadcast_coalesced", "broadcast_coalesced",
+                         "initialize", "DataParallel", "broadcast_parameters", "_sync_module_states", "fit",
+                         "from_pretrained", "setup_module", "prepare_model"})  # fmt: skip
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -88,9 +61,6 @@ def _judged(root: Block) -> Iterator[Finding]:
                 at.file.path,
                 bearing=Bearing.CAUSE,
                 measured={"kind": "seed", "model_line": event.line},
-                patch=ranks.one_seed_for_the_model(
-                    at.file, at.node, [b.node for b in place.path if b.kind == "call"] + [event.node]
-                ),
             )
             return
 

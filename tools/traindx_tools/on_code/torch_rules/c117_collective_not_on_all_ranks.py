@@ -11,52 +11,31 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.values import Bag, Tensor, Value
-from traindx_tools.rules import Rule
+from traindx_tools.on_code.values import Bag, Tensor, Thing, Value
 
-RULE = Rule(
-    id="C117",
-    name="collective-not-on-all-ranks",
-    title="Not every process reaches a collective",
-    severity=Severity.CRITICAL,
-    sees="Collectives under a condition on the rank, or in a loop over a share of data whose size differs by rank.",
-    matters="The job hangs until a timeout, at a place that depends on the data.",
-    alike=("a slow data loader on one rank", "a network fault"),
-    confirm=("print the number of batches on each rank", "the flight recorder shows one rank a collective ahead"),
-)
-_COLLECTIVES = frozenset(
-    {
-        "all_reduce",
-        "all_gather",
-        "broadcast",
-        "barrier",
-        "reduce_scatter",
-        "all_gather_into_tensor",
-        "all_gather_object",
-        "reduce",
-        "gather",
-        "scatter",
-        "broadcast_object_list",
-        "all_to_all",
-        "monitored_barrier",
-        "reduce_scatter_tensor",
-    }
-)
+(RULE,) = pages("ranks", ("C117",))
+_COLLECTIVES = frozenset({"all_reduce", "all_gather", "broadcast", "barrier", "reduce_scatter",
+                          "all_gather_into_tensor", "all_gather_object", "reduce", "gather", "scatter",
+                          "broadcast_object_list", "all_to_all", "monitored_barrier",
+                          "reduce_scatter_tensor"})  # fmt: skip
 _LISTS = ("gather", "scatter", "broadcast_object_list")
 """Collectives for which one rank hands over a list that the others do not have."""
+_WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
+"""Their forward pass is a collective: it prepares the reduction of gradients and broadcasts buffers."""
 _ACCELERATE = frozenset({"wait_for_everyone", "gather", "gather_for_metrics", "reduce"})
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every collective."""
     for root in project.roots:
-        for place in walk(root, _COLLECTIVES | _ACCELERATE):
+        for place in walk(root, _COLLECTIVES | _ACCELERATE | {"__call__"}):
             if _is_collective(place):
                 yield from _under_rank(root, place)
                 yield from _uneven(project, place)
@@ -64,6 +43,9 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _is_collective(place: Place) -> bool:
     event = place.event
+    model = event.receiver
+    if isinstance(model, Thing) and event.method == "__call__" and model.short in _WRAPPERS:
+        return event.grad is not False or model.short.startswith("Fully")
     if event.kind != "call" or "group" in event.kwargs or "process_group" in event.kwargs:
         return False
     if event.name.startswith("torch.distributed.") and event.name.count(".") == 2:
@@ -161,7 +143,6 @@ def _uneven(project: Project, place: Place) -> Iterator[Finding]:
             bearing=Bearing.CAUSE if uneven else Bearing.SIGN,
             severity=None if uneven else Severity.MEDIUM,
             measured={"kind": "uneven", "loop_line": block.line},
-            patch=ranks.equal_shares(project.files),
         )
         return
 

@@ -9,24 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
-from traindx_tools.on_code.repairs import precision
 from traindx_tools.on_code.training import is_false, is_scaler
 from traindx_tools.on_code.values import Thing
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C119",
-    name="half-model-with-scaler",
-    title="A float16 model is trained with a GradScaler",
-    severity=Severity.CRITICAL,
-    sees="An optimizer over a module that was cast to float16, stepped by a GradScaler.",
-    matters="unscale_ raises at the first step, or gradients overflow unseen.",
-    alike=("clip before unscale", "loss-scale collapse by overflow in the forward pass"),
-    confirm=("print({p.dtype for p in model.parameters() if p.requires_grad})",),
-)
+(RULE,) = pages("torch", ("C119",))
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -54,6 +44,5 @@ def check(project: Project) -> Iterator[Finding]:
             event.file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "half model", "dtype": dtype, "scaler_line": event.line},
-            patch=precision.kept_in_float32(project.file(site.path), site.line, True) if site else (),
         )
         return

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Table, Tensor, Thing, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -69,7 +68,6 @@ def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag
         bearing=Bearing.CAUSE if large else Bearing.SIGN,
         severity=Severity.MEDIUM if large else Severity.LOW,
         measured={"kind": "objects", "rows": size, "workers": number(loader.kwargs["num_workers"]), "attribute": name},
-        patch=data.packed_rows(dataset.klass.info.file, dataset.klass.info.node, name) if large else (),
     )
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
-from traindx_tools.on_code.repairs import precision
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Site, Thing, number
@@ -34,15 +33,7 @@ RULE = Rule(
         "learning rate": Threshold(1e-3, "absolute", "an Adam step is about lr; half a spacing at 0.25 is 1e-3"),
     },
 )
-_TORCH = (
-    "torch.optim.Adam",
-    "torch.optim.AdamW",
-    "torch.optim.SGD",
-    "torch.optim.NAdam",
-    "torch.optim.RMSprop",
-    "torch.optim.Adamax",
-    "torch.optim.RAdam",
-)
+_TORCH = tuple(f"torch.optim.{n}" for n in ("Adam", "AdamW", "SGD", "NAdam", "RMSprop", "Adamax", "RAdam"))
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -87,9 +78,4 @@ def _judged(project: Project, event: Event, optimizer: Thing, dtype: str, site: 
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "rounding", "dtype": dtype, "learning_rate": rate, "relative_spacing": spacing},
-        patch=_patch(project, site),
     )
-
-
-def _patch(project: Project, site: Site | None) -> tuple[Patch, ...]:
-    return precision.kept_in_float32(project.file(site.path), site.line, False) if site is not None else ()

@@ -7,30 +7,17 @@ reduction happens: every rank trains its own replica.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Bearing, Finding, Location
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.syntax import syntax
-from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost, sent_backward
 from traindx_tools.on_code.values import Function, Tensor, Thing, Value, unwrap
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C141",
-    name="wrapper-bypassed",
-    title="The forward pass goes around DistributedDataParallel",
-    severity=Severity.HIGH,
-    sees="A model wrapped in DistributedDataParallel whose training loss is computed by the module inside, by its "
-         "forward or by another of its methods.",
-    matters="Replicas drift apart: world-size times smaller effective batches and different models on every rank.",
-    alike=("ranks that start from different seeds",),
-    confirm=("compare a parameter between ranks after ten steps",),
-)  # fmt: skip
+(RULE,) = pages("ranks", ("C141",))
 
 _REDUCE = ("all_reduce", "all_reduce_coalesced", "reduce_scatter_tensor", "allreduce", "average_gradients")
 
@@ -53,10 +40,10 @@ def check(project: Project) -> Iterator[Finding]:
             inside = [p.event for p in calls if p.event.receiver is inner]
             if inside and all(id(inner) in loss.models for loss in losses):
                 event = inside[0]
-                yield _finding(location(event), event.file.path, "bare model", wrapper, _patch(event, wrapper))
+                yield _finding(location(event), event.file.path, "bare model", wrapper)
             elif not inside and (by := _method_called(calls, inner, losses)) is not None:
                 where = Location(by.file.path, by.line, quote=by.file.line(by.line).strip()[:200])
-                yield _finding(where, by.file.path, f"bare model's {_name(by)}()", wrapper, ())
+                yield _finding(where, by.file.path, f"bare model's {_name(by)}()", wrapper)
 
 
 def _method_called(calls: list[Place], inner: Value, losses: list[Tensor]) -> Block | None:
@@ -76,7 +63,7 @@ def _name(block: Block) -> str:
     return block.subject.info.name if isinstance(block.subject, Function) else ""
 
 
-def _finding(where: Location, path: str, by: str, wrapper: Thing, patch: tuple[Patch, ...]) -> Finding:
+def _finding(where: Location, path: str, by: str, wrapper: Thing) -> Finding:
     return RULE.finding(
         f"The training loss is computed by the {by} at {path}:{where.line}, around the {wrapper.short} made at "
         f"{wrapper.site}, whose forward never runs: gradients are not averaged over the ranks",
@@ -84,7 +71,6 @@ def _finding(where: Location, path: str, by: str, wrapper: Thing, patch: tuple[P
         path,
         bearing=Bearing.CAUSE,
         measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
-        patch=patch,
     )
 
 
@@ -92,20 +78,6 @@ def _reduces_by_hand(loop: TrainingLoop) -> bool:
     """Whether something is reduced over the ranks in the loop that calls backward, not only in an evaluation."""
     inner = [innermost(p, loop) for p in loop.backwards]
     return any(b in p.path for p in loop.of(*_REDUCE) for b in inner)
-
-
-def _patch(event: Event, wrapper: Thing) -> tuple[Patch, ...]:
-    """The wrapper called by its name: `model.module(x)` is `model(x)`."""
-    node, code = event.node, syntax(event.file)
-    change = Change(event.file, "call the wrapper")
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "module":
-        return change.unwrap(node.func, node.func.value).patches()
-    made = code.statement(wrapper.node)
-    name = made.targets[0] if isinstance(made, ast.Assign) and made.value is wrapper.node else None
-    here = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and wrapper.site.path == event.file.path
-    if not here or not isinstance(node, ast.Call) or not isinstance(name, ast.Name) or made is None:
-        return ()
-    return change.replace(node.func, name.id).patches() if code.scope(made) is code.scope(node) else ()
 
 
 def _wraps(thing: Thing) -> bool:

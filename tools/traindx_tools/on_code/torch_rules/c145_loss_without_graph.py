@@ -2,54 +2,25 @@
 
 The graph ends at `.item()`, `.detach()`, `.data`, `argmax`, NumPy, `torch.tensor(loss)` and at everything computed
 under `no_grad`. Torch refuses backward on such a value unless somebody sets `requires_grad` on it; then it runs,
-fills the gradient of that one number and nothing else. The loss never moves and no error is raised. So it is with a
-network's output put into a new tensor before the loss: `torch.tensor(model(x), requires_grad=True)`.
+fills the gradient of that one number and nothing else. The loss never moves and no error is raised.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
-from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.lookup import lookup
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.repairs import graph
-from traindx_tools.on_code.rewrapped import rewrapped
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
-from traindx_tools.on_code.ungraphed_steps import ungraphed
 from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C145",
-    name="loss-without-graph",
-    title="The loss does not depend on the model any more",
-    severity=Severity.CRITICAL,
-    sees="The value that backward is called on, followed back: cut by detach, item, argmax, no_grad or a new tensor.",
-    matters="No parameter ever gets a gradient.",
-    alike=("parameters that are frozen", "an optimizer over other parameters"),
-    confirm=("print([p.grad is None for p in model.parameters()])", "print(loss.grad_fn)"),
-)
+(RULE,) = pages("torch", ("C145",))
 
 _FRESH = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.autograd.Variable", "torch.FloatTensor")
-_NUMBERS = frozenset({"item", "numpy", "tolist", "cpu", "argmax"})
-
-
 def check(project: Project) -> Iterator[Finding]:
     """Look at what every training loop sends backward."""
-    told: set[tuple[str | None, int | None]] = set()
-    for finding in (*_sent(project), *_rewrapped(project), *_returned(project)):
-        place = finding.where.file, finding.where.line
-        if finding.measured.get("kind") != "new leaf" or place not in told:
-            yield finding
-        told.add(place)
-
-
-def _sent(project: Project) -> Iterator[Finding]:
     for loop in project.training_loops:
         fresh = [p.event for p in loop.places if p.event.name in _FRESH]
         for place in loop.backwards:
@@ -58,57 +29,6 @@ def _sent(project: Project) -> Iterator[Finding]:
                 yield from _judged(loop, place, loss, fresh)
             elif isinstance(loss, Operation) and loss.op == "item":
                 yield _finding(place.event, place.event, "it is a Python number (.item(), float()), which has no graph")
-
-
-def _rewrapped(project: Project) -> Iterator[Finding]:
-    """Outputs that are made into new leaves before the loss."""
-    for file in project.files:
-        if "requires_grad" not in file.text:
-            continue
-        code = syntax(file)
-        for one in rewrapped(code):
-            made, network = code.file.segment(one.leaf), code.file.segment(one.network)
-            goal = "is sent backward" if one.loss is None else f"goes into the loss at line {one.loss.lineno}"
-            yield RULE.finding(
-                f"{made} at {code.at(one.leaf)} puts what {network} gave into a new tensor, which {goal}: backward "
-                "fills the gradient of that tensor, and the network gets none",
-                code.place(one.leaf),
-                file.path,
-                bearing=Bearing.CAUSE,
-                measured={"kind": "new leaf", "network_line": one.network.lineno},
-                patch=_unwrapped(code, one.leaf),
-            )
-
-
-def _returned(project: Project) -> Iterator[Finding]:
-    """Losses that a framework sends back, whose model outputs are all computed under no_grad."""
-    if not any("training_step" in f.text or "compute_loss" in f.text for f in project.files):
-        return
-    for one in ungraphed(lookup(project)):
-        code, forward = one.code, one.forward
-        change = Change(code.file, "let autograd record the forward pass")
-        last = forward is one.block.body[-1] and len(one.block.body) > 1
-        yield RULE.finding(
-            f"{written(forward)[:80]} at {code.at(forward)} stands under no_grad, and the loss that {one.step.name} "
-            f"returns at line {one.loss.lineno} depends on no other forward pass: backward finds no graph to the model",
-            code.place(forward),
-            code.file.path,
-            bearing=Bearing.CAUSE,
-            measured={"kind": "returned", "step": one.step.name},
-            patch=change.move_after(forward, one.block).patches() if last else (),
-        )
-
-
-def _unwrapped(code: Syntax, leaf: ast.expr) -> tuple[Patch, ...]:
-    """The output itself, where nothing but one new tensor stands around it."""
-    if not isinstance(leaf, ast.Call) or len(leaf.args) != 1 or last_name(leaf.func) not in ("tensor", "Variable"):
-        return ()
-    inner = leaf.args[0]
-    if isinstance(inner, ast.Call) and last_name(inner.func) in ("detach", "clone") and \
-            isinstance(inner.func, ast.Attribute):  # fmt: skip
-        inner = inner.func.value
-    plain = isinstance(inner, ast.Name) or (isinstance(inner, ast.Call) and last_name(inner.func) not in _NUMBERS)
-    return Change(code.file, "keep the graph").unwrap(leaf, inner).patches() if plain else ()
 
 
 def _judged(loop: TrainingLoop, place: Place, loss: Tensor, fresh: list[Event]) -> Iterator[Finding]:
@@ -175,5 +95,4 @@ def _finding(event: Event, place: Event, why: str) -> Finding:
         place.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "cut", "backward_line": event.line},
-        patch=graph.stacked(place.file, place.node),
     )

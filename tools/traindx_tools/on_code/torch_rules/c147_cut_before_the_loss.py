@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -17,18 +18,8 @@ from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import Function, Instance, Tensor, Thing
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C147",
-    name="cut-before-the-loss",
-    title="A trained part is cut off from every loss",
-    severity=Severity.HIGH,
-    sees="A module held by an optimizer of the loop whose outputs reach no value that backward is called on.",
-    matters="This part never learns although it is in the optimizer.",
-    alike=("a part frozen on purpose", "parameters missing from the optimizer"),
-    confirm=("print([n for n, p in model.named_parameters() if p.grad is None])",),
-)
+(RULE,) = pages("torch", ("C147",))
 
 MOST_SITES = 55
 """Sites of a loss beyond which its origin is not known completely."""

@@ -10,24 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import clearing, innermost, sent_backward, stepped
 from traindx_tools.on_code.values import Tensor, Value
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C167",
-    name="gradients-of-another-loss",
-    title="An optimizer steps with gradients of another player's loss",
-    severity=Severity.HIGH,
-    sees="A backward for one optimizer runs through the network of another, which steps before it is cleared.",
-    matters="The two players pull one network in opposite directions; the game does not converge.",
-    alike=("losses that are added up on purpose before one step",),
-    confirm=("print the discriminator's gradient norm just before its own backward: it is not 0",),
-)
+(RULE,) = pages("torch", ("C167",))
 
 
 def check(project: Project) -> Iterator[Finding]:

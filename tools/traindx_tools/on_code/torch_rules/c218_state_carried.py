@@ -12,23 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C218",
-    name="state-carried",
-    title="A recurrent state is carried over with its graph",
-    severity=Severity.HIGH,
-    sees="A name that goes into a call and comes out of it, in a loop with backward, and is cut nowhere.",
-    matters="The second backward raises (the graph was freed), or memory grows with every step.",
-    alike=("a running total of losses", "a loss that is kept for printing"),
-    confirm=("print(state.grad_fn) before the call: None where it is cut",),
-)
+(RULE,) = pages("torch", ("C218",))
 _STATE = re.compile(
     r"(h|c|hc|hx|cx|hn|cn|h_\w+|c_\w+|\w*(state|hidden|memory|memories|mems|carry|cell)\w*)", re.IGNORECASE
 )
@@ -54,7 +44,6 @@ def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Findin
         name = _carried(node)
         if name is None or next(iter(code.loops(node)), None) is not loop or _handled(code, loop, node, name):
             continue
-        patch = graph.state_cut(code.file, backward, node, name)
         yield RULE.finding(
             f"{name} goes into {code.file.segment(node.value)} at {code.at(node)} and comes out of it with its graph; "
             f"backward() at line {backward.lineno} of the next iteration goes through this one's graph again",
@@ -62,7 +51,6 @@ def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Findin
             code.file.path,
             bearing=Bearing.CAUSE,
             measured={"kind": "state", "name": name, "backward_line": backward.lineno},
-            patch=patch,
         )
         return
 

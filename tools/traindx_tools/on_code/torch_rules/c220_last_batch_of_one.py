@@ -10,24 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Bag, Instance, Tensor, Thing, Value, number, truth
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C220",
-    name="last-batch-of-one",
-    title="A batch of one row reaches BatchNorm in training",
-    severity=Severity.HIGH,
-    sees="The rows of a training loader, its batch size and drop_last, and BatchNorm1d in the trained model.",
-    matters="ValueError at the end of the first epoch, after everything looked fine.",
-    alike=("a batch size of 1 in evaluation, where running statistics are used",),
-    confirm=("print(len(dataset) % batch_size)",),
-)
+(RULE,) = pages("torch", ("C220",))
 
 
 def check(project: Project) -> Iterator[Finding]:

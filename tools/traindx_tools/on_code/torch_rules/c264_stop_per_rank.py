@@ -12,26 +12,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.invariants.pages import pages
 from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
-from traindx_tools.rules import Rule
 
-RULE = Rule(
-    id="C264",
-    name="stop-per-rank",
-    title="Every process decides for itself when to stop",
-    severity=Severity.CRITICAL,
-    sees="A break, return or continue in a distributed training loop whose condition comes from this process's own "
-         "data, loss, clock or rank, and no reduction or broadcast of it.",
-    matters="The first process to leave waits in another collective than the rest: the job hangs until a timeout.",
-    alike=("a different number of batches per rank", "a rank that failed", "a metric that all ranks compute alike"),
-    confirm=("print rank, epoch and the stopping criterion on every rank: they differ in the last epoch",),
-)  # fmt: skip
+(RULE,) = pages("ranks", ("C264",))
 _DISTRIBUTED = re.compile(
     r"DistributedDataParallel|\bDDP\(|FullyShardedDataParallel|FSDP\(|fully_shard|init_process_group|Accelerator\("
     r"|Fabric\(")
@@ -150,8 +139,7 @@ def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.I
         where = (own or sliced or by_rank)[0]
         why = (f"the metric is measured on this rank's own part of the data (line {where.lineno}), so ranks decide "
                f"differently and one {verb} early")  # fmt: skip
-        used = {n.id for c, n in nodes if c is code and isinstance(n, ast.Name)}
-        return _finding(code, branch, why, "metric", True, ranks.metric_of_all(code, loop, branch, used))
+        return _finding(code, branch, why, "metric", True)
     if _own_loss(code, loop, nodes):
         return _finding(code, branch, "the criterion is the loss of this rank's own batches, so ranks decide "
                         f"differently and one {verb} early", "loss", False)  # fmt: skip
@@ -283,8 +271,7 @@ def _own_loss(code: Syntax, loop: ast.AST, nodes: list[tuple[Syntax, ast.AST]]) 
     return False
 
 
-def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool, patch: tuple[Patch, ...] = ()
-             ) -> Finding:  # fmt: skip
+def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool) -> Finding:
     return RULE.finding(
         f"if {written(branch.test)[:80]} at {code.at(branch)}: every process decides for itself, {why}; its peers wait "
         "in the gradient all-reduce until the timeout",
@@ -293,7 +280,6 @@ def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool, p
         bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.HIGH if kind == "loss" else Severity.MEDIUM,
         measured={"kind": kind},
-        patch=patch,
     )
 
 

@@ -2,9 +2,8 @@
 
 The return of a step is the sum of the rewards that come after it, R(t) = r(t) + gamma * R(t+1), so the sum runs from
 the last step back to the first. A loop that goes forwards gives every step the rewards that came before it: what an
-action brings about is credited to the actions that follow. The same for advantages (GAE) and for `lax.scan` without
-`reverse=True`. A running return that scales rewards, a moving average, and a list that is turned round before or after,
-are something else.
+action brings about is credited to the actions that follow. The same for advantages (GAE). A running return that scales
+rewards, a moving average, and a list that is turned round before or after, are something else.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""What a pure function returns is used.
+
+Nothing in JAX changes in place. `optax.apply_updates`, `state.apply_gradients` and a train step return new values; so
+do `x.at[i].set(v)`, the new optimizer state that `tx.update` gives, the gradients of `value_and_grad`, and the batch
+statistics of flax's apply with `mutable`. A call as a statement, a part bound to a name that nothing reads, or one
+that is not carried on leaves the old values in use: parameters that never change, moments that start from zero in
+every step, an array that keeps its values, an evaluation with mean 0 and variance 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.pages import pages
+from traindx_tools.program.known import Known
+from traindx_tools.program.moments import Act
+from traindx_tools.program.program import Program
+from traindx_tools.program.timeline import Moment
+
+RULES = pages("jax", ("C506", "C507", "C509", "C536"))
+_TOLD = {
+    "parameters": ("C506", "parameters", "{call} returns new values and its result is not used: the parameters stay as "
+                   "they were"),
+    "state": ("C506", "state", "the new optimizer state that {call} returns is not kept: moments start anew in every "
+              "step, and a schedule of the learning rate stays at its first value"),
+    "statistics": ("C507", "batch_stats", "{call} returns new {name} (mutable), and nothing in the project puts them "
+                   "back into the state: evaluation uses the initial statistics"),
+    "array": ("C509", "at", "{call} returns a new array that is not used: {name} keeps its old values"),
+    "gradients": ("C536", "not used", "the gradients that are bound to {name} are read nowhere: no update is made from "
+                  "them, so no parameter changes"),
+}
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every result that nothing reads."""
+    for one in program.unused_results:
+        rule, kind, said = _TOLD[one.kind]
+        severity = Severity.HIGH if one.kind == "state" and one.known is Known.GUESSED else None
+        yield Breach(rule, f"At {one.at} {said.format(call=one.call, name=one.name)}", one.at, one.known,
+                     {"kind": kind}, severity,
+                     Remedy("keep the result", Act(Moment.STEP, one.at, origin=one.origin), text=one.kind))

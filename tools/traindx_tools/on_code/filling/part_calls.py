@@ -1,0 +1,76 @@
+"""Layers inside a model that a training loop calls with gradients, on the way to its losses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.named_parts import learns, named_parts
+from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import sent_backward, sites_of
+from traindx_tools.on_code.values import Instance, Parameters, Tensor, Thing, unwrap
+from traindx_tools.program.moments import Act
+from traindx_tools.program.parts import PartCall
+from traindx_tools.program.timeline import Moment
+
+_MOST_SITES = 55
+_READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|frozen|(^|[_.])ema(_|$|\.)|oracle"
+                        r"|perceptual|pretrained|momentum|fixed|(^|[_.])lpips|(^|[_.])vgg", re.IGNORECASE)  # fmt: skip
+
+
+def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
+    """Every such layer of the models that loops call, in the order of the calls."""
+    stores = {id(unwrap(e.args[0])): e for e in project.events if e.kind == "store" and e.args
+              and e.name.startswith("attribute.") and not (e.function is not None and e.function.name == "__init__")}
+    for loop in project.training_loops:
+        losses = [sent_backward(p.event) for p in loop.backwards]
+        if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < _MOST_SITES for v in losses):
+            continue
+        reached = frozenset().union(*(sites_of(v) for v in losses))
+        called = [unwrap(p.event.receiver) for p in loop.of("__call__") if p.event.receiver is not None]
+        wholes = {id(w): w for w in called if isinstance(w, Instance)}
+        inner = {id(s) for w in wholes.values() for s in submodules(w) if s is not w}
+        for whole in wholes.values():
+            if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(project, whole):
+                yield from _of_model(loop, whole, entities, reached, stores)
+
+
+def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: frozenset[object],
+              stores: Mapping[int, Event]) -> Iterator[PartCall]:
+    paths = {id(part): (path, part) for path, part in named_parts(whole) if learns(part)}
+    for place in loop.of("__call__"):
+        event = place.event
+        module = unwrap(event.receiver) if event.receiver is not None else None
+        found = paths.pop(id(module), None) if event.grad is not False else None
+        result = event.result
+        if found is None or not isinstance(result, Tensor) or result.grad is False or result.site not in reached:
+            continue
+        path, part = found
+        if not _READ_ONLY.search(path) and not _is_tied(whole, path):
+            later = stores.get(id(part))
+            put = Act(Moment.PARAMETERS, spot_of(later), origin=later) if later is not None else None
+            yield PartCall(entities.model(whole), entities.model(part), path, spot_of(event), put,
+                           later is not None and len(later.args) > 1)
+
+
+def _is_tied(whole: Instance, path: str) -> bool:
+    """Whether a part shares a weight with another: `self.head.weight = self.embed.weight`, in either direction."""
+    leaf = re.escape(path.rpartition(".")[2])
+    shared = re.compile(rf"\b{leaf}\.weight\s*=[^=]|=\s*[\w.]*\b{leaf}\.weight\s*(#.*)?$|tie_weights\(", re.MULTILINE)
+    return any(shared.search(info.file.text) for info in whole.klass.info.lineage())
+
+
+def _set_apart(project: Project, whole: Instance) -> bool:
+    """Whether parameters of the model are frozen one by one, or changed by hand."""
+    inside = {id(p) for p in submodules(whole)}
+    for event in project.events:
+        by_hand = event.kind == "store" and event.name in ("attribute.requires_grad", "attribute.data")
+        by_hand |= event.kind == "call" and event.method in ("requires_grad_", "copy_", "lerp_", "add_", "sub_", "mul_")
+        of = event.receiver.state.get("of") if by_hand and isinstance(event.receiver, Thing) else None
+        if isinstance(of, Parameters) and any(unwrap(m) is whole or id(unwrap(m)) in inside for m in of.modules):
+            return True
+    return False

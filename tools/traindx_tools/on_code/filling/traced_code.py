@@ -1,0 +1,322 @@
+"""Functions that JAX traces, with what in them has no value, happens once, or is set anew outside."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Callable, Iterator
+
+from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.jitted import JITS, Inside, Jitted, inside, is_pytree, jitted, runs_outside
+from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
+from traindx_tools.on_code.tracing import (
+    Traced,
+    asks_for_tracer,
+    called_in,
+    depends,
+    own_nodes_of,
+    traced,
+    values_traced,
+)
+from traindx_tools.program.traced import Asked, Effect, OutsideRead, TracedFunction
+
+_FIRST = re.compile(r"^_?(__init__|__post_init__|setup|build|compile|init|load|restore|configure|create|make|reset|"
+                    r"from_|set_up|prepare|__setstate__|__enter__)")  # fmt: skip
+"""Methods that run before anything is traced, as a rule."""
+_WORDS = {ast.If: "if", ast.While: "while", ast.IfExp: "if", ast.Assert: "assert"}
+_CONTAINER = re.compile(r"\b(typing\.)?(tuple|list|dict|Tuple|List|Dict|Sequence|Mapping|str|Callable)\b")
+_GENERATORS = ("numpy.random.", "random.")
+_CLOCK = ("time.time", "time.perf_counter", "datetime.datetime.now")
+_SEEDED = frozenset({"default_rng", "RandomState", "Random", "Generator"})
+_STATIC = ("numpy.random.", "numpy.dtype", "numpy.shape", "numpy.ndim")
+_CASTS = frozenset({"float", "int", "bool", "complex"})
+_PULLS = frozenset({"item", "tolist", "__array__", "to_py"})
+
+
+def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
+    """Every traced function of which something is to be said, with what it calls."""
+    told: set[int] = set()
+    for code in look.codes:
+        for one in traced(code) if "jax" in code.file.text else ():
+            asked = tuple(a for inner in (one, *called_in(code, one)) for a in _asked(code, inner, told))
+            effects = tuple(_effects(code, one, told))
+            owner = code.parent(one.node)
+            plain = owner.name if isinstance(owner, ast.ClassDef) and _traces_self(code, one, owner) else ""
+            if asked or effects or plain:
+                yield TracedFunction(one.node.name, one.how, spot_in(code, one.node), (), effects, asked, plain)
+    for compiled in jitted(look):
+        around = inside(look, compiled)
+        reads = tuple(_outside_reads(look, compiled, around))
+        drawn = tuple(e for here in around for e in _drawn(here, told))
+        if reads or drawn:
+            yield TracedFunction(compiled.name, compiled.how, spot_in(compiled.code, compiled.node), reads, drawn)
+
+
+def _traces_self(code: Syntax, one: Traced, owner: ast.ClassDef) -> bool:
+    first = one.node.args.args[0].arg if one.node.args.args else ""
+    plain = not is_pytree(owner) and "nnx" not in one.how and f"register_pytree_node({owner.name}" not in code.file.text
+    return plain and first == "self" and "self" not in one.static and "jit" in one.how and "filter" not in one.how
+
+
+# --- values that there are none of
+
+def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
+    """The first condition, and the first call, that needs the value of a traced argument."""
+    if id(one.node) in told:
+        return
+    names = values_traced(one)
+    seen: set[str] = set()
+    for node in own_nodes_of(one):
+        test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
+        if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
+            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", spot_in(code, test), one.node.name,
+                          one.how)
+        elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
+            kind = "numpy" if code.qualified(node.func) else "cast"
+            found = Asked(kind, written(node), spot_in(code, node))
+        else:
+            continue
+        what = "branch" if found.kind == "branch" else "numbers"
+        if what not in seen:
+            seen.add(what)
+            told.add(id(one.node))
+            yield found
+
+
+def _guarded(code: Syntax, test: ast.expr) -> bool:
+    """Whether a condition around the test first asks whether there is a tracer."""
+    around = [n for a in code.above(test) if isinstance(a, (ast.If, ast.IfExp)) for n in below(a.test)]
+    return any(isinstance(n, ast.Call) and asks_for_tracer(n) for n in around)
+
+
+def _of_a_tuple(one: Traced, test: ast.expr) -> bool:
+    """`if limits:` of an argument that is a tuple, a list or None by its annotation: its length is known."""
+    bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    arguments = (*one.node.args.posonlyargs, *one.node.args.args, *one.node.args.kwonlyargs)
+    said = next((written(a.annotation) for a in arguments if isinstance(bare, ast.Name) and a.arg == bare.id), "")
+    return _CONTAINER.match(said.removeprefix("Optional[").removeprefix("typing.Optional[")) is not None
+
+
+def _pulls(code: Syntax, call: ast.Call, names: set[str]) -> bool:
+    name = code.qualified(call.func)
+    if name.startswith("numpy.") and not name.startswith(_STATIC):
+        return any(depends(a, names) for a in call.args)
+    if isinstance(call.func, ast.Name) and call.func.id in _CASTS and len(call.args) == 1:
+        return depends(call.args[0], names)
+    return last_name(call.func) in _PULLS and isinstance(call.func, ast.Attribute) and depends(call.func.value, names)
+
+
+# --- what happens once
+
+def _effects(code: Syntax, one: Traced, told: set[int]) -> Iterator[Effect]:
+    names = values_traced(one)
+    own = {n.id for n in below(one.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | names
+    seen: set[str] = set()
+    for node in own_nodes_of(one):
+        found = _once(code, node) or _leak(code, one, node, names, own)
+        if found is not None and found[0] not in seen:
+            seen.add(found[0])
+            told.add(id(node))
+            yield Effect(*found, spot_in(code, node))
+
+
+def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
+    """The first draw in a function that a compiled one calls."""
+    nodes = list(below(here.node))
+    if any(id(n) in told for n in nodes if isinstance(n, ast.Call)):
+        return
+    for node in nodes:
+        found = _once(here.code, node)
+        if found is not None and not runs_outside(here.code, node):
+            told.add(id(node))
+            yield Effect(*found, spot_in(here.code, node))
+            return
+
+
+def _once(code: Syntax, call: ast.AST) -> tuple[str, str] | None:
+    """A draw of numpy or Python, the clock, the next item of an iterator that is made outside."""
+    if not isinstance(call, ast.Call):
+        return None
+    name, text = code.qualified(call.func), written(call)
+    if name in _CLOCK:
+        return "clock", text
+    if name.startswith(_GENERATORS) and not name.startswith("random.PRNG"):
+        return None if last_name(call.func) in _SEEDED and call.args else ("random", text)
+    given = call.args[0] if name == "" and last_name(call.func) == "next" and len(call.args) == 1 else None
+    holder = given if given is not None else getattr(call.func, "value", None)
+    made = code.origin(holder) if isinstance(holder, (ast.Name, ast.Attribute)) else None
+    if not isinstance(made, ast.Call) or code.function(made) is code.function(call):
+        return None
+    if given is not None:
+        return "iterator", text
+    return ("random", text) if code.qualified(made.func).startswith(("numpy.random.", "random.Random")) else None
+
+
+def _leak(code: Syntax, one: Traced, node: ast.AST, names: set[str], own: set[str]) -> tuple[str, str] | None:
+    """A print of a tracer, a tracer put into a list outside, a write to self or a global."""
+    if isinstance(node, ast.Call):
+        shown = any(depends(a, names) for a in node.args)
+        if isinstance(node.func, ast.Name) and node.func.id == "print":
+            return ("print", written(node)) if shown else None
+        owner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "append" else None
+        outer = isinstance(owner, ast.Name) and owner.id not in own
+        kept = isinstance(owner, ast.Attribute) and written(owner.value) == "self"
+        return ("append", written(node)) if shown and (outer or kept) else None
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    for target in targets:
+        if isinstance(target, ast.Attribute) and written(target.value) == "self" and "nnx" not in one.how:
+            return "attribute", written(target)
+    return ("global", f"the global {', '.join(node.names)}") if isinstance(node, ast.Global) else None
+
+
+# --- what is read from outside
+
+def _outside_reads(look: Lookup, one: Jitted, around: list[Inside]) -> Iterator[OutsideRead]:
+    """The first value that is fixed inside and set anew outside."""
+    bodies = {id(i.node) for i in around}
+    static = one.place is one.node and isinstance(one.code.parent(one.node), ast.ClassDef)
+    for here in around:
+        for node in below(here.node):
+            if not isinstance(getattr(node, "ctx", None), ast.Load) or runs_outside(here.code, node):
+                continue
+            changed = _changed(look, one, here, node, bodies)
+            if changed is not None:
+                where, store = changed
+                via = getattr(here.node, "name", "") if here.node is not one.node else ""
+                shown = here.via if via and here.via is not None and _is_property(here.node) else node
+                yield OutsideRead(written(node), spot_in(here.code, shown), spot_in(where, store),
+                                  written(where.statement(store))[:60].split("\n")[0], via,
+                                  static and not via and written(node).startswith("self."))
+                return
+
+
+def _is_property(node: ast.AST) -> bool:
+    return any(written(d).endswith("property") for d in getattr(node, "decorator_list", ()))
+
+
+def _changed(look: Lookup, one: Jitted, here: Inside, node: ast.AST, bodies: set[int]) -> tuple[Syntax, ast.AST] | None:
+    """Where the same place gets another value again and again, outside of what is traced."""
+    code = here.code
+    up = code.parent(node)
+    if isinstance(up, ast.Call) and up.func is node:
+        return None
+    head = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else node
+    if not isinstance(head, ast.Name):
+        return None
+    if isinstance(node, ast.Attribute) and head.id == "self":
+        return _of_self(look, code, one, node, bodies)
+    if hasattr(builtins, head.id) or not _is_free(here, head.id):
+        return None
+    if isinstance(node, ast.Attribute):
+        return _of_object(look, head.id, node.attr, bodies)
+    stores = _entries(look, code, head, node) if isinstance(node, ast.Subscript) else _names(look, one, code, head)
+    return next(((c, s) for c, s in stores if id(c.function(s)) not in bodies and _again(look, c, s)
+                 and not _compiles(c, c.function(s))), None)
+
+
+def _again(look: Lookup, code: Syntax, store: ast.AST) -> bool:
+    """Whether a line runs again and again: in a loop, or in a function that a loop calls."""
+    body = code.function(store)
+    return bool(code.loops(store)) or (body is not None and any(
+        c.loops(call) for c in look.codes for call in c.calls(body.name)))
+
+
+def _compiles(code: Syntax, body: ast.AST | None) -> bool:
+    """Whether a function compiles anew, after which the new value counts."""
+    return isinstance(body, FunctionNode) and any(code.qualified(n.func) in JITS for n in code.inside(body, ast.Call))
+
+
+def _names(look: Lookup, one: Jitted, code: Syntax, name: ast.Name) -> Iterator[tuple[Syntax, ast.AST]]:
+    """Stores of a global in other functions, and of a name in loops of its scope that call the compiled function."""
+    bound = code.bindings(name)
+    home = code.scope(bound[0][0]) if bound else None
+    called = {one.name, *(last_name(m.targets[0]) for _, m in look.made_with.get(one.name, ()))}
+    for store in code.of(ast.Name):
+        if store.id != name.id or not isinstance(store.ctx, ast.Store) or home is None:
+            continue
+        if code.scope(store) is home and not isinstance(code.statement(store), (ast.For, ast.AsyncFor)):
+            for loop in code.loops(store):
+                calls = any(last_name(c.func) in called for c in code.inside(loop, ast.Call))
+                if calls and not any(n is one.node for n in below(loop)):
+                    yield code, store
+        elif isinstance(home, ast.Module) and (body := code.function(store)) is not None and any(
+                name.id in g.names for g in code.inside(body, ast.Global)):  # fmt: skip
+            yield code, store
+
+
+def _entries(look: Lookup, code: Syntax, holder: ast.Name, node: ast.Subscript) -> Iterator[tuple[Syntax, ast.AST]]:
+    """Stores of the same entry of a dictionary: `knobs["beta"] = ...`."""
+    home = [b[0] for b in code.bindings(holder)[:1]]
+    for other in look.codes if home else ():
+        for store in other.item_stores.get(holder.id, ()):
+            target = store.targets[0]
+            same = other is not code or [b[0] for b in code.bindings(target.value)[:1]] == home  # type: ignore[attr-defined]
+            if isinstance(target, ast.Subscript) and same and isinstance(node.slice, ast.Constant) and (
+                    written(target.slice) == written(node.slice)) and (other is code or holder.id in other.aliases):
+                yield other, store
+
+
+def _of_object(look: Lookup, name: str, attribute: str, bodies: set[int]) -> tuple[Syntax, ast.AST] | None:
+    """Where an attribute of an object of a module's top is set, by itself or by a method that a loop calls."""
+    homes = [c for c in look.codes if name in _tops(c)]
+    for code, store in look.stores.get(attribute, ()):
+        body = code.function(store)
+        own = body is not None and name in parameters(body)
+        if code in homes and written(store.value) == name and id(body) not in bodies and not own and (
+                _again(look, code, store)):  # fmt: skip
+            return code, store
+    made = {last_name(s.value.func) for c in homes for s in c.file.tree.body if isinstance(s, ast.Assign)
+            and isinstance(s.value, ast.Call) and written(s.targets[0]) == name}  # fmt: skip
+    return _by_method(look, made, attribute, lambda call: written(getattr(call.func, "value", None)) == name)
+
+
+def _tops(code: Syntax) -> set[str]:
+    """What the top of a file binds: by an assignment, an import or a class (of settings)."""
+    bound: set[str] = set(code.aliases)
+    for s in code.file.tree.body:
+        bound |= {s.name} if isinstance(s, ast.ClassDef) else {
+            t.id for t in s.targets if isinstance(t, ast.Name)} if isinstance(s, ast.Assign) else set()  # fmt: skip
+    return bound
+
+
+def _by_method(look: Lookup, kinds: set[str], attribute: str, meant: Callable[[ast.Call], bool]
+               ) -> tuple[Syntax, ast.AST] | None:
+    """A call in a loop of a method that sets the attribute of self."""
+    for code, kind in (k for n in kinds for k in look.classes.get(n, ())):
+        for store in code.inside(kind, ast.Attribute):
+            body = code.function(store)
+            sets = store.attr == attribute and isinstance(store.ctx, ast.Store)
+            if not sets or body is None or _FIRST.match(body.name):
+                continue
+            for where, call in look.calls.get(body.name, ()):
+                if meant(call) and where.loops(call):
+                    return where, call
+    return None
+
+
+def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodies: set[int]
+             ) -> tuple[Syntax, ast.AST] | None:
+    """Where another method, or a loop outside, sets the attribute of the object whose self is fixed."""
+    owner = one.of
+    if owner is None or is_pytree(owner) or code.owner(node) is not owner:
+        return None
+    for store in code.inside(owner, ast.Attribute):
+        body = code.function(store)
+        mine = store.attr == node.attr and isinstance(store.ctx, ast.Store) and written(store.value) == "self"
+        if not mine or body is None or id(body) in bodies or _FIRST.match(body.name) or _compiles(code, body):
+            continue
+        tests = " ".join(written(a.test) for a in code.above(store) if isinstance(a, ast.If))
+        if not (written(store) in tests and ("None" in tests or "not " in tests)):  # a value that is made once
+            return code, store
+    return next(((c, s) for c, s in look.stores.get(node.attr, ()) if c.loops(s) and isinstance(
+        made := c.origin(s.value), ast.Call) and last_name(made.func) == owner.name), None)
+
+
+def _is_free(here: Inside, name: str) -> bool:
+    """Whether a function takes a name from outside."""
+    bound = {n.id for n in below(here.node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    return name not in bound and not any(name in parameters(n) for n in below(here.node)
+                                         if isinstance(n, (*FunctionNode, ast.Lambda)))

@@ -1,0 +1,250 @@
+"""Results of pure functions of JAX, flax and optax that nothing reads, and those of the project's own steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.lookup import Lookup, returned
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
+from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
+from traindx_tools.program.known import Known
+from traindx_tools.program.results import UnusedResult
+
+_APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
+_STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_rms", "identity", "set_to_zero",
+                        "add_decayed_weights", "scale_by_learning_rate", "zero_nans", "keep_params_nonnegative",
+                        "adaptive_grad_clip", "centralize", "noisy_sgd", "sign_sgd"})  # fmt: skip
+_WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
+_GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Where a result is lost: the call, what it is bound to, and the old state that should get it."""
+
+    code: Syntax
+    call: ast.Call
+    target: ast.expr | None = None
+    state: ast.expr | None = None
+
+
+def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
+    """Every such result, each once."""
+    owners = {id(e.node): e.receiver for e in project.calls("update")}
+    results = {id(b.node): b.result for b in project.blocks if b.kind == "call" and b.result is not None}
+    for code in look.codes:
+        text = code.file.text
+        if not any(word in text for word in ("jax", "optax", "equinox")):
+            continue
+        for call in code.of(ast.Call):
+            yield from _of_call(look, code, call, owners.get(id(call)), results.get(id(call)))
+    yield from _statistics(project, look)
+
+
+def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, result: Value | None
+             ) -> Iterator[UnusedResult]:
+    name, func = last_name(call.func), call.func
+    if code.qualified(func) in _APPLY or (name == "apply_gradients" and _of_flax(code, call)):
+        if _is_lost(code, call):
+            yield _unused("parameters", Lost(code, call))
+    elif name == "update" and isinstance(func, ast.Attribute):
+        yield from _of_update(look, code, call, owner)
+    elif (array := _array(call)) is not None:
+        if isinstance(code.parent(call), ast.Expr):
+            yield _unused("array", Lost(code, call), written(array))
+    else:
+        maker = func if isinstance(func, ast.Call) else code.origin(func)
+        second = _second(code, call)
+        if isinstance(maker, ast.Call) and last_name(maker.func) in _GRADIENTS and isinstance(second, ast.Name):
+            if not second.id.startswith("_") and not _read(code, second):
+                yield _unused("gradients", Lost(code, call), second.id)
+        elif isinstance(result, Bag) and code.loops(call):
+            yield from _of_step(look, code, call, result)
+
+
+def _unused(kind: str, lost: Lost, name: str = "", known: Known = Known.DERIVED) -> UnusedResult:
+    call = f"{written(lost.call.func)}()" if kind != "array" else lost.code.file.segment(lost.call)
+    return UnusedResult(kind, call, spot_in(lost.code, lost.call), name, known, lost)
+
+
+def _of_flax(code: Syntax, call: ast.Call) -> bool:
+    """Keras and TensorFlow apply gradients in place."""
+    given = {k.arg for k in call.keywords}
+    text = code.file.text
+    return not call.args and ("grads" in given or None in given) and "keras" not in text and "tensorflow" not in text
+
+
+def _array(call: ast.Call) -> ast.expr | None:
+    """The array of `array.at[index].method(...)`."""
+    index = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITES else None
+    if isinstance(index, ast.Subscript) and isinstance(index.value, ast.Attribute) and index.value.attr == "at":
+        return index.value.value
+    return None
+
+
+# --- what reads a result
+
+def _targets(code: Syntax, call: ast.Call) -> ast.expr | None:
+    up = code.parent(call)
+    return up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else None
+
+
+def _second(code: Syntax, call: ast.Call) -> ast.expr | None:
+    """What the second of two parts is bound to; the subscript that takes the first alone."""
+    up = code.parent(call)
+    if isinstance(up, ast.Subscript) and isinstance(up.slice, ast.Constant) and up.slice.value == 0:
+        return up
+    target = _targets(code, call)
+    return target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
+
+
+def _is_lost(code: Syntax, call: ast.Call) -> bool:
+    """Whether the call is a statement, or bound to a name that nothing reads."""
+    statement = code.parent(call)
+    if isinstance(statement, ast.Expr):
+        return not any(isinstance(a, (ast.With, ast.Try)) for a in code.above(statement))
+    target = _targets(code, call)
+    return isinstance(target, ast.Name) and isinstance(code.scope(call), FunctionNode) and not _read(code, target)
+
+
+def _read(code: Syntax, target: ast.Name) -> bool:
+    """Whether the scope of a name reads it anywhere, or hands it out (global, nonlocal)."""
+    scope = code.scope(target)
+    shared = any(target.id in g.names for g in code.inside(scope, ast.Global)) or any(
+        target.id in g.names for g in code.inside(scope, ast.Nonlocal))
+    return bool(shared or code.reads(scope, target.id) or code.calls_in(scope, "locals", "globals", "vars", "eval",
+                                                                         "exec"))  # fmt: skip
+
+
+# --- the state of an optimizer
+
+def _of_update(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None) -> Iterator[UnusedResult]:
+    """`updates, _ = tx.update(grads, state)` where the state comes from outside of the function or the loop."""
+    state, target = argument(call, 1, "state"), _second(code, call)
+    lost = isinstance(target, ast.Subscript) or (isinstance(target, ast.Name) and not _read(code, target))
+    if not lost or not isinstance(state, (ast.Name, ast.Attribute)):
+        return
+    scope = code.function(call)
+    moments = _has_moments(owner)
+    looped = moments is True and bool(code.loops(call))
+    if scope is None or scope.name.startswith("test") or not (looped or _carried(code, scope, state)):
+        return
+    if moments is False or (moments is None and "state" not in written(state).lower()):
+        return
+    handed_on = any(written(n) == written(state) for r in returned(scope)
+                    for n in (r.elts if isinstance(r, ast.Tuple) else [r]))  # fmt: skip
+    if code.calls_in(scope, "apply_updates") or handed_on:  # else the size of a step is asked for, or one is tried
+        sure = moments is True and (looped or handed_on or _made_once(code, state))
+        yield _unused("state", Lost(code, call, target, state if sure else None),
+                      known=Known.DERIVED if sure else Known.GUESSED)
+
+
+def _has_moments(owner: Value | None) -> bool | None:
+    """Whether the state of an optimizer matters; None where it is not known what optimizer it is."""
+    if not isinstance(owner, Thing) or not owner.type.startswith("optax."):
+        return None
+    if owner.short == "chain":
+        inner = [_has_moments(a) for a in owner.args]
+        return True if True in inner else None if None in inner or not inner else False
+    if owner.short in ("sgd", "noisy_sgd"):
+        rate = owner.argument(0, "learning_rate")
+        return owner.argument(1, "momentum") is not None or (False if isinstance(rate, Const) else None)
+    return owner.short not in _STATELESS
+
+
+def _made_once(code: Syntax, state: ast.expr) -> bool:
+    """Whether `init` alone ever gives the state a value."""
+    bound = [v for _, v in code.bindings(state)]
+    return len(bound) == 1 and isinstance(bound[0], ast.Call) and last_name(bound[0].func) == "init"
+
+
+def _carried(code: Syntax, scope: ast.AST, state: ast.expr) -> bool:
+    """Whether the state comes from outside, and was not made for this step alone."""
+    head: ast.expr = state
+    while isinstance(head, ast.Attribute):
+        head = head.value
+    if not isinstance(head, ast.Name):
+        return False
+    if isinstance(state, ast.Name) and code.bindings(state):
+        return _made_once(code, state) and all(code.function(s) is None for s, _ in code.bindings(state))
+    set_here = isinstance(state, ast.Attribute) and any(
+        n.attr == state.attr and isinstance(n.ctx, ast.Store) and written(n) == written(state)
+        for n in code.inside(scope, ast.Attribute))
+    return head.id in parameters(scope) and not set_here  # type: ignore[arg-type]
+
+
+# --- steps of the project
+
+def _of_step(look: Lookup, code: Syntax, call: ast.Call, result: Bag) -> Iterator[UnusedResult]:
+    """`params, _, loss = step(params, state, x)` in a loop: the parts of which nothing reads the new value."""
+    target = _targets(code, call)
+    if not isinstance(target, ast.Tuple) or result.open or len(result.items) != len(target.elts):
+        return
+    bound = list(zip(target.elts, result.items, strict=True))
+    unread = [(t, v) for t, v in bound if isinstance(t, ast.Name) and not _read(code, t)]
+    carried = any(_is_updated(v) for t, v in bound if (t, v) not in unread)
+    for name, value in unread:
+        if _is_updated(value):
+            yield _unused("parameters", Lost(code, call))
+        elif carried and _is_state(value):
+            yield _unused("state", Lost(code, call, name, _went_in(look, code, call)))
+
+
+def _is_updated(value: Value) -> bool:
+    if isinstance(value, Symbol):
+        names = [p.name for p in parts(value) if isinstance(p, Symbol)]
+        return any(n.startswith(("apply_gradients@", *(f"{a}@" for a in _APPLY))) for n in names[:2])
+    return isinstance(value, Table) and any(_is_updated(v) for v in value.items.values())
+
+
+def _is_state(value: Value) -> bool:
+    """Whether it is the second of what an optimizer's update returned."""
+    update = value.parent if isinstance(value, Symbol) and (value.role, value.name) == ("item", "1") else None
+    return (isinstance(update, Symbol) and update.role == "call" and update.name.startswith("update@")
+            and _has_moments(update.parent) is True)
+
+
+def _went_in(look: Lookup, code: Syntax, call: ast.Call) -> ast.expr | None:
+    """The argument of a step that becomes the state of its one update."""
+    for where, step in look.functions.get(last_name(call.func), ()):
+        given = [argument(c, 1, "state") for c in where.calls_in(step, "update")]
+        own = list(parameters(step))
+        if len(given) == 1 and isinstance(given[0], ast.Name) and given[0].id in own:
+            return argument(call, own.index(given[0].id), given[0].id)
+    return None
+
+
+# --- batch statistics
+
+def _statistics(project: Project, look: Lookup) -> Iterator[UnusedResult]:
+    """The first apply with mutable statistics, where no line of the project puts new ones anywhere."""
+    for event in project.calls("apply", "apply_fn", "__call__"):
+        said = event.kwargs.get("mutable")
+        items = said.items if isinstance(said, Bag) else [said]
+        name = next((str(i.value) for i in items if isinstance(i, Const) and i.value in ("batch_stats", "state")), "")
+        code = next((c for c in look.codes if c.file is event.file), None)
+        if name and code is not None and isinstance(event.node, ast.Call) and not any(
+                _carries(c, n, name) for c in look.codes for n in below(c.file.tree)):  # fmt: skip
+            yield _unused("statistics", Lost(code, event.node), name, Known.GUESSED)
+            return
+
+
+def _carries(code: Syntax, node: ast.AST, name: str) -> bool:
+    """Whether a value is put under that name: a keyword, an entry of a dict, or a whole mapping merged."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("replace", "apply_gradients", "_replace"):
+            return any(k.arg == name for k in node.keywords)
+        return node.func.attr == "get" and name in [a.value for a in node.args if isinstance(a, ast.Constant)]
+    if isinstance(node, ast.Subscript):
+        made = code.origin(node.value)
+        initial = isinstance(made, ast.Call) and last_name(made.func) == "init"
+        return isinstance(node.slice, ast.Constant) and node.slice.value == name and not initial
+    if isinstance(node, ast.Dict):
+        return None in node.keys
+    stored = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(t, ast.Attribute) and t.attr == name for t in stored)

@@ -1,0 +1,23 @@
+"""What pure functions return, and nothing reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from traindx_tools.program.known import Known
+from traindx_tools.program.moments import Spot
+
+
+@dataclass(frozen=True)
+class UnusedResult:
+    """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
+    "statistics"."""
+
+    kind: str
+    call: str
+    """What is called, as it is written."""
+    at: Spot
+    name: str = ""
+    known: Known = Known.DERIVED
+    origin: Any = None

@@ -1,0 +1,67 @@
+"""Functions that a compiler traces once and calls again, and what in them cannot be traced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traindx_tools.program.moments import Spot
+
+
+@dataclass(frozen=True)
+class OutsideRead:
+    """A Python value that traced code reads from outside, and that is set anew afterwards."""
+
+    text: str
+    at: Spot
+    changed: Spot
+    change: str
+    """What sets it, as it is written."""
+    via: str = ""
+    """The function in which it is read, where that is not the traced one."""
+    of_static_self: bool = False
+    """Whether it is an attribute of an object that a decorator made static."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What happens once, while tracing: `kind` is "random", "clock", "iterator", "print", "append", "attribute" or
+    "global"."""
+
+    kind: str
+    text: str
+    at: Spot
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where Python needs the value of an array that has none while tracing: `kind` is "branch", "numpy" or "cast"."""
+
+    kind: str
+    text: str
+    at: Spot
+    function: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """One function that is traced: `how` is the transformation's name."""
+
+    name: str
+    how: str
+    at: Spot
+    reads: tuple[OutsideRead, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    plain_self: str = ""
+    """The class of the object that is traced though it is no tree of arrays."""
+
+
+@dataclass(frozen=True)
+class CompiledAnew:
+    """A compilation of a new function object in each turn of a loop; `by` is the function that the loop calls."""
+
+    text: str
+    at: Spot
+    loop: Spot
+    by: str = ""
