@@ -27,12 +27,13 @@ def check(program: Program) -> Iterator[Breach]:
         steps = run.acts(Moment.STEP)
         for act, path in steps:
             loop = training_loop(path)
-            others = [a for a, _ in steps if str(a.at) != str(act.at) and set(map(id, a.optimizers)) & set(
-                map(id, act.optimizers))]
-            if loop is None or others or not loop.turns or loop.turns > MOST_TURNS:
+            if loop is None or not loop.turns or loop.turns > MOST_TURNS:
                 continue
             window = next((c for c in conditions_within(path, loop) if _is_never_met(c, loop.turns)), None)
-            if window is not None and _nearest(path) is loop:
+            if window is None or _nearest(path) is not loop:
+                continue
+            own = set(map(id, act.optimizers))
+            if not any(str(a.at) != str(act.at) and own & set(map(id, a.optimizers)) for a, _ in steps):
                 yield _breach(act, loop, window)
 
 

@@ -95,6 +95,9 @@ def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
     """Numbers that stand where a mask says so."""
     spoken: bool | None = None
     guarded = {id(e.function) for e in project.calls(*_GUARDS)}
+    last: dict[int, int] = {}
+    for e in softmax:
+        last[id(e.function)] = max(e.line, last.get(id(e.function), 0))
     for event in project.calls("masked_fill", "masked_fill_", "where"):
         values: list[Value | None]
         own = event.name.startswith("Tensor.") or not event.name.startswith(("torch.", "jax.", "numpy."))
@@ -109,7 +112,7 @@ def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
             continue
         spoken = _half(project) if spoken is None and math.isfinite(value) else spoken
         computed = isinstance(x, Tensor) and (x.dtype == "float16" or (x.dtype is None and event.autocast == "float16"))
-        behind = any(e.function is event.function and e.line >= event.line for e in softmax)
+        behind = last.get(id(event.function), -1) >= event.line
         yield _use("filled", event, mask, "softmax" if behind else "", value=value,
                    half=Known.DERIVED if computed else Known.GUESSED if spoken else None,
                    guarded=id(event.function) in guarded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 
 from traindx_tools.knowledge.tables import table
@@ -27,6 +27,7 @@ def objectives(project: Project) -> Iterator[Objective]:
         in_loops |= {id(p.event) for p in loop.backwards}
         steppers = {id(o): o for p in loop.of("step") if (o := stepped(p.event)) is not None}
         several = len({id(p.event) for p in loop.backwards}) > 1
+        made = _calls_by_site(loop)
         for event in {id(p.event): p.event for p in loop.backwards}.values():
             value = sent_backward(event)
             if isinstance(value, Tensor) and value.grad is not False:
@@ -34,7 +35,7 @@ def objectives(project: Project) -> Iterator[Objective]:
                 yield Objective(
                     spot_of(event), _made(value, event, project), found, places, _form(value), not several,
                     len(steppers), next((m for o in steppers.values() if (m := _maximised(o))), ""),
-                    _is_against_data(loop, value), event.file.mentions(meant), event)
+                    _is_against_data(made.get(value.site, []), value), event.file.mentions(meant), event)
     for event in project.calls("backward", "manual_backward"):
         value = sent_backward(event)
         if id(event) not in in_loops and isinstance(value, Tensor) and quantities.of(value):
@@ -63,10 +64,17 @@ def _maximised(optimizer: Value) -> str:
     return f"{optimizer.short} at {optimizer.site}" if said and held(optimizer) else "" if said is False else "?"
 
 
-def _is_against_data(loop: TrainingLoop, loss: Tensor) -> bool:
-    made = [p.event for p in loop.places if p.event.kind == "call" and p.event.result == loss
-            and p.event.method != "requires_grad_"]  # fmt: skip
-    targets = [e.argument(1, "target") for e in made]
+def _calls_by_site(loop: TrainingLoop) -> dict[Site | None, list[Event]]:
+    """The calls within a loop that give tensors, by where these were made."""
+    found: dict[Site | None, list[Event]] = {}
+    for event in (p.event for p in loop.places if p.event.kind == "call" and p.event.method != "requires_grad_"):
+        if isinstance(event.result, Tensor):
+            found.setdefault(event.result.site, []).append(event)
+    return found
+
+
+def _is_against_data(made: Iterable[Event], loss: Tensor) -> bool:
+    targets = [e.argument(1, "target") for e in made if e.result == loss]
     return any(t is not None and not (isinstance(t, Tensor) and (t.models or t.grad is True)) for t in targets)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.invariants.pages import pages
@@ -27,29 +27,40 @@ _RESAMPLES = ("fit_resample", "resample", "fit_sample")
 def check(project: Project) -> Iterator[Finding]:
     """Look at what is split and was prepared above."""
     for code in (syntax(f) for f in project.files if "train_test_split" in f.text or "random_split" in f.text):
+        resampled, fitted = _stored(code, _RESAMPLES), _stored(code, ("fit_transform",))
         for split in code.calls("train_test_split", "random_split"):
             given = set().union(*(names_in(a) for a in split.args)) if split.args else set()
-            yield from _oversampled(code, split, given)
-            yield from _fitted_on_all(code, split, given)
+            yield from _oversampled(code, split, _before(code, split, given, resampled))
+            yield from _fitted_on_all(code, split, _before(code, split, given, fitted))
 
 
-def _before(code: Syntax, split: ast.Call, given: set[str], *methods: str) -> list[ast.Call]:
-    """The calls of these methods above a split in its scope whose results it splits."""
-    found = [c for c in code.calls(*methods) if code.scope(c) is code.scope(split) and c.lineno < split.lineno]
-    stored = [(c, code.statement(c)) for c in found if code.loops(c) == code.loops(split)]
-    return [c for c, s in stored if isinstance(s, ast.Assign) and names_in(s.targets[0]) & given]
+def _before(code: Syntax, split: ast.Call, given: set[str], stored: Mapping[str, list[ast.Call]]) -> list[ast.Call]:
+    """The calls above a split in its scope whose results it splits."""
+    named = {id(c): c for name in given for c in stored.get(name, ())}
+    return [c for c in sorted(named.values(), key=lambda c: c.lineno) if c.lineno < split.lineno
+            and code.scope(c) is code.scope(split) and code.loops(c) == code.loops(split)]
 
 
-def _oversampled(code: Syntax, split: ast.Call, given: set[str]) -> Iterator[Finding]:
-    for call in _before(code, split, given, *_RESAMPLES)[:1]:
+def _stored(code: Syntax, methods: Sequence[str]) -> dict[str, list[ast.Call]]:
+    """Calls of these methods by the names that their results are given."""
+    found: dict[str, list[ast.Call]] = {}
+    for call in code.calls(*methods):
+        statement = code.statement(call)
+        for name in names_in(statement.targets[0]) if isinstance(statement, ast.Assign) else ():
+            found.setdefault(name, []).append(call)
+    return found
+
+
+def _oversampled(code: Syntax, split: ast.Call, before: Sequence[ast.Call]) -> Iterator[Finding]:
+    for call in before[:1]:
         yield _finding(code, split, f"{written(split)[:70]} splits data that were oversampled at line {call.lineno}: "
                        "copies of one sample lie on both sides", "oversampled", Severity.HIGH)
 
 
-def _fitted_on_all(code: Syntax, split: ast.Call, given: set[str]) -> Iterator[Finding]:
+def _fitted_on_all(code: Syntax, split: ast.Call, before: Sequence[ast.Call]) -> Iterator[Finding]:
     if last_name(split.func) != "train_test_split":
         return
-    for call in _before(code, split, given, "fit_transform"):
+    for call in before:
         kind = _class_of(code, call)
         if kind:
             what, severity = ("labels", Severity.MEDIUM) if _LABELS.search(kind) else ("statistics", Severity.LOW)
