@@ -154,7 +154,7 @@ def test_configuration_outside_the_folder_is_not_read(tmp_path: Path) -> None:
     (project / "near.json").write_text('{"lr": 500.0}')
     (project / "train.py").write_text(body.format(path="near.json"))
     (found,) = [f for f in audit([project]).findings if f.rule == "C128"]
-    assert found.measured["learning_rate"] == 500.0
+    assert found.measured["value"] == 500.0
 
 
 def test_faults_are_followed_across_files(tmp_path: Path) -> None:
