@@ -62,12 +62,40 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 OPENS = """import torch
 import yaml
+from torch import nn
 
-cfg = {"lr": 1e-5, "epochs": 1}
-cfg.update({k: v for k, v in yaml.safe_load(open("conf.yaml")).items() if k in cfg})
-net = torch.nn.Linear(2, 2)
-opt = torch.optim.Adam(net.parameters(), lr=cfg["lr"])
-print(cfg["epochs"], opt)
+cfg = yaml.safe_load(open("conf.yaml"))
+
+
+class Quantizer(nn.Module):
+    def __init__(self, n, d, beta):
+        super().__init__()
+        self.book = nn.Embedding(n, d)
+        self.beta = beta
+
+    def forward(self, z):
+        q = self.book(torch.cdist(z, self.book.weight).argmin(-1))
+        loss = ((q - z.detach()) ** 2).mean() + self.beta * ((q.detach() - z) ** 2).mean()
+        return z + (q - z).detach(), loss
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.codes, self.up = nn.Linear(8, 4), Quantizer(32, 4, cfg["beta"]), nn.Linear(4, 8)
+
+    def forward(self, x):
+        q, extra = self.codes(self.down(x))
+        return self.up(q), extra
+
+
+net = Model()
+opt = torch.optim.Adam(net.parameters())
+for x in []:
+    y, extra = net(x)
+    opt.zero_grad()
+    (((y - x) ** 2).mean() + extra).backward()
+    opt.step()
 """
 
 
@@ -124,10 +152,10 @@ def test_a_mild_finding_is_told_and_does_not_fail(repository: Path, capsys: pyte
 
 def test_a_patch_of_a_configuration_file_is_in_the_diff(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (repository / "train.py").write_text(OPENS)
-    (repository / "conf.yaml").write_text("learning_rate: 0.003  # per sample\nepochs: 3\n")
+    (repository / "conf.yaml").write_text("beta: 25.0  # of the commitment\nepochs: 3\n")
     out = said(capsys, ".", "--patch")[1]
     subprocess.run(["git", "apply"], input=out.encode(), cwd=repository, check=True)
-    assert (repository / "conf.yaml").read_text() == "lr: 0.003  # per sample\nepochs: 3\n"
+    assert (repository / "conf.yaml").read_text() == "beta: 0.25  # of the commitment\nepochs: 3\n"
     assert said(capsys, ".")[0] == 0
 
 

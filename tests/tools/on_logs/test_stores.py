@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import sqlite3
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_damaged_lines_are_counted_and_steps_that_are_none_not_believed(tmp_path
     (run / "metrics" / "a" / "b").write_text(f"1000 {'9' * 5000} 1\n1000 1 {'9' * 5000}\n")
     read = parts(tmp_path, "mlflow")[0]
     loss = next(s for s in read.series if s.original == "loss")
-    assert list(loss.values) == [1.0, 0.5, math.inf]
+    assert list(loss.values) == [1.0, 0.5, sys.float_info.max]
     assert np.isnan(loss.step).all()
     assert "2 damaged lines skipped; 2 lines longer than 4,096 bytes: not used" in read.artifacts[0].note
 
@@ -171,7 +172,7 @@ def test_values_of_the_wrong_kind_are_counted(tmp_path: Path) -> None:
         database.execute("INSERT INTO metrics VALUES (7, 1.0, 0, 'a', 0, 0), ('x', 'text', 0, 'a', 0, 0)")
     database.close()
     read = read_run(path)
-    assert values(read, "loss")[0] == [1.0, math.inf]
+    assert values(read, "loss")[0] == [1.0, sys.float_info.max]
     assert "2 rows without a number: not used" in read.artifacts[0].note
 
 

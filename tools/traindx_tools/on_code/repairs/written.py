@@ -115,10 +115,10 @@ def rewritten(file: SourceFile, node: ast.expr | None, value: str, summary: str)
 
 
 def in_configuration(
-    file: SourceFile, key: str, old: float | str | None, new: str, summary: str, rename: bool = False
+    file: SourceFile, key: str, old: float | str | None, new: str, summary: str
 ) -> tuple[Patch, ...]:
-    """Another value (or, with `rename`, another key) in the one configuration file beside the code that sets a key."""
-    made = [p for name in _configurations(file) for p in _edited(file, name, key, old, new, summary, rename)]
+    """Another value in the one configuration file beside the code that sets a key."""
+    made = [p for name in _configurations(file) for p in _edited(file, name, key, old, new, summary)]
     return tuple(made) if len(made) == 1 else ()
 
 
@@ -128,22 +128,19 @@ def _configurations(file: SourceFile) -> list[str]:
 
 
 def _edited(
-    file: SourceFile, name: str, key: str, old: float | str | None, new: str, summary: str, rename: bool
+    file: SourceFile, name: str, key: str, old: float | str | None, new: str, summary: str
 ) -> Iterator[Patch]:
     text = configuration.text_of(name, file.path)
     if text is None:
         return
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    pattern = re.compile(rf"""^(?P<head>[\s{{,-]*["']?){re.escape(key)}(?P<mid>["']?\s*:\s*)(?P<value>[^\s,#}}]+)""")
+    pattern = re.compile(rf"""^[\s{{,-]*["']?{re.escape(key)}["']?\s*:\s*(?P<value>[^\s,#}}]+)""")
     hits = [(i, m) for i, line in enumerate(lines, 1) if (m := pattern.match(line))]
     if len(hits) != 1 or (old is not None and not _equal(hits[0][1]["value"], old)):
         return
     number, match = hits[0]
     line = lines[number - 1]
-    if rename:
-        changed = f"{match['head']}{new}{line[match.start('mid') :]}"
-    else:
-        changed = f"{line[: match.start('value')]}{new}{line[match.end('value') :]}"
+    changed = f"{line[: match.start('value')]}{new}{line[match.end('value') :]}"
     yield Patch(str(Path(file.path).parent / name), number, number, line, changed, summary)
 
 
