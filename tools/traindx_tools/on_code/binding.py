@@ -6,11 +6,11 @@ import ast
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
-from traindx_tools.on_code.evaluate import _BINARY
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
 from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.operators import BINARY
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -192,7 +192,7 @@ class Binding(Iteration):
         return UNKNOWN
 
     def _do_AugAssign(self, node: ast.AugAssign, frame: Frame) -> None:
-        self._augment(node.target, _BINARY.get(type(node.op), "?"), node.value, node, frame)
+        self._augment(node.target, BINARY.get(type(node.op), "?"), node.value, node, frame)
 
     def _augment(self, target: ast.expr, op: str, addend: ast.expr, node: ast.AST, frame: Frame) -> None:
         old, value = self.evaluate(target, frame), self.evaluate(addend, frame)
@@ -338,9 +338,9 @@ def _adds_to_itself(node: ast.Assign) -> tuple[str, ast.expr] | None:
         return None
     text = ast.unparse(target)
     if ast.unparse(value.left) == text:
-        return _BINARY.get(type(value.op), "?"), value.right
+        return BINARY.get(type(value.op), "?"), value.right
     if isinstance(value.op, (ast.Add, ast.Mult)) and ast.unparse(value.right) == text:
-        return _BINARY[type(value.op)], value.left
+        return BINARY[type(value.op)], value.left
     return None
 
 

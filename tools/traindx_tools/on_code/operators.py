@@ -1,0 +1,100 @@
+"""The operators of Python: their signs, and what comparisons and tests give where it is known."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from traindx_tools.on_code import containers
+from traindx_tools.on_code.values import (
+    NONE,
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Klass,
+    ModuleValue,
+    Operation,
+    Parameters,
+    Ref,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    join,
+)
+
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}
+_NEVER_NONE = (Tensor, Thing, Instance, Bag, Table, Function, Klass, Parameters, Ref, ModuleValue, Operation)
+
+
+def joined(left: Value, right: Value, by: str) -> Value:
+    """What a test with two open parts gives; of two numbers or questions it stays known how they are joined."""
+    found = join(left, right)
+    if isinstance(found, Operation) and found.op == "either":
+        return replace(found, detail=by)
+    questions = (Symbol, Operation)
+    certain = any(isinstance(v, Operation) and v.op in ("compare", "not", "%", "either") for v in (left, right))
+    if certain and isinstance(left, questions) and isinstance(right, questions) and found == UNKNOWN:
+        depth = 1 + max(left.depth, right.depth)
+        return Operation("either", (left, right), depth, by) if depth <= 8 else UNKNOWN
+    return found
+
+
+def compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """The answer of a comparison, None where it is open."""
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        for one, other in ((left, right), (right, left)):
+            if other == NONE:
+                same = True if one == NONE else False if isinstance(one, _NEVER_NONE) else None
+                if isinstance(one, Const) and one.fixed and one.value is not None:
+                    same = False
+                if same is not None:
+                    return same if isinstance(op, ast.Is) else not same
+        return None
+    if isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(right, Table) and not right.open and isinstance(left, Const) and containers.hashable(left.value):
+            return (left.value in right.items) is isinstance(op, ast.In)
+        if isinstance(right, Bag) and not right.open and isinstance(left, Const) and left.fixed:
+            among = [i.value for i in right.items if isinstance(i, Const) and i.fixed]
+            if right.kind in ("list", "tuple", "set") and len(among) == len(right.items):
+                return (left.value in among) is isinstance(op, ast.In)
+        return None
+    function = _COMPARE.get(type(op))
+    if function and isinstance(left, Const) and isinstance(right, Const) and left.fixed and right.fixed:
+        try:
+            return bool(function(left.value, right.value))
+        except TypeError:
+            return None
+    return None
