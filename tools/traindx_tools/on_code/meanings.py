@@ -13,102 +13,44 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-LOSS, TERM, RATE, NORM, SCALE = "loss", "loss_term", "learning_rate", "grad_norm", "loss_scale"
-ACCURACY, HITS, STEP, EPOCH = "accuracy", "hits", "step", "epoch"
+from traindx_tools.on_code.expressions import (
+    addends_of,
+    compares_answers,
+    constant,
+    function_name,
+    key_of,
+    trains,
+    unscaled,
+)
+from traindx_tools.on_code.nodes import last_name
+from traindx_tools.on_code.roles import (
+    ACCURACY,
+    BACKENDS,
+    CARRY,
+    COUNT,
+    EPOCH,
+    EVALUATES,
+    GATHERS,
+    HITS,
+    LOSS,
+    LOSS_CALL,
+    MEASURED,
+    NORM,
+    NORM_CALLS,
+    RATE,
+    RATE_CALLS,
+    SCALE,
+    SCHEDULES,
+    STEP,
+    TERM,
+    TRAINING_DATA,
+    WITHOUT_GRADIENTS,
+    WRAP,
+    Meaning,
+)
+
 _DEPTH = 12
-_BACKENDS = frozenset({"accelerator", "fabric", "self", "engine", "model_engine", "booster", "strategy", "trainer"})
-"""Receivers whose `backward` takes the loss as its argument."""
-_CARRY = frozenset(
-    {
-        "item",
-        "detach",
-        "cpu",
-        "float",
-        "double",
-        "numpy",
-        "tolist",
-        "mean",
-        "sum",
-        "clone",
-        "result",
-        "compute",
-        "avg",
-        "value",
-        "val",
-        "global_avg",
-        "average",
-        "median",
-        "smoothed",
-        "to",
-        "astype",
-        "block_until_ready",
-        "squeeze",
-        "asnumpy",
-        "get",
-        "pop",
-    }
-)
-"""Methods and attributes that give the same quantity in another form."""
-_WRAP = frozenset(
-    {
-        "float",
-        "round",
-        "sum",
-        "mean",
-        "fmean",
-        "median",
-        "asarray",
-        "array",
-        "device_get",
-        "to_scalar",
-        "item",
-        "nanmean",
-        "str",
-        "format",
-        "average",
-        "stack",
-        "tensor",
-        "all_reduce",
-        "reduce",
-        "gather",
-        "reduce_mean",
-        "pmean",
-        "as_tensor",
-        "max",
-        "min",
-        "abs",
-    }
-)
-"""Functions whose first argument keeps its meaning."""
-_LOSS_CALL = re.compile(r"(?:\w*cross_?entropy\w*|\w*_loss|nll_loss|kl_div|l1_loss|ctc_loss)(?:_with_logits)?\w*")
-_RATE_CALLS = frozenset({"get_last_lr", "get_lr", "current_lr"})
-_NORM_CALLS = frozenset(
-    {
-        "clip_grad_norm_",
-        "clip_grad_norm",
-        "global_norm",
-        "get_total_norm",
-        "get_grad_norm",
-        "get_global_grad_norm",
-        "clip_gradients_norm",
-        "grad_norm",
-    }
-)
-_SCHEDULES = re.compile(r"\w*_schedule|join_schedules|\w*ExponentialDecay|CosineDecay\w*")
-_EVALUATES = re.compile(r"(?:^|_)(?:eval\w*|valid\w*|val|test|dev|held_?out)(?:_|$)", re.IGNORECASE)
-_TRAINING_DATA = re.compile(r"(?:^|[^a-z])(?:train\w*|trn|tr)(?:[^a-z]|$)", re.IGNORECASE)
-_WITHOUT_GRADIENTS = frozenset({"no_grad", "inference_mode"})
-_GATHERS = frozenset({"append", "update", "add", "update_state", "add_", "extend"})
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """What a value is, and whether it was measured on held-out data."""
-
-    role: str
-    held_out: bool = False
 
 
 @dataclass
@@ -125,22 +67,6 @@ class Scope:
     """Names whose meaning is known from what is done with them."""
 
 
-def last_name(node: ast.expr) -> str:
-    """The last part of a dotted name: "item" of `loss.item`; "" of anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _key(node: ast.expr) -> str | None:
-    """The text under which a variable is remembered: a name or a dotted name."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (owner := _key(node.value)) is not None:
-        return f"{owner}.{node.attr}"
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and (owner := _key(node.value)):
-        return f"{owner}[{node.slice.value!r}]"
-    return None
-
-
 class Meanings:
     """The meanings of one file. `scope_of` gives the scope in which a node stands."""
 
@@ -149,7 +75,7 @@ class Meanings:
         self.scope_of: dict[ast.AST, Scope] = {}
         self._functions: dict[str, Scope] = {}
         self._models = {
-            _key(n.func.value)
+            key_of(n.func.value)
             for n in ast.walk(tree)
             if isinstance(n, ast.Call)
             and isinstance(n.func, ast.Attribute)
@@ -182,19 +108,19 @@ class Meanings:
         calls = {last_name(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
         if calls & {"backward", "manual_backward", "value_and_grad"}:
             return False
-        named = _EVALUATES.search(node.name) is not None and not node.name.startswith("training")
+        named = EVALUATES.search(node.name) is not None and not node.name.startswith("training")
         return named or "eval" in calls
 
     def _evaluates(self, node: ast.With | ast.AsyncWith) -> bool:
         """Whether a block runs a model without gradients."""
         if not any(
-            last_name(i.context_expr.func) in _WITHOUT_GRADIENTS
+            last_name(i.context_expr.func) in WITHOUT_GRADIENTS
             for i in node.items
             if isinstance(i.context_expr, ast.Call)
         ):
             return False
         calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-        return any(_key(c.func) in self._models for c in calls)
+        return any(key_of(c.func) in self._models for c in calls)
 
     def _assignments(self, node: ast.AST, scope: Scope, without_gradients: bool) -> None:
         def put(target: ast.expr, value: ast.expr, place: int | None = None) -> None:
@@ -209,7 +135,7 @@ class Meanings:
                         None if pairs else place if place is not None else i,
                     )
                 return
-            key = _key(target)
+            key = key_of(target)
             if key is not None:
                 home = self.module if "." in key else scope
                 home.assigned.setdefault(key, []).append((value, place, without_gradients))
@@ -222,7 +148,7 @@ class Meanings:
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _GATHERS
+            and node.func.attr in GATHERS
             and node.args
         ):
             put(node.func.value, node.args[0])
@@ -234,11 +160,11 @@ class Meanings:
         target: ast.expr | None = node.target if called in ("range", "trange") else None
         if called == "enumerate" and isinstance(node.target, ast.Tuple):
             target = node.target.elts[0]
-        key = _key(target) if target is not None else None
+        key = key_of(target) if target is not None else None
         if key is None:
             return
-        inner = any(isinstance(n, (ast.For, ast.While)) and n is not node and _trains(n) for n in ast.walk(node))
-        if _trains(node):
+        inner = any(isinstance(n, (ast.For, ast.While)) and n is not node and trains(n) for n in ast.walk(node))
+        if trains(node):
             scope.facts[key] = Meaning(EPOCH if inner else STEP)
 
     def _note(self, node: ast.AST, scope: Scope) -> None:
@@ -247,15 +173,15 @@ class Meanings:
             self._note_call(node, scope)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
-                if isinstance(target, ast.Subscript) and _constant(target.slice) in ("lr", "learning_rate"):
+                if isinstance(target, ast.Subscript) and constant(target.slice) in ("lr", "learning_rate"):
                     self._note_rate(node.value, scope)
             if isinstance(node.value, ast.Call):
                 self._note_made(node.targets[0], node.value)
-        elif isinstance(node, ast.Return) and node.value is not None and _named(scope.node) == "training_step":
+        elif isinstance(node, ast.Return) and node.value is not None and function_name(scope.node) == "training_step":
             value = node.value
             if isinstance(value, ast.Dict):
                 value = next(
-                    (v for k, v in zip(value.keys, value.values, strict=True) if _constant(k) == "loss"), value
+                    (v for k, v in zip(value.keys, value.values, strict=True) if constant(k) == "loss"), value
                 )
             self._note_loss(value, scope)
 
@@ -263,7 +189,7 @@ class Meanings:
         name = last_name(node.func)
         if name in ("backward", "manual_backward") and isinstance(node.func, ast.Attribute):
             owner = last_name(node.func.value)
-            given = bool(node.args) and (owner in _BACKENDS or name == "manual_backward" or "engine" in owner)
+            given = bool(node.args) and (owner in BACKENDS or name == "manual_backward" or "engine" in owner)
             self._note_loss(node.args[0] if given else node.func.value, scope)
         elif name == "gradient" and node.args and "tape" in ast.unparse(node.func).lower():
             self._note_loss(node.args[0], scope)
@@ -272,7 +198,7 @@ class Meanings:
                 self._note_rate(keyword.value, scope)
 
     def _note_made(self, target: ast.expr, value: ast.Call) -> None:
-        key, name = _key(target), last_name(value.func)
+        key, name = key_of(target), last_name(value.func)
         if key is None:
             return
         if name in ("value_and_grad", "jit", "filter_value_and_grad", "pmap", "filter_jit") and any(
@@ -281,15 +207,15 @@ class Meanings:
             if isinstance(n, ast.Call)
         ):
             self._gradient_functions.add(key)
-        if _SCHEDULES.fullmatch(name) and "get_" not in name:
+        if SCHEDULES.fullmatch(name) and "get_" not in name:
             self._rate_functions.add(key)
         if re.fullmatch(r"\w*Loss", name):
             self._loss_functions.add(key)
 
     def _note_rate(self, value: ast.expr, scope: Scope) -> None:
-        if isinstance(value, ast.Call) and (called := _key(value.func)) is not None:
+        if isinstance(value, ast.Call) and (called := key_of(value.func)) is not None:
             self._rate_functions.add(called)
-        elif (key := _key(value)) is not None and (
+        elif (key := key_of(value)) is not None and (
             key in scope.assigned or "." in key or scope.parent is None or key in self.module.assigned
         ):
             (self.module if "." in key else scope).facts.setdefault(key, Meaning(RATE))
@@ -298,27 +224,27 @@ class Meanings:
 
     def _note_loss(self, value: ast.expr, scope: Scope) -> None:
         """The value whose gradient is taken is the loss; what is added up to it are its terms."""
-        value = _unscaled(value)
-        key = _key(value)
+        value = unscaled(value)
+        key = key_of(value)
         if key is not None:
             home = self.module if "." in key else scope
             home.facts[key] = Meaning(LOSS)
             for assigned, _, _ in self._assigned(key, scope):
-                self._note_terms(_unscaled(assigned), scope, key)
+                self._note_terms(unscaled(assigned), scope, key)
         else:
             self._note_terms(value, scope, "")
 
     def _note_terms(self, value: ast.expr, scope: Scope, total: str) -> None:
-        if isinstance(value, ast.Call) and (called := _key(value.func)) is not None:
+        if isinstance(value, ast.Call) and (called := key_of(value.func)) is not None:
             self._loss_functions.add(called)
-        addends = list(_addends(value))
+        addends = list(addends_of(value))
         if len(addends) < 2:
-            inner = _key(_unscaled(value))
+            inner = key_of(unscaled(value))
             if inner is not None and inner != total:
                 scope.facts.setdefault(inner, Meaning(LOSS))
             return
         for addend in addends:
-            part = _key(_unscaled(addend))
+            part = key_of(unscaled(addend))
             if part is not None and part != total:
                 scope.facts.setdefault(part, Meaning(TERM))
 
@@ -354,12 +280,12 @@ class Meanings:
         return None
 
     def _of_variable(self, node: ast.Name | ast.Attribute, scope: Scope, depth: int) -> Meaning | None:
-        key = _key(node)
+        key = key_of(node)
         here: Scope | None = scope
         while key is not None and here is not None:
             if key in here.facts:
                 fact = here.facts[key]
-                return replace(fact, held_out=fact.held_out or (scope.evaluates and fact.role in _MEASURED))
+                return replace(fact, held_out=fact.held_out or (scope.evaluates and fact.role in MEASURED))
             if key in here.assigned and here is not self.module:
                 break
             here = here.parent
@@ -367,9 +293,9 @@ class Meanings:
             for value, place, without in self._assigned(key, scope):
                 found = self._of_place(value, place, scope, depth - 1)
                 if found is not None:
-                    held_out = found.held_out or ((without or scope.evaluates) and found.role in _MEASURED)
+                    held_out = found.held_out or ((without or scope.evaluates) and found.role in MEASURED)
                     return replace(found, held_out=held_out)
-        if isinstance(node, ast.Attribute) and node.attr in _CARRY:
+        if isinstance(node, ast.Attribute) and node.attr in CARRY:
             return self.of(node.value, scope, depth - 1)
         return None
 
@@ -386,7 +312,7 @@ class Meanings:
     def _takes_gradient(self, value: ast.Call) -> bool:
         if isinstance(value.func, ast.Call):
             return last_name(value.func.func) in ("value_and_grad", "filter_value_and_grad")
-        return _key(value.func) in self._gradient_functions
+        return key_of(value.func) in self._gradient_functions
 
     def _of_return(self, call: ast.Call, place: int | None, scope: Scope, depth: int) -> Meaning | None:
         function = self._functions.get(last_name(call.func))
@@ -398,41 +324,41 @@ class Meanings:
                 value = value.elts[place] if place < len(value.elts) else value
             found = self.of(value, function, depth - 1)
             if found is not None:
-                held_out = (found.held_out or function.evaluates) and found.role in _MEASURED
-                return replace(found, held_out=held_out and not _TRAINING_DATA.search(given))
+                held_out = (found.held_out or function.evaluates) and found.role in MEASURED
+                return replace(found, held_out=held_out and not TRAINING_DATA.search(given))
         return None
 
     def _of_call(self, node: ast.Call, scope: Scope, depth: int) -> Meaning | None:
-        name, key = last_name(node.func), _key(node.func)
-        if name in _RATE_CALLS or key in self._rate_functions:
+        name, key = last_name(node.func), key_of(node.func)
+        if name in RATE_CALLS or key in self._rate_functions:
             return Meaning(RATE)
-        if name in _NORM_CALLS:
+        if name in NORM_CALLS:
             return Meaning(NORM)
         if name == "get_scale":
             return Meaning(SCALE)
-        if (key in self._loss_functions and key is not None) or (_LOSS_CALL.fullmatch(name) and node.args):
+        if (key in self._loss_functions and key is not None) or (LOSS_CALL.fullmatch(name) and node.args):
             return Meaning(LOSS, scope.evaluates)
-        if isinstance(node.func, ast.Attribute) and name in _CARRY:
-            compared = _compares_answers(node.func.value)
+        if isinstance(node.func, ast.Attribute) and name in CARRY:
+            compared = compares_answers(node.func.value)
             if compared and name in ("sum", "mean"):
                 return Meaning(HITS if name == "sum" else ACCURACY, scope.evaluates)
             found = self.of(node.func.value, scope, depth - 1)
             if found is not None:
                 return found
-        if name in _WRAP and node.args:
-            if _compares_answers(node.args[0]) and name in ("sum", "mean"):
+        if name in WRAP and node.args:
+            if compares_answers(node.args[0]) and name in ("sum", "mean"):
                 return Meaning(HITS if name == "sum" else ACCURACY, scope.evaluates)
             return self.of(node.args[0], scope, depth - 1)
         return self._of_return(node, None, scope, depth)
 
     def _of_subscript(self, node: ast.Subscript, scope: Scope, depth: int) -> Meaning | None:
-        key = _constant(node.slice)
+        key = constant(node.slice)
         if key in ("lr", "learning_rate") and re.search(
             r"group|optim|\bopt\b|hyperparams|\bg\b|\bpg\b|param", ast.unparse(node.value)
         ):
             return Meaning(RATE)
         if isinstance(key, str):
-            own = _key(node)
+            own = key_of(node)
             if own is not None:
                 for value, _, _ in self._assigned(own, scope):
                     if (found := self.of(value, scope, depth - 1)) is not None:
@@ -446,76 +372,5 @@ class Meanings:
             return replace(left, role=ACCURACY) if left is not None and left.role == HITS else left
         if isinstance(node.op, (ast.Mult, ast.Add, ast.Sub)):
             found = left or self.of(node.right, scope, depth - 1)
-            return None if found is not None and isinstance(node.op, ast.Sub) and found.role not in _COUNT else found
+            return None if found is not None and isinstance(node.op, ast.Sub) and found.role not in COUNT else found
         return None
-
-
-_COUNT = frozenset({STEP, EPOCH})
-_MEASURED = frozenset({LOSS, TERM, ACCURACY, HITS})
-"""Meanings that differ between training and held-out data."""
-
-
-def _trains(node: ast.AST) -> bool:
-    names = {last_name(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-    return bool(
-        names
-        & {
-            "backward",
-            "manual_backward",
-            "step",
-            "update",
-            "train_step",
-            "training_step",
-            "apply_gradients",
-            "train_on_batch",
-            "train_batch",
-            "apply_updates",
-        }
-    )
-
-
-def _named(node: ast.AST) -> str:
-    return node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ""
-
-
-def _constant(node: ast.AST | None) -> object:
-    return node.value if isinstance(node, ast.Constant) else None
-
-
-def _unscaled(node: ast.expr) -> ast.expr:
-    """Without what only scales a value: `scaler.scale(x)`, `x / k`, `x * c`, `x.mean()`."""
-    while True:
-        if isinstance(node, ast.Call) and last_name(node.func) in ("scale", "scale_loss") and node.args:
-            node = node.args[0]
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("mean", "sum", "float")
-            and not node.args
-        ):
-            node = node.func.value
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            node = node.left
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            node = (
-                node.right
-                if isinstance(node.left, (ast.Constant, ast.Attribute))
-                or (_key(node.left) is not None and not isinstance(node.right, (ast.Name, ast.Constant)))
-                else (node.left if isinstance(node.right, ast.Constant) else node.right)
-            )
-        else:
-            return node
-
-
-def _addends(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        yield from _addends(node.left)
-        yield from _addends(node.right)
-    else:
-        yield node
-
-
-def _compares_answers(node: ast.expr) -> bool:
-    """Whether the best class is compared with the label: `(logits.argmax(1) == y)`."""
-    compared = [n for n in ast.walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
-    return any(re.search(r"argmax|\.max\(|pred|topk|> ?0", ast.unparse(c)) for c in compared)

@@ -13,7 +13,9 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.on_code.meanings import Meaning, Meanings, last_name
+from traindx_tools.on_code.meanings import Meanings
+from traindx_tools.on_code.nodes import last_name
+from traindx_tools.on_code.roles import Meaning
 from traindx_tools.on_code.source import below
 
 MAX_BYTES = 2 * 2**20
