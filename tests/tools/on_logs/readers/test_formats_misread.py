@@ -9,7 +9,7 @@ import pytest
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.configs.files import read_config
-from traindx_tools.on_logs.readers.line_parser import split
+from traindx_tools.on_logs.readers.line_tokens import split
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run, Series
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.readers.counters import EPOCH, counter_kind
 from traindx_tools.on_logs.readers.line_forms import parse_form
-from traindx_tools.on_logs.readers.line_parser import split
+from traindx_tools.on_logs.readers.line_tokens import split
 from traindx_tools.on_logs.readers.numbers import value, whole
 
 FEWEST = 2

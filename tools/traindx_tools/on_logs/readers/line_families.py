@@ -19,9 +19,9 @@ from traindx_tools.on_logs.readers import arrow_cells
 from traindx_tools.on_logs.readers.arrow_cells import Cells
 from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, Cuts, Group
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, place
-from traindx_tools.on_logs.readers.line_parser import split
 from traindx_tools.on_logs.readers.line_patterns import Pattern, pattern_of, varied
 from traindx_tools.on_logs.readers.line_times import times
+from traindx_tools.on_logs.readers.line_tokens import split
 from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.run import Floats, Ints

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.readers.counters import EPOCH, RANK, counter_kind
-from traindx_tools.on_logs.readers.line_parser import Counter, Field, Plan
+from traindx_tools.on_logs.readers.line_plans import Counter, Field, Plan
 from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.recorder import Key
 

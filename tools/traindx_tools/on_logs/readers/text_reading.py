@@ -11,12 +11,13 @@ import numpy as np
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.configs.printed import is_dump
-from traindx_tools.on_logs.readers import dialects, notes
+from traindx_tools.on_logs.readers import dialects, line_tokens, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
-from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
+from traindx_tools.on_logs.readers.line_parser import plan_line
+from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.pairs import EVALUATED
@@ -182,7 +183,7 @@ class TextReading:
         """Works out the shape of a line that is met for the first time."""
         prefix = self.launched.prefix(text)
         body = text[prefix.end:]
-        parts = split(body)
+        parts = line_tokens.split(body)
         spans, at = [], prefix.end
         for i, part in enumerate(parts):
             if i % 2:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from traindx_tools.artifact import LostLines
 from traindx_tools.on_logs.configs.printed import is_setting
 from traindx_tools.on_logs.readers.guessed_form import guessed
-from traindx_tools.on_logs.readers.line_parser import Plan
+from traindx_tools.on_logs.readers.line_plans import Plan
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.recorder import Key

@@ -1,0 +1,131 @@
+"""Names the values of one line of free text: which words before a number are its name, and what its unit says."""
+
+from __future__ import annotations
+
+import re
+
+from traindx_tools.on_logs.readers import counters
+from traindx_tools.on_logs.readers.line_plans import Draft, Field
+from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, Name, group_word, identify, words
+from traindx_tools.on_logs.readers.numbers import as_memory
+from traindx_tools.on_logs.readers.pairs import EVALUATED
+from traindx_tools.on_logs.readers.recorder import Key
+
+EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
+_STOP = frozenset({
+    "a", "about", "after", "all", "an", "and", "another", "are", "around", "as", "at", "be", "between", "by", "did",
+    "down", "every", "first", "for", "from", "has", "have", "in", "is", "its", "last", "next", "no", "not", "nr",
+    "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
+    "version", "was", "were", "with", "within",
+})
+_ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
+                           r"documents|windows|points|patients|users)\b")
+_EXPONENT = re.compile(r"\d\.?\d*[eE]$")
+_VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
+
+
+def note_groups(draft: Draft, text: str) -> None:
+    """The last word that names a group, such as "val", says which group is spoken of."""
+    for word in text.split():
+        found = group_word(word.strip("()[]:'\"|,*_-"))
+        draft.group = found or draft.group
+
+
+def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
+                conn: str, text: str, gap: str, after: str) -> None:
+    """A number with a phrase before it becomes an item under the name in the phrase, unless that names no metric."""
+    started = not conn and "from" in (w.lower() for w in phrase[:-1])  # "Start training from score -0.52"
+    named = None if started else _of_family(draft, _choose_name(draft, phrase))
+    if named is None:
+        draft.leftover += len(phrase)
+        return
+    written, name, spare = named
+    draft.leftover += spare
+    spelled = written.split()
+    counted = "." not in text and (not conn or _ITEMS_FOLLOW.match(after) is not None or after.startswith("-"))
+    group = group_word(spelled[0])
+    if len(spelled) == 1 and group and (counted or "/" in gap):
+        draft.group = group  # "16 train / 11 val batches", "train: 6000 rows"
+        return
+    if _EXPONENT.search(written) and (gap[-1:] in "+-" or text[:1] in "+-"):
+        draft.leftover += len(phrase)  # "lr5e-04": the number began within the word
+        return
+    if len(spelled) > 1 and group:
+        draft.group = group
+    snake = "_".join(words(written))
+    if snake == "eta" and found and found[0] == "time":
+        return  # what is left of a bar; elsewhere it may be a step size
+    metric, factor = _converted(name, found, written)
+    filler = spelled[-1].lower().strip("():") in _STOP and not (conn and spelled[-1].isupper())  # "PER: 20.5" is none
+    if metric is None and not name.known and (snake in IGNORED or filler):
+        draft.leftover += len(spelled)
+        return
+    over = total if name.canonical.startswith("accuracy") else None
+    spoken_of = draft.spoken_of if name.canonical in EVALUATED else None
+    key = Key(written, name.group or spoken_of or draft.group or "", metric=metric)
+    draft.spoken_of = group or spoken_of
+    draft.items.append((Field(token, key, factor, over), name, conn != ""))
+    several = name.canonical == "grad_norm" and (snake.endswith("norms") or gap.rstrip().endswith(("[", "(")))
+    draft.vector = len(draft.items) - 1 if several else -1
+    if total is not None and name.canonical in _VECTOR:
+        size = Key("codebook_size", key.group)
+        draft.items.append((Field(total, size), identify("codebook_size"), True))
+
+
+def _of_family(draft: Draft, named: tuple[str, Name, int] | None) -> tuple[str, Name, int] | None:
+    """A name that says little by itself joins the family that was announced before it, or announces one."""
+    if named is None:
+        return None
+    written, name, spare = named
+    first, _, rest = written.partition(" ")
+    if name.canonical.startswith("grad_norm/") and rest and identify(first).canonical == "grad_norm":
+        draft.family = first  # "gnorm enc 0.1 dec 0.2"
+    elif name.known:
+        draft.family = ""
+    elif draft.family and not rest:
+        written = f"{draft.family} {written}"
+        return written, identify(written), spare
+    return named
+
+
+def _choose_name(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
+    """The metric that a phrase names, as written, and how many words before it were none of it."""
+    last = phrase[-1].lower()
+    if last in ("before", "after", "now", "then"):
+        draft.stem = " ".join(phrase[:-1]) or draft.stem
+        phrase = draft.stem.split()
+        if not phrase:
+            return None
+    while len(phrase) > 1 and phrase[-1].lower() in ("is", "was", "of", "at", "so", "far"):
+        phrase = phrase[:-1]
+    for start in range(min(len(phrase), 7)):
+        written = " ".join(phrase[start:]).strip(EDGE)
+        name = identify(written)
+        if name.known and len(written) <= 80:
+            note_groups(draft, " ".join(phrase[:start]))
+            return written, name, start
+    written = " ".join(phrase).strip(EDGE)
+    if len(phrase) > 5 or len(written) > 80 or not written or "\\" in written or re.search(r"\.(?:py|pt|json|txt)\b",
+                                                                                          written):
+        return None
+    return written, identify(written), 0
+
+
+def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tuple[str | None, float]:
+    """A canonical name that the unit decides, if it does, and the factor to the canonical unit."""
+    is_memory = name.canonical.split("/")[0] == "memory"
+    if found is None or found[0] == "percent":
+        return None, name.factor
+    kind, factor = found
+    if kind == "memory":
+        stem = "_".join(w for w in words(written) if w not in GROUPS)
+        return (None if is_memory or not stem else f"memory/{stem}" if not name.known else None), factor
+    if kind == "count" and is_memory:
+        return None, {1e3: as_memory("K"), 1e6: as_memory("M"), 1e9: as_memory("G")}.get(factor) or 1.0
+    snake = "_".join(words(written))
+    if kind == "time" and not name.known and snake not in IGNORED and counters.counter_kind(written.lower()) is None:
+        return f"time/{snake or 'value'}", factor  # "total: 1240ms" is no loss, whatever its name
+    if kind in ("time", "count"):
+        counted = counters.counter_kind(written.lower()) if kind == "time" else None
+        return (None if counted is None else f"{counted[0]}_time"), factor
+    return (None if name.known and name.canonical != "step_time" else kind), factor

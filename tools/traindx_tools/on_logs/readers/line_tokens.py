@@ -1,0 +1,64 @@
+"""Cuts one line of free text into text and numbers, and finds the unit behind a number."""
+
+from __future__ import annotations
+
+import re
+
+from traindx_tools.on_logs.readers.languages import counters_first, plain_signs
+from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, unit
+
+_MAY_HOLD = re.compile(r"[0-9]|[nN][aA][nN]|[iI][nN][fF]")
+"""Without one of these a line holds no token: told first, because prose is long and cutting it is slow."""
+_UNIT_IN_NAME = re.compile(r"[A-Za-z_]\(1[eE][+-]?\d{1,2}\)\s?[:=]")
+"""A power of ten in brackets right behind a name and before its value."""
+_A_SECOND = re.compile(r"/s(?:ec)?(?![\w/])")
+
+
+def split(text: str) -> list[str]:
+    """Text and tokens in turn; the text parts alone are the shape."""
+    if text.isascii() and not _MAY_HOLD.search(text):
+        return [text]
+    parts = TOKEN.split(text)
+    return _with_units(parts) if _UNIT_IN_NAME.search(text) else parts
+
+
+def _with_units(parts: list[str]) -> list[str]:
+    """With each power of ten that is the unit of a name left in the text: "lr(1e-3): 3.0" holds one number."""
+    joined = parts[:1]
+    for token, after in zip(parts[1::2], parts[2::2], strict=True):
+        if _UNIT_IN_NAME.search(f"{joined[-1][-2:]}{token}{after[:2]}"):
+            joined[-1] += token + after
+        else:
+            joined += [token, after]
+    return joined
+
+
+def in_order(parts: list[str]) -> list[str]:
+    """With plain signs, and counters before their numbers, where the line is in a script that has its own."""
+    if all(p.isascii() for p in parts[::2]):
+        return counters_first(parts)
+    return counters_first([plain_signs(p) if i % 2 == 0 else p for i, p in enumerate(parts)])
+
+
+def glued(after: str, used: int) -> bool:
+    """Whether a word begins right behind a number, without being its unit."""
+    return not used and bool(after) and (after[0].isalpha() or after[0] == "_")
+
+
+def unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]:
+    """The unit at the start of the text behind a number, and how much of the text it takes."""
+    if a_second := _A_SECOND.match(after):
+        return ("throughput", 1.0), a_second.end()
+    match = UNIT.match(after)
+    if not match:
+        return None, 0
+    if match.group(1):
+        return ("percent", 1.0), match.end()
+    glued = not after[0].isspace()
+    found = unit(match.group(2), glued)
+    if found and found[0] == "count":  # "12.3k tok/s"
+        rate, more = unit_behind(after[match.end():], last)
+        if rate and rate[0] in ("throughput", "tokens_per_second"):
+            return (rate[0], found[1] * rate[1]), match.end() + more
+    names_next = not glued and not last and after[match.end():].strip() in ("", ":", "=")
+    return (None, 0) if found is None or names_next else (found, match.end())
