@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"traindx": ROOT / "orchestrator" / "traindx", "traindx_tools": ROOT / "tools" / "traindx_tools"}
 MOST_LINES = 400
-LONG = {"mcp_tools", "model"}
+LONG = {"mcp_tools"}
 
 
 def modules() -> dict[str, Path]:
