@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -104,6 +105,7 @@ def at_a_terminal(arguments: list[str], cwd: Path, answers: list[tuple[str, str]
     """
     child, master = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests are started in the background
         os.chdir(cwd)
         os.execv(sys.executable, [sys.executable, "-m", "traindx", *arguments])
     said, waiting, deadline, quiet, typed = "", list(answers), time.monotonic() + 500, 0, ""

@@ -83,9 +83,9 @@ def test_a_change_of_a_line_is_one_of_its_statement(tmp_path: Path, line: int, l
 
 @pytest.mark.usefixtures("sure_figures")
 def test_an_approval_of_a_change_by_hand_covers_the_whole_call(tmp_path: Path) -> None:
-    fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"
-    one_list = "AdamW(\n    slow\n    + fast,\n    lr=1e-3,\n)"
-    text, changed = re.subn(r"AdamW\(\[.*\], lr=1e-3\)", one_list, fixture.read_text())
+    fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_sum_of_lists.py"
+    one_list = "AdamW(\n    list(net.trunk.parameters())\n    + list(net.head.parameters()),\n    lr=1e-3,\n)"
+    text, changed = re.subn(r"SGD\(list.*\)", one_list, fixture.read_text())
     assert changed == 1  # one list for both groups: no place for a third is certain
     (tmp_path / "train.py").write_text(text)
     report = diagnose([tmp_path / "train.py"], symptom="the loss does not improve")

@@ -60,7 +60,7 @@ def test_a_broken_record_is_no_record(root: Path) -> None:
 @pytest.mark.usefixtures("sure_figures")
 def test_a_diagnosis_offers_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-    fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"
+    fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_head_forgotten.py"
     (root / "fit.py").write_text(fixture.read_text())
     (root / "train.py").write_text("import fit\n")
     run_at(root, "1")

@@ -82,7 +82,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 @pytest.mark.slow
 def test_every_pattern_of_the_rules_finds_what_it_would_find_alone() -> None:
     patterns = _patterns()
-    assert len(patterns) > 400
+    assert len(patterns) > 100
     texts = [p.read_text() for p in sorted(FIXTURES.rglob("*.py"))[::4]]
     assert len(texts) > 100
     files = [source(t) for t in texts]
