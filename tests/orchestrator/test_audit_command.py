@@ -60,43 +60,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-OPENS = """import torch
-import yaml
-from torch import nn
-
-cfg = yaml.safe_load(open("conf.yaml"))
-
-
-class Quantizer(nn.Module):
-    def __init__(self, n, d, beta):
-        super().__init__()
-        self.book = nn.Embedding(n, d)
-        self.beta = beta
-
-    def forward(self, z):
-        q = self.book(torch.cdist(z, self.book.weight).argmin(-1))
-        loss = ((q - z.detach()) ** 2).mean() + self.beta * ((q.detach() - z) ** 2).mean()
-        return z + (q - z).detach(), loss
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.down, self.codes, self.up = nn.Linear(8, 4), Quantizer(32, 4, cfg["beta"]), nn.Linear(4, 8)
-
-    def forward(self, x):
-        q, extra = self.codes(self.down(x))
-        return self.up(q), extra
-
-
-net = Model()
-opt = torch.optim.Adam(net.parameters())
-for x in []:
-    y, extra = net(x)
-    opt.zero_grad()
-    (((y - x) ** 2).mean() + extra).backward()
-    opt.step()
-"""
+WEIGHT = Path(__file__).parent.parent / "tools/on_code/fixtures/c130/bad_weight.py"
+READ = 'import torch\nimport yaml\nfrom torch import nn\n\ncfg = yaml.safe_load(open("conf.yaml"))\n'
+OPENS = WEIGHT.read_text().replace("import torch\nfrom torch import nn\n", READ).replace("beta=25.0", "beta").replace(
+    "Quantizer(32, 4)", 'Quantizer(32, 4, cfg["beta"])')
+"""The weight of the commitment term, out of a configuration."""
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
