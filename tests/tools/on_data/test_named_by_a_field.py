@@ -10,7 +10,7 @@ import pytest
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
-from traindx_tools.on_data.header_use import with_use
+from traindx_tools.on_data.used_by_code import with_use
 
 READS = """import pandas as pd
 nodes = pd.read_csv("nodes.csv")

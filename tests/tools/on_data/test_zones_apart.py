@@ -9,7 +9,7 @@ import pytest
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
-from traindx_tools.on_data.header_use import with_use
+from traindx_tools.on_data.used_by_code import with_use
 
 JOINS = """import pandas as pd
 weather = pd.read_csv("weather.csv")

@@ -19,7 +19,6 @@ from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
-from traindx_tools.on_data.header_use import HARMFUL
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
 from traindx_tools.on_data.name_lists import name_lists_of
@@ -34,6 +33,7 @@ from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.used_by_code import HARMFUL
 from traindx_tools.on_data.view import View
 from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.rules import rules_in

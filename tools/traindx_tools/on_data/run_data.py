@@ -20,9 +20,9 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead
 from traindx_tools.on_code.notebook import code_of_notebook
-from traindx_tools.on_data.header_use import with_use
 from traindx_tools.on_data.hints import flattened_settings
 from traindx_tools.on_data.never_read import never_read
+from traindx_tools.on_data.used_by_code import with_use
 from traindx_tools.on_logs.run import Run
 
 SECONDS = 20.0

@@ -62,9 +62,9 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     findings: list[Finding] = []
     read: list[str] = []
     notes: list[str] = []
-    files_in_order = _without_shards(list(files))
-    earlier = _last_of_series(files_in_order)
-    for file in files_in_order:
+    ordered = _without_shards(list(files))
+    earlier = _last_of_series(ordered)
+    for file in ordered:
         if len(read) >= MOST_FILES or monotonic() >= until:
             notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
             continue

@@ -4,7 +4,7 @@ A picture is stored as the sensor saw it, and EXIF notes how the camera was held
 own depth and byte order. A reader gives the numbers and leaves the property aside, or gives it beside them, and code
 that does not ask for it takes turned pictures for upright ones and slow sounds for fast ones. Told is the share, and
 what files with the property have in common: a part of their names, a column of a table. Whether it harms is the
-code's to say: where the code of the run is known, it is looked at for a use of the property (`header_use`).
+code's to say: where the code of the run is known, it is looked at for a use of the property (`used_by_code`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.header_use import UNKNOWN, severity_of
 from traindx_tools.on_data.origins import groups_of, in_common
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.used_by_code import UNKNOWN, severity_of
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 

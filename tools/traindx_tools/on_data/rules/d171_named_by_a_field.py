@@ -2,7 +2,7 @@
 
 Edges that say 0 to N - 1, a table of N rows with a field of the numbers 0 to N - 1, sorted by something else: a program
 that takes the numbers for places reads another row, and nothing fails. Whether it looks the rows up by the field is the
-code's to say (`header_use.with_use`); without code it is a remark.
+code's to say (`used_by_code.with_use`); without code it is a remark.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.header_use import UNKNOWN
 from traindx_tools.on_data.links import MOST_LINKS, Links, alike, links_of
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.significance import LEVEL, normal_tail
+from traindx_tools.on_data.used_by_code import UNKNOWN
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 

@@ -16,7 +16,6 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -74,7 +73,7 @@ def check(view: View) -> Iterator[Finding]:
                 mine = _steps(shard, name)
                 found = _overlap(mine, known, having) if mine is not None else None
                 if found is not None:
-                    yield _finding(data, shard, name, found)
+                    yield _finding(shard, name, found)
 
 
 def _steps(shard: Shard, name: str) -> Array | None:
@@ -127,7 +126,7 @@ def _overlap(mine: Array, known: Sequence[Array], train: Sequence[Shard]) -> _Ov
     return best
 
 
-def _finding(data: DataSet, shard: Shard, name: str, found: _Overlap) -> Finding:
+def _finding(shard: Shard, name: str, found: _Overlap) -> Finding:
     share = len(found.rows) / shard.rows
     width = max(shard.columns[name].row_shape)
     return RULE.finding(

@@ -2,7 +2,7 @@
 
 One says +00:00, the other nothing; both have as many rows of one cadence, and one begins and ends a whole number of
 hours before the other. Joined by the texts of their times, each row meets one of hours before. Whether the program
-converts the zone is the code's to say (`header_use.with_use`); without code it is a remark.
+converts the zone is the code's to say (`used_by_code.with_use`); without code it is a remark.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.header_use import UNKNOWN
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.used_by_code import UNKNOWN
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 

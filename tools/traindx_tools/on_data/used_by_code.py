@@ -1,8 +1,10 @@
-"""Whether the code of a run reads a property that the headers of its files do not agree in.
+"""Whether the code of a run does what its data ask for: reads a header's property, a field of numbers, a time zone.
 
-The text of the code is looked at, as the catalog's checks are fitted to it: for calls that honour the property
-(resampling, `exif_transpose`), for readers that do so by themselves, and for the rate that a reader gives beside the
-samples and that is asked for later. What is not known speaks for the code: a text that names no reader decides nothing.
+Files that do not agree in a property of their headers (D163), links that name rows by a field (D171) and tables of two
+zones (D173) do harm only where the code pays no heed. The text of the code is looked at, as the catalog's checks are
+fitted to it: for calls that honour the property (resampling, `exif_transpose`), for readers that do so by themselves,
+for the name of the field, for conversions. What is not known speaks for the code: a text that reads no such file
+decides nothing.
 """
 
 from __future__ import annotations
