@@ -90,6 +90,18 @@ def test_the_setting_that_carries_it_is_named_and_confirmed() -> None:
     assert "| run.yaml:k19: 1.0 -> 0.1 |" in page(found)
 
 
+def test_a_place_of_the_code_takes_part_and_is_no_proof() -> None:
+    arms = [Arm("code", f"train.py:{i}", Change("edit", {f"k{i}": "left-out"}), f"x = f{i}(x)", "train.py", i,
+                frozenset({"code.place-carries"}), "x = x") for i in range(12)]
+    found = screen(Engine(Simulated({7: 0.3}), _prepare), arms, LEVEL, Budget(600))
+    told = {f.rule: f for f in findings_of(found)}
+    assert "train.py:7: `x = f7(x)` -> `x = x` stands out" in told["X105"].statement
+    assert (told["X105"].where.file, told["X105"].where.line) == ("train.py", 7)
+    for rule in ("X105", "X102"):
+        assert told[rule].measured["specific"] is False  # it may make the measure easier
+        assert told[rule].measured["decides"] == "code.place-carries"
+
+
 @pytest.mark.parametrize(("spread", "luck"), [(0.0, 0.0), (0.005, 0.0), (0.02, -3.0), (0.1, -3.0), (0.1, 0.0)])
 def test_where_nothing_matters_nothing_stands_out(spread: float, luck: float) -> None:
     called = proven = 0

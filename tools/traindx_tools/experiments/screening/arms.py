@@ -52,6 +52,11 @@ class Arm:
         return str(next(iter(self.change.options.values()), "")) if self.kind == "settings" else ""
 
     @property
+    def specific(self) -> bool:
+        """Whether it undoes one cause alone: an edit of the code may make the measure easier instead."""
+        return self.kind in ("settings", "files")
+
+    @property
     def said(self) -> str:
         """`model.dropout: 0.9 -> 0.09`, `data/part-3.npz left out`, `no-clipping`."""
         if self.kind == "settings":
