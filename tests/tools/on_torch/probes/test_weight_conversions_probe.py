@@ -111,6 +111,26 @@ def told(watching, trained, kind, damage, into=None):
     return w.findings
 
 
+@pytest.mark.parametrize(("kind", "damage", "form"), [
+    (Tagger, lambda x: (x + 1) % CLASSES, "table.weight: its rows shifted by 1"),  # as much as "the ids by one"
+    (Seen, lambda x: x / 255, "the input times 255"),
+    (Seen, lambda x: x.transpose(-1, -2), "the input with its last two axes exchanged"),
+    (Seen, lambda x: x + 0.05, None),
+])
+def test_a_batch_in_another_form_than_the_weights_know(watching, trained, kind, damage, form):
+    state, batches = trained[kind]
+
+    def given():
+        x, y = batches()
+        return damage(x), y
+
+    with watching(WeightConversionsProbe) as w:
+        net = kind()
+        net.load_state_dict(state)
+        fit(net, given, 3, 1e-4)
+    assert [f.measured["form"] for f in w.findings] == [form] if form else not w.findings
+
+
 def gates(state):
     for name in state:
         if name.startswith("memory."):

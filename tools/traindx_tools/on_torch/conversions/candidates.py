@@ -38,7 +38,7 @@ class Candidate:
     @property
     def roles(self) -> frozenset[str]:
         """The modules that it touches, numbers of blocks left out."""
-        return frozenset(role_of(n.rpartition(".")[0]) for n in self.changes)
+        return frozenset(role_of(n.rpartition(".")[0]) or n for n in self.changes)
 
 
 def role_of(name: str) -> str:

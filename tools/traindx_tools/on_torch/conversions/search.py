@@ -22,8 +22,10 @@ less, and the others of a residual stack make up for a part of what a damaged bl
 OF_GUESSING = 0.5
 """Of the loss with the last layer zeroed, which is that of guessing: below it the weights know what they are asked, and
 another scale only makes them surer or less sure, as label smoothing or a short training leaves them."""
-SIZES = ("scaled", "zeroed")
-FEWEST = 20
+OF_INPUTS = ("input", "shifted", "reversed")
+"""Ids by one are rows of a table by one, and reversed channels are a reversed axis of the first layer."""
+SIZES = ("scaled", "zeroed", "input")
+FEWEST = 12
 """Conversions of other modules by which one is judged."""
 Loss = Callable[[Mapping[int, torch.Tensor]], float]
 
@@ -68,7 +70,8 @@ def _judged(told: Searched, results: list[tuple[float, Candidate]]) -> Searched:
     if not results:
         return told
     healed, best = min(results, key=lambda r: r[0])
-    apart = [(v, c) for v, c in results if not c.roles & best.roles]
+    first = next((c.roles for _, c in results if c.kind == "scaled"), frozenset())
+    apart = [(v, c) for v, c in results if not _alike(c, best, first)]
     if len(apart) < FEWEST or not heals(healed, told.loss):
         return told
     guessing = next((v for v, c in reversed(results) if c.kind == "zeroed"), math.nan)
@@ -78,6 +81,16 @@ def _judged(told: Searched, results: list[tuple[float, Candidate]]) -> Searched:
     if not heals(healed, least):
         return told
     return Searched(told.loss, told.tried, best, healed, least, other.said, told.seconds, told.left)
+
+
+def _alike(one: Candidate, best: Candidate, first: frozenset[str]) -> bool:
+    """Whether one may do the same as another: on the same modules, or on the rows and axes that an input goes to.
+
+    `first`: the modules that inputs go to, whose scale is that of the inputs.
+    """
+    if one.roles & best.roles or (best.kind in OF_INPUTS and one.kind in OF_INPUTS):
+        return True
+    return best.kind == "input" and one.kind == "scaled" and one.roles <= first
 
 
 def heals(healed: float, loss: float) -> bool:

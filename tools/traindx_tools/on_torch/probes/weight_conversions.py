@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.conversions.again import LossAgain
 from traindx_tools.on_torch.conversions.candidates import candidates
+from traindx_tools.on_torch.conversions.inputs import INPUT, inputs
 from traindx_tools.on_torch.conversions.search import Searched, heals, search
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.replaying.quiet import unnoticed_by
@@ -123,12 +125,14 @@ class WeightConversionsProbe(TorchProbe):
             raise NotReplayable(tape.broken or "the loss was not made by what was seen of the step")
         value, whole = float(loss.double()), float(root.detach().double())
         factor = whole / value if value and root.data_ptr() != loss.data_ptr() else 1.0
-        ids = {n: id(p) for n, p in model.named_parameters()}
         with unnoticed_by([model]):
             again = LossAgain(tape.noted(), slot, factor)
+            again.loss({})
+            ids = {**{n: id(p) for n, p in model.named_parameters()}, **again.ids}
             if self._found is None:
                 seconds = float(self.scene.options.get("conversion_seconds", SECONDS))
-                self._searched(search(again.loss, candidates(model, names), ids, seconds), value)
+                self._searched(search(again.loss, chain(inputs(again.inputs), candidates(model, names)), ids, seconds),
+                               value)
             else:
                 self._confirmed(again, model, ids)
 
@@ -159,7 +163,10 @@ class WeightConversionsProbe(TorchProbe):
         assert found is not None
         assert found.best is not None
         base = again.loss({})
-        same = next((c for c in candidates(model, frozenset(found.best.changes)) if c.said == found.best.said), None)
+        forms = chain(inputs(again.inputs), candidates(model, frozenset(found.best.changes)))
+        same = next((c for c in forms if c.said == found.best.said), None)
+        if same is None and found.best.kind == INPUT:
+            raise NotReplayable("the second batch is given otherwise than the first")
         same = same or found.best
         healed = again.loss({ids[n]: t for n, t in same.changes.items()})
         if heals(healed, base):
