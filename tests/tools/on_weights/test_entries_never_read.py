@@ -79,3 +79,10 @@ def test_several_steps_in_each_iteration_are_no_contradiction(tmp_path: Path) ->
         torch.save({"net": net.state_dict(), "opt": opt.state_dict(), key: 3}, tmp_path / "last.pt")
         told = [f for f in examine([tmp_path]).findings if f.rule == "W111" and "count more" in f.statement]
         assert len(told) == seen
+
+
+@pytest.mark.parametrize("taken", [
+    'print(ck["iter"])', 'print(f"weights of step {ck[\'iter\']}, {ck[\'args\']}")', 'width = ck["args"]["width"]'])
+def test_fine_tuning_takes_the_weights_and_goes_on_from_nothing(taken: str, tmp_path: Path) -> None:
+    code = TRAIN.format(restored=taken).replace('range(ck["iter"], 100)', "range(100)")
+    assert project(tmp_path, code, {"args": {"width": 8}}) == []

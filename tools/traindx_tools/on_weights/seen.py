@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Location
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.movement import movement
+from traindx_tools.on_weights.parameter_names import shaped
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.tensor import Tensor
 
@@ -121,14 +123,41 @@ class Seen:
         return movement(self.part.tensors, self.other.part.tensors) if self.other is not None else {}
 
     def is_table(self, stats: Stats) -> bool:
-        """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""
+        """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes.
+
+        A mask is known by its values: a learnt `mask_token` has its name alone.
+        """
         last = stats.name.replace("/", ".").rpartition(".")[2]
-        if last in _KEPT or last.startswith(("inv_freq", "mask", "attn_mask")):
+        if last in _KEPT or last.startswith("inv_freq") or (last.startswith("mask") and stats.constant):
             return True
         if stats.size <= _FEW:  # two values are always the smallest and the largest: the bias of two classes is no mask
             return False
         ends = (stats.sample == stats.low) | (stats.sample == stats.high)
         return stats.low != stats.high and bool(ends.all())
+
+    @cached_property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """What may be parameters, each storage once: no tables, but for those that the optimizers keep moments of.
+
+        A moment is of the shape of its parameter. Where more moments have a shape than other tensors have it, what is
+        called as a table is trained: a learnt `mean`, a learnt table of rotary frequencies.
+        """
+        once: dict[object, Tensor] = {}
+        for name, tensor in self.part.tensors.items():
+            if tensor.floating:
+                once.setdefault(tensor.storage or name, tensor)
+        tables = {s.name for s in self.floats if self.is_table(s)}
+        spare = Counter(t.shape for o in self.checkpoint.optimizers for k in o.state
+                        if (t := shaped(o.state[k])) is not None)
+        spare.subtract(t.shape for t in once.values() if t.name not in tables)
+        kept = []
+        for tensor in once.values():
+            if tensor.name in tables:
+                if spare[tensor.shape] <= 0:
+                    continue
+                spare[tensor.shape] -= 1
+            kept.append(tensor)
+        return tuple(kept)
 
     def bias_of(self, name: str) -> Stats | None:
         """The bias beside a weight."""

@@ -71,16 +71,6 @@ def _parameters(optimizer: OptimizerState) -> list[Any]:
     return [p for g in optimizer.groups for p in (g.get("params") or ())]
 
 
-def _trained(seen: Seen) -> list[Tensor]:
-    """What may be parameters: floating tensors that are no running statistics, each storage once."""
-    tables = {s.name for s in seen.floats if seen.is_table(s)}
-    once: dict[object, Tensor] = {}
-    for name, tensor in seen.part.tensors.items():
-        if tensor.floating and name not in tables:
-            once.setdefault(tensor.storage or name, tensor)
-    return list(once.values())
-
-
 def _state_of(optimizer: OptimizerState, key: Any) -> Mapping[str, Any]:
     found = optimizer.state.get(key)
     return found if isinstance(found, Mapping) else {}
@@ -88,7 +78,7 @@ def _state_of(optimizer: OptimizerState, key: Any) -> Mapping[str, Any]:
 
 def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
     """Numbers and shapes of what the optimizer trains, against the weights."""
-    given, weights = _parameters(optimizer), _trained(seen)
+    given, weights = _parameters(optimizer), seen.parameters
     shapes = Counter(t.shape for t in weights)
     moments = {k: t for k in given if (t := shaped(_state_of(optimizer, k))) is not None}
     if not weights or not given:
@@ -115,7 +105,7 @@ def _of_other_shapes(seen: Seen, optimizer: OptimizerState, moments: Mapping[Any
                      strange: Mapping[tuple[int, ...], int]) -> Finding:
     """The first such moment with its weight, where it can be told which that is."""
     count, of = sum(strange.values()), len(moments)
-    named = by_number(optimizer, moments, _trained(seen))
+    named = by_number(optimizer, moments, seen.parameters)
     if not named:
         return _finding(seen, optimizer.key, f"{count} of the {of} moments of {optimizer.key or 'the optimizer'} are "
                         f"of shapes that the weights lack (such as {list(next(iter(strange)))})", "shapes", count=count,
@@ -165,7 +155,7 @@ def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
 def _fresh(seen: Seen, optimizer: OptimizerState, having: Sequence[Any]) -> list[tuple[Stats, str]]:
     """The weights without moments with the initialiser that each is a draw of; none where one of them is no draw."""
     moved = set(having)
-    names = {n for k, n in names_of(optimizer, _trained(seen)).items() if k not in moved}
+    names = {n for k, n in names_of(optimizer, seen.parameters).items() if k not in moved}
     still = [s for s in seen.weights if s.name in names and s.size >= FEWEST]
     drawn = [(s, told.name) for s in still if (told := sharply_drawn(s)) is not None]
     return drawn if len(drawn) == len(still) else []
@@ -247,7 +237,7 @@ def _counts(seen: Seen) -> Iterator[Finding]:
 def _modules_apart(seen: Seen, optimizer: OptimizerState, steps: Mapping[Any, float],
                    told: tuple[str, float] | None) -> Finding | None:
     """Whole modules with another count, by name: beside a step that the file names, a fault, but for what is design."""
-    weights = _trained(seen)
+    weights = seen.parameters
     names = names_of(optimizer, weights)
     found = apart({names[k]: s for k, s in steps.items() if k in names}, [w.name for w in weights],
                   frozenset(w.name for w in weights if w.matrix))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,7 @@ def second_moments(seen: Seen) -> Mapping[str, Tensor]:
     if not (auxiliary or seen.checkpoint.optimizers):
         return {}
     found: dict[str, Tensor] = {}
-    weights = [t for n, t in seen.part.tensors.items() if t.floating and not (n in seen.stats and
-                                                                             seen.is_table(seen.stats[n]))]
+    weights = seen.parameters
     for optimizer in seen.checkpoint.optimizers:
         found |= _by_place(optimizer, weights)
     shapes = {t.name: t.shape for t in weights}
@@ -82,7 +81,7 @@ def _split(name: str) -> Iterator[tuple[str, str]]:
         yield name[:dot.start()], name[dot.end():]
 
 
-def _by_place(optimizer: OptimizerState, weights: list[Tensor]) -> Mapping[str, Tensor]:
+def _by_place(optimizer: OptimizerState, weights: Sequence[Tensor]) -> Mapping[str, Tensor]:
     keys = [p for g in optimizer.groups for p in (g.get("params") or ())]
     states = [optimizer.state.get(k) for k in keys]
     moments = [s.get("exp_avg_sq") if isinstance(s, Mapping) else None for s in states]

@@ -56,11 +56,8 @@ def check(seen: Seen) -> Iterator[Finding]:
     yield from _exchanged(seen, list(labelled(seen.checkpoint)))
     if not seen.checkpoint.optimizers:
         return
-    tables = {s.name for s in seen.floats if seen.is_table(s)}
-    weights = list({t.storage or n: t for n, t in reversed(list(seen.part.tensors.items()))
-                    if t.floating and n not in tables}.values())[::-1]
     for optimizer in seen.checkpoint.optimizers:
-        groups = groups_of(optimizer, weights)
+        groups = groups_of(optimizer, seen.parameters)
         yield from _exchanged(seen, groups)
         yield from _empty(seen, groups)
         yield from _rates(seen, groups)

@@ -3,6 +3,9 @@
 The program reads some entries of the file by their names and leaves others: the running statistics of a normaliser, a
 schedule's position, an average. What is left starts anew, in the middle of the training. The names are those of the
 file; the code is read as text for any use of them besides storing (`check` alone sees no code and says nothing).
+
+To go on is more than to take the weights: fine-tuning takes those alone, and starts its optimizer anew on purpose. A
+program goes on where it takes out state of the training, or a position (epoch, step) that it uses for more than print.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from traindx_tools.rules import Rule, Threshold
 
 _READ = 2
 _TRAINS = re.compile(r"\.backward\(|value_and_grad\(|jax\.grad\(|\.fit\(|\.train\(\)|apply_updates\(")
+_POSITION = re.compile(r"epoch|step|iter|round|update", re.IGNORECASE)
+_TELLS = frozenset({"print", "debug", "info", "warning", "log", "write"})
+"""Calls that tell somebody a value and do nothing else with it."""
 _CHANCE = re.compile(r"rng|random|seed|generator", re.IGNORECASE)
 _KINDS = (("schedule", re.compile(r"sched|^lr", re.IGNORECASE)),
           ("scaler", re.compile(r"scaler|loss_?scale", re.IGNORECASE)))
@@ -36,6 +42,7 @@ RULE = Rule(
         "A program that takes the whole file, or goes over its entries: nothing is said.",
         "Random states, settings and records: no training depends on them.",
         "A program that evaluates, and needs the weights alone.",
+        "Fine-tuning from a whole checkpoint: neither state nor position of the old training is taken up.",
     ),
     confirm=("Print the keys of the loaded file beside those that are read.",
              "Load the named entry as well in a copy, and compare the first steps after the resumption."),
@@ -57,6 +64,8 @@ def unread_entries(checkpoint: Checkpoint, projects: Sequence[Project]) -> Itera
         read = {n for n in names for u in uses if n in u.read}
         every = any(u.goes_over_all for u in uses)
         if every or len(read) < _READ or not any(_TRAINS.search(f.text) for f in project.files):
+            continue
+        if not any(_goes_on(checkpoint, n) for u in uses for n in u.used & names):
             continue
         said = {n for u in uses for n in u.said}
         for name in sorted(held.keys() - said):
@@ -84,6 +93,13 @@ def _state(checkpoint: Checkpoint) -> dict[str, str]:
     return {k: v for k, v in found.items() if k and not _CHANCE.search(k)}
 
 
+def _goes_on(checkpoint: Checkpoint, name: str) -> bool:
+    """Whether who takes this entry goes on with the training: state of it, or where it stood."""
+    if _kind(checkpoint, name) != "statistics":
+        return True
+    return bool(_POSITION.search(name)) and isinstance(checkpoint.values.get(name), int)
+
+
 def _kind(checkpoint: Checkpoint, name: str) -> str:
     if any(o.key.partition(".")[0] == name for o in checkpoint.optimizers):
         return "optimizer"
@@ -95,11 +111,16 @@ class _Uses:
 
     def __init__(self, tree: ast.AST) -> None:
         self.read: set[str] = set()
+        self.used: set[str] = set()
+        """Of what is read, what is used for more than to be told."""
         self.said: set[str] = set()
         self.line = 0
         self.goes_over_all = False
         loaded, stored = set(), set()
+        self._told: set[int] = set()
         for node in below(tree):
+            if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Call) and _called(node) in _TELLS):
+                self._told |= {id(n) for n in below(node)}
             if isinstance(node, ast.Assign) and _is_load(node.value):
                 loaded |= {t.id for t in node.targets if isinstance(t, ast.Name)}
             elif isinstance(node, ast.Dict):
@@ -113,25 +134,32 @@ class _Uses:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in stored:
             self.said.add(node.value)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            self._key(node.slice, node.lineno)
+            self._key(node.slice, node)
         elif isinstance(node, ast.Call):
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             if method in ("get", "pop") and node.args:
-                self._key(node.args[0], node.lineno)
+                self._key(node.args[0], node)
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             on = owner.id if isinstance(owner, ast.Name) else ""
             given = {a.id for a in (*node.args, *(k.value for k in node.keywords)) if isinstance(a, ast.Name)}
             self.goes_over_all |= (on in loaded and method in ("items", "keys", "values")) or bool(given & loaded)
 
-    def _key(self, node: ast.AST, line: int) -> None:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            self.read.add(node.value)
-            self.line = min(self.line or line, line)
+    def _key(self, key: ast.AST, of: ast.Subscript | ast.Call) -> None:
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            self.read.add(key.value)
+            self.line = min(self.line or of.lineno, of.lineno)
+            if id(of) not in self._told:
+                self.used.add(key.value)
 
 
 def _is_load(node: ast.AST) -> bool:
     """A call of what is called load: `torch.load(path)`, `pickle.load(file)`, `checkpointer.restore(path)`."""
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = _called(node)
     return name in ("load", "restore") or name.startswith("load_")
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
