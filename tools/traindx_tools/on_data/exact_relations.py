@@ -87,11 +87,20 @@ def broken_relations(x: Array) -> Iterator[Broken]:
         if len(rows) < BREAK or rows.tobytes() in told:
             continue
         told.add(rows.tobytes())
+        if _stands(z[obey], one):
+            continue
         found = _mended(_gram(z[rows[:FITTED]]), v, centre, spread)
         target = found[0].channels[0] if found else int(np.argmax(np.abs(one[:-1])))
         equation = _equation(_gram(z[np.flatnonzero(obey)[:FITTED]]), target, spread)
         yield Broken(rows, tuple(replace(o, channels=tuple(int(live[c]) for c in o.channels)) for o in found),
                      int(obey.sum()), usual, tuple((int(live[c]), a) for c, a in equation))
+
+
+def _stands(obeying: Array, one: Array) -> bool:
+    """Whether all that the equation says of most rows is that a channel keeps one value there, as mostly 0."""
+    parts = (obeying[:, :, :-1] * one[:-1]).std(axis=(0, 1))
+    still = obeying[:, :, :-1].std(axis=(0, 1)) < EXACT
+    return bool((parts[~still] < EXACT).all()) and bool((np.abs(one[:-1])[still] > EXACT).any())
 
 
 def _gram(z: Array) -> Array:

@@ -1,7 +1,7 @@
 """Rows occur twice: in training and in held-out data, or a whole shard again.
 
 Where few distinct rows are possible, as in small categorical tables, rows recur by nature; so the share across splits
-is held against the share within the held-out data. Copies within the training data are a remark: rare classes are
+is held against the share within the held-out data and within the training data. Copies within the training data are a remark: rare classes are
 often repeated on purpose.
 """
 
@@ -23,7 +23,7 @@ from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.005
 FEWEST = 5
-TIMES = 4.0
+TIMES, AMONG = 4.0, 2.0
 WHOLE = 0.9
 REMARK = 0.01
 SOME = 5000
@@ -44,6 +44,7 @@ RULE = Rule(
         "times": Threshold(
             TIMES, "times the copies that are expected from within the held-out data", "natural recurrence"
         ),
+        "among": Threshold(AMONG, "times the training rows that have a copy among themselves", "natural recurrence"),
         "whole": Threshold(WHOLE, "of a shard's rows", "the shard is a copy"),
     },
 )
@@ -68,11 +69,12 @@ def _across(
         return
     every = np.concatenate([known[id(s)] for s in train])
     seen = distinct(every)
+    again = _with_a_copy(every)
     for shard in (s for s in shards if s.split not in ("", "train") and len(known[id(s)])):
         mine = known[id(shard)]
         hits = contained(mine, seen)
         natural = 1.0 - len(distinct(mine)) / len(mine)
-        expected = natural * len(every) / len(mine)
+        expected = max(natural * len(every) / len(mine), AMONG / TIMES * again)
         share = float(hits.mean())
         if hits.sum() < FEWEST or share < SHARE or share < TIMES * min(1.0, expected):
             continue
@@ -96,6 +98,12 @@ def _across(
                 "other": short(source),
             },
         )
+
+
+def _with_a_copy(digests: Array) -> float:
+    """Share of the rows that another row is a copy of: what a row of the same making finds among them."""
+    counts = np.unique(digests, return_counts=True)[1]
+    return float(counts[counts > 1].sum() / max(1, len(digests)))
 
 
 def _copied_shards(shards: list[Shard], known: Mapping[int, Array]) -> Iterator[Finding]:

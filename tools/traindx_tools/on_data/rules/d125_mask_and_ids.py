@@ -9,8 +9,8 @@ Labels that a loss ignores are negative. Where siblings have them wherever the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import of, percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -51,9 +52,12 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each file whose mask breaks the relation of the others."""
     for data in view.sets:
+        masks = [n for n in data.fields if _all_of(data, n, _may_be_mask)]
+        others = [n for n in data.fields if _all_of(data, n, _may_be_ids)]
         fitting = [
             (having, mask, ids)
-            for mask, ids in permutations(data.fields, 2)
+            for mask, ids in product(masks, others)
+            if mask != ids
             for having in ([s for s in data.shards if mask in s.columns and ids in s.columns and s.rows],)
             if len(having) >= 2 and all(_fit(s.columns[mask], s.columns[ids]) for s in having)
         ]
@@ -69,19 +73,33 @@ def check(view: View) -> Iterator[Finding]:
                     yield finding
 
 
-def _fit(mask: Column, ids: Column) -> bool:
-    """Whether one may be a mask and the other its ids: the same places, 0 and 1 beside whole numbers."""
-    if not (mask.is_integer and ids.is_integer and ids.values.dtype.kind in "iu"):
+def _all_of(data: DataSet, name: str, fits: Callable[[Column], bool]) -> bool:
+    """Whether a field is such in every shard that has it: asked once a field, since pairs are many."""
+    return all(fits(s.columns[name]) for s in data.shards if name in s.columns and s.rows)
+
+
+def _may_be_ids(column: Column) -> bool:
+    """Whole numbers of which a row holds several."""
+    many = column.offsets is not None or (len(column.row_shape) == 1 and column.row_shape[0] >= 4)
+    if not (many and column.is_integer and column.values.dtype.kind in "iu" and column.values.size):
         return False
+    return int(column.values.reshape(-1)[:MOST_VALUES].max()) > 1
+
+
+def _may_be_mask(column: Column) -> bool:
+    """0 and 1, several in a row."""
+    many = column.offsets is not None or (len(column.row_shape) == 1 and column.row_shape[0] >= 4)
+    if not (many and column.is_integer and column.values.size):
+        return False
+    some = column.values.reshape(-1)[:MOST_VALUES]
+    return int(some.min()) >= 0 and int(some.max()) <= 1 and float(some.mean()) > 0.0
+
+
+def _fit(mask: Column, ids: Column) -> bool:
+    """Whether one may be the mask of the other: the same places."""
     if mask.values.shape != ids.values.shape or (mask.offsets is None) != (ids.offsets is None):
         return False
-    if mask.offsets is not None and ids.offsets is not None and not np.array_equal(mask.offsets, ids.offsets):
-        return False
-    many = mask.offsets is not None or (len(mask.row_shape) == 1 and mask.row_shape[0] >= 4)
-    some, others = mask.values.reshape(-1)[:MOST_VALUES], ids.values.reshape(-1)[:MOST_VALUES]
-    return many and len(some) > 0 and int(some.min()) >= 0 and int(some.max()) <= 1 and (
-        int(others.max()) > 1 and float(some.mean()) > 0.0
-    )
+    return mask.offsets is None or ids.offsets is None or np.array_equal(mask.offsets, ids.offsets)
 
 
 def _wrong(mask: Column, ids: Column, padding: int) -> Array:

@@ -32,6 +32,8 @@ KINDS = 6
 ONE_KIND = 0.02
 STRETCH = 0.9
 ROOM = 0.1
+FEW_KINDS = 20
+"""Values of a field up to which it is one of categories: several of its values may be rows of another kind."""
 
 RULE = Rule(
     id="D170",
@@ -215,9 +217,14 @@ def _said(group: _Group, operation: Operation) -> str:
 
 
 def _declared(shards: Sequence[Shard], group: _Group, found: Broken) -> str:
-    """Where a field has one value in all rows that break it and hardly elsewhere: rows of another kind."""
+    """Where the values of a field in all rows that break it are hardly elsewhere: rows of another kind.
+
+    Several values only of a field of categories, each with rows enough to tell, and only where a factor differs, as
+    rates do: no category exchanges two columns.
+    """
     inside = np.zeros(len(group.values), bool)
     inside[found.rows] = True
+    several = all(o.kind == "factor" for o in found.operations)
     for name in shards[0].columns:
         if name in group.names or not all(_is_kind(s, name) for s in shards):
             continue
@@ -225,8 +232,12 @@ def _declared(shards: Sequence[Shard], group: _Group, found: Broken) -> str:
         for i, s in enumerate(shards):
             values[group.shard == i] = keys(s.columns[name])[group.row[group.shard == i]]
         kinds = set(values[inside].tolist())
-        if len(kinds) == 1 and float((values[~inside] == next(iter(kinds))).mean()) < ONE_KIND:
-            return f"{name} has one value in these rows and hardly any other row has it"
+        every = set(values.tolist()) if several else set()
+        if len(kinds) > 1 and not (len(kinds) < len(every) <= FEW_KINDS and len(found.rows) >= OBEY * len(kinds)):
+            continue
+        if float(np.mean([v in kinds for v in values[~inside].tolist()])) < ONE_KIND:
+            what = "has one value" if len(kinds) == 1 else f"has {len(kinds)} of its {len(every)} values"
+            return f"{name} {what} in these rows and hardly any other row has {'it' if len(kinds) == 1 else 'them'}"
     return ""
 
 
