@@ -10,12 +10,29 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.shard import Shard
 
 MOST = 5
+MOST_COUNTED = 2**26
+"""Bytes of a text whose lines are counted."""
 
 
 def place(shard: Shard, field: str = "") -> Location:
     """The file of a field of a shard."""
     column = shard.columns.get(field)
     return Location(file=column.file if column is not None else shard.name)
+
+
+def line_of(shard: Shard, index: int) -> int | None:
+    """The line (1-based) of a row of a text table; None where lines and rows do not answer to each other."""
+    lines = {"csv": 1, "json lines": 0}.get(shard.format)
+    path = next((c.file for c in shard.columns.values()), shard.name)
+    try:
+        if lines is None or shard.numbers is not None or os.path.getsize(path) > MOST_COUNTED:
+            return None
+        with open(path, "rb") as stream:
+            text = stream.read()
+    except OSError:
+        return None
+    held = text.count(b"\n") + (not text.endswith(b"\n"))
+    return index + lines + 1 if held == shard.rows + lines else None
 
 
 def short(shard: Shard) -> str:

@@ -9,6 +9,7 @@ import ast
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead
 from traindx_tools.on_code.notebook import code_of_notebook
+from traindx_tools.on_data.code_poles import at_poles
 from traindx_tools.on_data.hints import flattened_settings
 from traindx_tools.on_data.never_read import never_read
 from traindx_tools.on_data.used_by_code import with_use
@@ -52,6 +54,8 @@ _WRITERS = frozenset(
     }
 )
 """Calls whose path is written: numpy, pandas, torch, json, pathlib, logging, Lightning."""
+PICTURES = 50
+"""Pictures of a folder that are more than a run's plots."""
 _NO_DATA = frozenset(
     {
         "image",
@@ -113,7 +117,8 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     ]
     named = [str(p) for p in named_paths(code, root) if os.path.realpath(p) not in outputs]
     opened = [r.path for r in read if os.path.realpath(r.path) not in outputs and Path(r.path).suffix not in _STATE]
-    paths = list({os.path.realpath(p): p for p in (*opened, *named, *held)}.values())
+    shown = () if code else _folders_of_pictures(a for p in parts for a in p.artifacts)
+    paths = list({os.path.realpath(p): p for p in (*opened, *named, *held, *shown)}.values())
     if not _any_data(paths):
         return OfRun()
     from traindx_tools.on_data.examination import examine
@@ -128,7 +133,13 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in with_use(report.findings, code)]
     whole = not told_short(report.artifacts) and any(len(s.shards) > 1 for s in report.sets) and all(
         shard.numbers is None for s in report.sets for shard in s.shards)
-    return OfRun((*findings, *never_read(report.sets, read)), told, report.notes, whole)
+    return OfRun((*findings, *at_poles(report.sets, code), *never_read(report.sets, read)), told, report.notes, whole)
+
+
+def _folders_of_pictures(artifacts: Iterable[Artifact]) -> tuple[str, ...]:
+    """Folders of so many pictures that they are data: without code that would name one, or write pictures there."""
+    counts = Counter(os.path.dirname(a.path) for a in artifacts if a.format == "image" and "://" not in a.path)
+    return tuple(f for f, n in counts.items() if n >= PICTURES and f)
 
 
 def told_short(artifacts: Iterable[Artifact]) -> bool:

@@ -79,6 +79,21 @@ class Beside:
         return match(layers, held)
 
     @cached_property
+    def counted_from(self) -> int:
+        """From which number the file counts the members of lists that the model counts from 0; 0: from 0 as well.
+
+        Every layer that is missing must be such a first member, and the file must have it under a later number alone.
+        """
+        starts = set()
+        for name in self.missing:
+            head, zero, rest = name.partition(".0.")
+            numbers = {int(m[1]) for p in self._prefixes if (m := re.match(rf"{re.escape(head)}\.(\d+)\.", p))}
+            if not zero or not numbers or min(numbers) == 0 or f"{head}.{min(numbers)}.{rest}" not in self._prefixes:
+                return 0
+            starts.add(min(numbers))
+        return starts.pop() if len(starts) == 1 else 0
+
+    @cached_property
     def other_shapes(self) -> tuple[str, ...]:
         """Layers whose weight has another size than the text says."""
         return tuple(n for n, layer in self.model.layers.items()
@@ -183,6 +198,11 @@ def _keys(checkpoint: Checkpoint, one: Beside, projects: Sequence[Project]) -> F
             checkpoint, one, f"{len(again.renamed)} are there with {again.renaming}",
             Bearing.CAUSE if one.load is not None else Bearing.SIGN, Severity.HIGH,
             {"kind": "offset" if again.renaming.offset else "prefix", "renaming": str(again.renaming)})
+    if one.counted_from and one.load is not None:
+        first = missing[0].partition(".0.")[0]
+        return _finding(checkpoint, one, f"the file counts {first} from {one.counted_from} and the model from 0: each "
+                        "lands a place too deep, the first stays as it was made and the last finds none",
+                        Bearing.CAUSE, Severity.HIGH, {"kind": "offset", "from": str(one.counted_from)})
     if one.exchanged and one.unexplained and len(missing) < len(layers):
         a, b = one.exchanged[0]
         return _finding(checkpoint, one, f"{b} of the file has the size of {a}", Bearing.SIGN, Severity.MEDIUM,

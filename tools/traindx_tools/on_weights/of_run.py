@@ -15,6 +15,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
+from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
+from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.tensor import Damaged
 
@@ -62,6 +64,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     findings: list[Finding] = []
     read: list[str] = []
     notes: list[str] = []
+    results = _results([Path(t) for t in texts if str(t).endswith((".py", ".ipynb"))], root)
     ordered = _without_shards(list(files))
     earlier = _last_of_series(ordered)
     for file in ordered:
@@ -78,7 +81,8 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
             notes.append(f"{file}: {str(refused).removeprefix(f'{file}: ')}")
             continue
         read.append(file)
-        findings += seen.findings
+        made = os.path.realpath(file) in results
+        findings += [as_result(f) if made and f.rule == NONFINITE_RULE.id else f for f in seen.findings]
         notes += [f"{file}: {n}" for n in seen.notes]
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
@@ -86,6 +90,15 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def _results(code: Sequence[Path], root: Path | None) -> frozenset[str]:
+    """The files that the code writes and, by their names, reads nowhere. A name that is filled in may be any."""
+    from traindx_tools.on_data.run_data import named_paths
+
+    here = root or Path.cwd()
+    written = {os.path.realpath(p) for p in named_paths(code, here, written=True)}
+    return frozenset(written - {os.path.realpath(p) for p in named_paths(code, here)})
 
 
 def is_weights(file: str) -> bool:

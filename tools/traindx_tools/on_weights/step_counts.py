@@ -7,9 +7,10 @@ added, an expert or an embedding that is stepped only where it has a gradient. T
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 
@@ -27,11 +28,26 @@ class Apart:
     """Why it may be meant, "" where nothing says so."""
 
 
+_RECURRENT = re.compile(r"\.?([^.]+)_l(\d+(?:_reverse)?)$")
+"""torch keeps the layers of a recurrent module in one, and numbers its tensors."""
+
+
+def _layered(name: str) -> str:
+    """`rnn.weight_ih_l0` as `rnn.l0.weight_ih`."""
+    return _RECURRENT.sub(lambda m: f".l{m[2]}.{m[1]}", name)
+
+
 def apart(counts: Mapping[str, float], order: Sequence[str], matrices: frozenset[str]) -> Apart | None:
     """The modules whose parameters all have another count than most; None where single tensors do.
 
     `counts`: steps by name. `order`: names in the model's order. `matrices`: those of them that are matrices.
     """
+    real = {_layered(n): n for n in order}
+    found = _apart({_layered(n): c for n, c in counts.items()}, list(real), frozenset(map(_layered, matrices)))
+    return None if found is None else replace(found, names=tuple(real[n] for n in found.names))
+
+
+def _apart(counts: Mapping[str, float], order: Sequence[str], matrices: frozenset[str]) -> Apart | None:
     known = [n for n in order if n in counts]
     usual, times = Counter(counts.values()).most_common(1)[0] if counts else (0.0, 0)
     odd = [n for n in known if counts[n] != usual]

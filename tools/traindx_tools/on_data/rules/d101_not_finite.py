@@ -9,12 +9,13 @@ another field of the same shape marks where they are, NaN stands for "not measur
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.column import Column
-from traindx_tools.on_data.places import listed, number, of, percent, place, rows
+from traindx_tools.on_data.places import line_of, listed, number, of, percent, place, rows
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
@@ -73,7 +74,7 @@ def _of_field(data: DataSet, name: str, empty: list[tuple[Shard, Column]]) -> It
         yield RULE.finding(
             f"{of(name, shard)} holds {what} in {seen.bad_row_count:,} of {seen.rows:,} rows: "
             f"{rows(shard, seen.bad_rows, seen.bad_row_count)}",
-            place(shard, name),
+            _first(shard, name, int(seen.bad_rows[0])),
             shard.name,
             bearing=Bearing.CAUSE,
             severity=Severity.INFO if purpose else None,
@@ -86,6 +87,11 @@ def _of_field(data: DataSet, name: str, empty: list[tuple[Shard, Column]]) -> It
                 "kind": "on-purpose" if purpose else "not-finite",
             },
         )
+
+
+def _first(shard: Shard, name: str, row: int) -> Location:
+    """The place of the first of the rows: with its line, where it is of a text."""
+    return replace(place(shard, name), line=line_of(shard, row))
 
 
 def _marked(shard: Shard, column: Column) -> bool:
@@ -120,7 +126,7 @@ def _empty_in_one(data: DataSet, shard: Shard, column: Column) -> Finding:
     return RULE.finding(
         f"{of(column.name, shard)} has {len(where):,} empty cells ({percent(share)}): {rows(shard, where)}; its "
         f"{len(_siblings(data, shard, column.name))} siblings have none",
-        place(shard, column.name),
+        _first(shard, column.name, int(where[0])),
         shard.name,
         bearing=Bearing.SIGN,
         title="Empty cells",
@@ -142,7 +148,7 @@ def _remark(data: DataSet, empty: Sequence[tuple[Shard, Column]]) -> Finding:
     told = [f"{n} ({percent(max(_share(c) for _, c in by_field[n]))})" for n in order]
     return RULE.finding(
         f"{data.name} has empty cells in {listed(told)}; most in {of(column.name, shard)}: {rows(shard, where)}",
-        place(shard, column.name),
+        _first(shard, column.name, int(where[0])),
         shard.name,
         bearing=Bearing.SIGN,
         title="Empty cells",

@@ -17,6 +17,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.declared import tells_shard
+from traindx_tools.on_data.degrees import degrees_apart
 from traindx_tools.on_data.entities import are_entities, unit_apart
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
@@ -123,6 +124,10 @@ def _among(view: View, data: DataSet, group: Sequence[Shard], name: str) -> Iter
         scale = {o.index: o for o in out if _tells(math.exp(o.delta))}
         typical = float(np.median(std))
         level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
+        for i in (i for i in range(len(group)) if i not in scale and i not in level and degrees_apart(mean, std, i)):
+            if _alone(data, group, i, name, part, mean, 1.8):
+                ratio, shift = float(std[i] / np.median(np.delete(std, i))), float((mean[i] - np.median(mean)) / typical)
+                found.setdefault(i, []).append((part, ratio if _units(ratio) else 1.0, shift, 0.0, abs(shift)))
         for i in {*scale, *level}:
             ratio = math.exp(scale[i].delta) if i in scale else 1.0
             if i in scale and not _holds(group, i, name, part, ratio):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import THUMBNAIL, Column
+from traindx_tools.on_data.declared import tells_shard
 from traindx_tools.on_data.places import of, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
@@ -40,7 +41,7 @@ def check(view: View) -> Iterator[Finding]:
         if len(shards) >= 3:
             for name in (n for n in data.fields if not n.endswith(THUMBNAIL)):  # decoded while time was left
                 yield from _missing(data, shards, name)
-                yield from _differs(shards, name)
+                yield from _differs(view, shards, name)
     yield from map(_width, other_widths(view))
 
 
@@ -68,7 +69,7 @@ def _form(column: Column) -> tuple[str, str, tuple[int, ...]]:
     return (column.kind, family, column.row_shape)
 
 
-def _differs(shards: Sequence[Shard], name: str) -> Iterator[Finding]:
+def _differs(view: View, shards: Sequence[Shard], name: str) -> Iterator[Finding]:
     having = [s for s in shards if name in s.columns]
     forms = Counter(_form(s.columns[name]) for s in having)
     if len(forms) < 2 or len(having) < 3:
@@ -87,11 +88,13 @@ def _differs(shards: Sequence[Shard], name: str) -> Iterator[Finding]:
             what, how = "dtype", f"dtype {shard.columns[name].values.dtype}, its siblings {typical.values.dtype}"
             if {family, common[1]} <= {"i", "u1"} or shard.format in _TEXT:
                 continue  # the same numbers in a narrower type, or whole numbers that a text writes without a point
+        declared = tells_shard(view, having, having.index(shard), name) if what == "dtype" else ""
         yield RULE.finding(
-            f"{of(name, shard)} has {how}",
+            f"{of(name, shard)} has {how}{f'; {declared}' if declared else ''}",
             place(shard, name),
             shard.name,
-            bearing=Bearing.CAUSE,
+            bearing=Bearing.COMPANION if declared else Bearing.CAUSE,
+            severity=Severity.INFO if declared else None,
             measured={"field": name, "kind": what},
         )
 

@@ -7,6 +7,7 @@ there infinity is meant. The statement says how many values, and where the first
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ RULE = Rule(
     severity=Severity.CRITICAL,
     sees="Every value of every floating tensor in the file.",
     matters="The first step with it is NaN, whatever the data are; training from it cannot recover.",
-    alike=("masks that hold -inf on purpose", "a batch that is not finite"),
+    alike=("masks that hold -inf on purpose", "the run's own result, which its code writes and never reads", "a batch that is not finite"),
     confirm=("load the tensor and call isfinite().all() on it", "look at the checkpoint before this one"),
 )
 
@@ -47,4 +48,12 @@ def _finding(seen: Seen, stats: Stats) -> Finding:
     return RULE.finding(
         f"{stats.name} in {seen.path} holds {' and '.join(kinds)} among {stats.size:,} values, the first at {place}",
         seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
-        measured={"name": stats.name, "nan": stats.nan, "inf": stats.inf, "values": stats.size, "first": place})
+        measured={"kind": "loaded", "name": stats.name, "nan": stats.nan, "inf": stats.inf, "values": stats.size,
+                  "first": place})
+
+
+def as_result(finding: Finding) -> Finding:
+    """The same of a file that the run's code writes and nowhere reads: what went wrong before, and no cause."""
+    return replace(finding, bearing=Bearing.COMPANION, severity=Severity.MEDIUM,
+                   statement=f"{finding.statement}; the code writes this file and reads it nowhere: the run made it so",
+                   measured={**finding.measured, "kind": "result"})

@@ -28,11 +28,16 @@ RULE = Rule(
     thresholds={
         "more": Threshold(0.05, "share of the rows above the siblings' median share", "more than chance in any layer"),
         "alone": Threshold(0.25, "share of equal rows without siblings", "a quarter of the layer is lost"),
+        "whole": Threshold(0.05, "share of equal rows whose bias or scale is equal too", "copied units"),
     },
 )
 _MORE, _ALONE = 0.05, 0.25
 _ONE_NORM = 1e-3
 """Share by which squared norms differ where all are one, up to the digits of half precision."""
+_NEAR = 5
+"""Tensors behind a layer's weight among which its bias and its normalisation stand."""
+_APART = 0.9
+"""Share of the other units whose values differ: those of a fresh layer are all alike."""
 _COMPARED = 512
 """Candidates for equal rows that are compared byte by byte."""
 
@@ -84,9 +89,34 @@ def _judged(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp],
     elif kind == "equal" and share >= _ALONE and not (_table(stats) and _at_the_end(found, total)) and not (
             _of_one_norm(stats)):
         yield _finding(seen, stats, kind, found, "no other matrix of its kind is there to compare")
+    elif kind == "equal" and share >= _MORE and (beside := _equal_beside(seen, stats, found)):
+        yield _finding(seen, stats, kind, found, f"the same places of {beside} are equal as well: units that were "
+                       "copied whole, and get the same gradient unless something tells them apart")
     elif kind == "zero" and _cut(seen, stats, found, total, share):
         yield _finding(seen, stats, kind, found, "the run ends with the tensor, as of a file that was not written "
                                                  "whole")
+
+
+def _equal_beside(seen: Seen, stats: Stats, found: NDArray[np.intp]) -> str:
+    """A tensor of one value for each of the rows whose values are equal where the rows are, and differ elsewhere.
+
+    Of a layer's bias or its normalisation: trained units are apart in it.
+    """
+    first = {}
+    for at in range(stats.tensor.rows):
+        first.setdefault(int(stats.row_keys[at]), at)
+    pairs = [(first[int(stats.row_keys[i])], int(i)) for i in found]
+    names = list(seen.part.tensors)
+    near = names[names.index(stats.name) + 1: names.index(stats.name) + 1 + _NEAR]
+    for name in near:
+        tensor = seen.part.tensors[name]
+        if not tensor.floating or tensor.shape != (stats.tensor.rows,):
+            continue
+        values = tensor.load()
+        if len(np.unique(values)) >= _APART * (len(values) - len(found)) and all(values[a] == values[b]
+                                                                                 for a, b in pairs):
+            return name
+    return ""
 
 
 def _of_one_norm(stats: Stats) -> bool:

@@ -10,6 +10,7 @@ gradient, and only remarked; those that still are to the last digit what an init
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -40,6 +41,7 @@ RULE = Rule(
 _SQUARES = ("exp_avg_sq", "square_avg", "sum", "v")
 _ITERATIONS = frozenset({"iter", "iteration", "it", "iterations", "update", "updates", "round"})
 _STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps", "trainer_step")
+_PLANNED = re.compile(r"(?i)^(?:max|total|num|n|train\w*)_?(?:train\w*_)?(?:steps|iters|iterations|updates)$")
 _ENOUGH = 10
 _BEHIND, _SKIPPED = 0.95, 20
 """Share of the run's steps that an optimizer has made at least; steps that a scaler skips while it finds its scale."""
@@ -57,6 +59,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     yield from _absent(seen)
     yield from _counts(seen)
     yield from _behind(seen)
+    yield from _schedule_behind(seen)
     yield from _rates(seen)
     yield from _scaler(seen)
 
@@ -278,6 +281,33 @@ def _behind(seen: Seen) -> Iterator[Finding]:
         yield _finding(seen, optimizer.key, f"the optimizer has made {most:g} steps, and {told[0]} is {told[1]:g} as "
                        f"{schedule[0][0]} is ({schedule[0][1]:g}): its state is of an earlier step", "steps-behind",
                        Severity.MEDIUM, steps=most, told=told[1])
+
+
+def _schedule_behind(seen: Seen) -> Iterator[Finding]:
+    """A schedule that has counted neither the run's steps, nor its epochs, where its own length is counted in steps.
+
+    Its length (`T_max`, `total_steps`) is as many as the configuration's steps, and the optimizer has made all of the
+    run's: what is stepped once for each of them was started anew, or left out.
+    """
+    told, values = _steps_told(seen), seen.checkpoint.values
+    if told is None or told[0].rpartition(".")[2] not in _STEP_NAMES or len(seen.checkpoint.optimizers) != 1:
+        return
+    optimizer = seen.checkpoint.optimizers[0]
+    made = {n for k in _parameters(optimizer) if (n := _number(_state_of(optimizer, k).get("step"))) is not None}
+    planned = {float(v) for k, v in seen.config.items() if _PLANNED.search(k) and _number(v) is not None}
+    for key, value in values.items():
+        before, _, last = key.rpartition(".")
+        length = next((_number(values.get(f"{before}.{n}")) for n in ("T_max", "total_steps", "total_iters")
+                       if f"{before}.{n}" in values), None)
+        count = _number(value) if last == "last_epoch" else None
+        if count is None or length is None or length not in planned or made != {told[1]}:
+            continue
+        epochs = [n for k, v in values.items() if "epoch" in k.rpartition(".")[2] and k != key
+                  and (n := _number(v)) is not None]
+        if told[1] - count > 1 and not any(abs(n - count) <= 1 for n in epochs):
+            yield _finding(seen, key, f"{key} is {count:g}, and {told[0]} is {told[1]:g} as the optimizer's steps are: "
+                           f"the schedule, of {length:g} steps as the configuration plans, was started anew or left out",
+                           "schedule-behind", Severity.MEDIUM, count=count, told=told[1], length=length)
 
 
 def _rates(seen: Seen) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="Rows of an optimizer's second moments that are exactly zero, beside rows of the table that hold values.",
     matters="The rows are what they were at the start: these tokens mean nothing to the model.",
-    alike=("tokens that the data lack: scattered, reserved, or of one script", "rows frozen by a mask"),
+    alike=("tokens that the data lack: scattered, reserved, or of one script", "bytes, of a byte-level vocabulary", "rows frozen by a mask"),
     confirm=("count how often these ids occur in the training data",),
     thresholds={
         "run": Threshold(0.05, "share of the rows", "a script that the data lack is up to 3 % of a common vocabulary"),
@@ -39,6 +39,8 @@ RULE = Rule(
     },
 )
 _RUN, _STEPS, _FEWEST = 0.05, 10, 8
+_SPECIAL = 64
+"""Special tokens before the bytes, at most."""
 MOST_BYTES = 2**30
 _SQUARES = ("exp_avg_sq", "nu", "square_avg", "v")
 
@@ -116,8 +118,16 @@ def _judged(seen: Seen, stats: Stats, moments: Stats) -> Iterator[Finding]:
         f"exactly zero in the optimizer: no gradient reached these {count:,} rows; of the others "
         f"{else_zero:.1%} have none",
         seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
-        severity=None if count >= _RUN * rows else Severity.INFO,
+        severity=None if count >= _RUN * rows and not _bytes(at, count) else Severity.INFO,
         measured={"name": stats.name, "at": at, "rows": count, "of": rows, "kind": "no-gradient"})
+
+
+def _bytes(at: int, count: int) -> bool:
+    """Whether the run may be the bytes of a byte-level vocabulary that text does not hold: they come first in it.
+
+    There are 256, behind some special tokens; plain text has no more than 97 of them.
+    """
+    return at + count <= 256 + _SPECIAL and count <= 256
 
 
 def _longest(zero: NDArray[np.bool_]) -> tuple[int, int]:

@@ -1,0 +1,52 @@
+"""The code takes the logarithm of a field, or divides by it, and rows hold values there at which that is not finite.
+
+`log` of 0 is -inf and of what is below 0 NaN, `sqrt` of what is below 0 NaN, a division by 0 is infinite. The text of
+the code says what is done with the field (`code_poles.py`); where it names the field in any comparison, filter or
+bound, that is taken for heed, and nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.places import of, percent, place, rows, short
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.view import View
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="D175",
+    name="at-a-pole",
+    title="A field holds values where what the code does with it is not finite",
+    severity=Severity.HIGH,
+    sees="logarithms, roots and divisions by a field in the code, and the values of that field",
+    matters="One such row makes the loss of its batch infinite or NaN, and the next step every weight.",
+    alike=("Rows that the code leaves out or bounds before: a text that compares the field is taken for that.",
+           "Functions that bear zero, such as log1p."),
+    confirm=("Compute the named line for the named row.",),
+)
+
+
+def check(view: View) -> Iterator[Finding]:
+    """Nothing: what is done with a field is the code's to say, and `code_poles.at_poles` asks it."""
+    return iter(())
+
+
+def finding_of(shard: Shard, field: str, bad: Array, what: str, kind: str, at: str, siblings: int) -> Finding:
+    """`bad`: the rows at the pole. `what`: the operation as it stands at `at`. `siblings`: files without such rows."""
+    values = shard.columns[field].values[bad]
+    said = "0" if not np.any(values) else f"{float(values.min()):.4g}" + (" to 0" if float(values.max()) == 0 else " and so on")
+    beside = f"; {siblings} other file{'s hold' if siblings > 1 else ' holds'} none" if siblings else ""
+    return RULE.finding(
+        f"{of(field, shard)} is {said} in {len(bad):,} of {shard.rows:,} rows ({percent(len(bad) / shard.rows)}: "
+        f"{rows(shard, bad)}), and {at} takes {what}, which is not finite there{beside}",
+        place(shard, field),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={"field": field, "kind": kind, "count": len(bad), "rows": tuple(int(i) for i in bad[:20]),
+                  "shard": short(shard)},
+    )
