@@ -25,9 +25,10 @@ from traindx_tools.on_data.table import DataSet
 _LOGS, _ROOTS = frozenset({"log", "log2", "log10"}), frozenset({"sqrt", "rsqrt"})
 _CASTS = frozenset({"cast", "float", "float32", "astype", "asarray", "array", "tensor", "as_tensor", "from_numpy",
                     "to_numpy", "constant", "convert_to_tensor", "double", "numpy"})
-_HEED = frozenset({"clip", "clamp", "clamp_min", "clip_by_value", "maximum", "max", "where", "filter", "replace", "query",
-                   "mask", "masked_fill", "fillna", "dropna", "drop", "nan_to_num", "isfinite", "is_finite", "isinf",
-                   "isnan", "abs", "divide_no_nan", "cond", "select", "boolean_mask", "loc", "between"})
+_HEED = frozenset({
+    "clip", "clamp", "clamp_min", "clip_by_value", "maximum", "max", "where", "filter", "replace", "query", "mask",
+    "masked_fill", "fillna", "dropna", "drop", "nan_to_num", "isfinite", "is_finite", "isinf", "isnan", "abs",
+    "divide_no_nan", "cond", "select", "boolean_mask", "between"})
 _WHOLE = frozenset({"nan_to_num", "isfinite", "is_finite", "divide_no_nan"})
 """Calls that see to all values, whatever their field is."""
 MOST_CODE = 2 * 2**20
@@ -115,8 +116,8 @@ def _settings(tree: ast.AST) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             text = ast.unparse(node.value.func)
-            if text.endswith(("json.load", "json.loads", "safe_load", "yaml.load", "parse_args", "vars", "dict", "toml.load",
-                              "OmegaConf.load")):
+            if text.endswith(("json.load", "json.loads", "safe_load", "yaml.load", "parse_args", "vars", "dict",
+                              "toml.load", "OmegaConf.load")):
                 found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
@@ -153,9 +154,10 @@ def _assigned(tree: ast.AST, known: set[str]) -> dict[str, str]:
 def _field(node: ast.AST, known: set[str], names: dict[str, str]) -> str | None:
     """The field that an expression is, cast or not."""
     while isinstance(node, ast.Call) and _called(node) in _CASTS:
-        inner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args or _called(node) == "astype" \
-            else node.args[0] if node.args else None
-        if inner is None or not isinstance(inner, ast.AST):
+        method = isinstance(node.func, ast.Attribute) and (not node.args or _called(node) == "astype")
+        inner = node.func.value if method and isinstance(node.func, ast.Attribute) else (
+            node.args[0] if node.args else None)
+        if inner is None:
             return None
         node = inner
     if isinstance(node, ast.Attribute) and node.attr == "values":

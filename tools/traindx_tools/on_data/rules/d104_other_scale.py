@@ -31,6 +31,8 @@ from traindx_tools.rules import Rule, Threshold
 
 RATIO = 5.0
 SPLIT_RATIO = 8.0
+STRETCHES = 200
+"""Stretches of a training file that are looked at."""
 SHIFT = 1.5
 FEWEST = 30
 UNIT_RATIO = 1.5
@@ -54,6 +56,7 @@ RULE = Rule(
     matters="A model fits the scale of most shards; the other one gives it inputs of no use, and large gradients.",
     alike=("Shards of several sources differ all from each other.", "A small last shard scatters more.",
            "A field or a manifest that tells the shard from its siblings, as a gain does: a remark.",
+           "Held-out data that are a short stretch of a series which wanders: those of the training data vary so.",
            "Files that are one entity each, as stocks are, with levels of their own: a remark, but for units."),
     confirm=("Divide the shard by the factor in a copy and train again.", "Look how the file was made."),
     thresholds={
@@ -126,7 +129,8 @@ def _among(view: View, data: DataSet, group: Sequence[Shard], name: str) -> Iter
         level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
         for i in (i for i in range(len(group)) if i not in scale and i not in level and degrees_apart(mean, std, i)):
             if _alone(data, group, i, name, part, mean, 1.8):
-                ratio, shift = float(std[i] / np.median(np.delete(std, i))), float((mean[i] - np.median(mean)) / typical)
+                ratio = float(std[i] / np.median(np.delete(std, i)))
+                shift = float((mean[i] - np.median(mean)) / typical)
                 found.setdefault(i, []).append((part, ratio if _units(ratio) else 1.0, shift, 0.0, abs(shift)))
         for i in {*scale, *level}:
             ratio = math.exp(scale[i].delta) if i in scale else 1.0
@@ -282,6 +286,20 @@ def _other_split(train: _Side, held: _Side) -> tuple[Part | None, float, float, 
     return None if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO else (part, ratio, m0, s0, m1, s1)
 
 
+def _stretches_vary(train: Sequence[Shard], rows: int, name: str, part: Part | None, spread: float) -> bool:
+    """Whether stretches of the training rows as long as the held-out data have as small a spread.
+
+    Of a series that wanders, cut in time, the shorter part has less; of rows in a random order no stretch has.
+    """
+    found = []
+    for shard in train:
+        values = shard.columns[name].values
+        values = values if part is None else np.take(values, part.index, axis=part.axis + 1)
+        starts = range(0, shard.rows - rows + 1, max(1, rows // 2, shard.rows // STRETCHES))
+        found += [float(np.nanstd(np.asarray(values[a : a + rows], np.float64))) for a in starts]
+    return len(found) >= 4 and min(found) <= 2.0 * spread
+
+
 def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Finding]:
     """Held-out data of another scale than training data."""
     train = next((g for g in groups if g[0].split == "train"), None)
@@ -295,6 +313,8 @@ def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Fi
             continue
         part, ratio, *_ = _telling([(p, r, 0.0, 0.0, 0.0) for p, r, *_ in told], parts)
         m0, s0, m1, s1 = next(t[2:] for t in told if t[0] == part)
+        if s1 < s0 and _stretches_vary(train, sum(s.rows for s in group), name, part, s1):
+            continue
         what = of(name, group[0]) if part is None else f"{part.told} of {of(name, group[0])}"
         yield RULE.finding(
             f"{what} has {number(ratio)} times the spread of the training data (standard deviation "

@@ -1,8 +1,8 @@
 """Rows occur twice: in training and in held-out data, or a whole shard again.
 
 Where few distinct rows are possible, as in small categorical tables, rows recur by nature; so the share across splits
-is held against the share within the held-out data and within the training data. Copies within the training data are a remark: rare classes are
-often repeated on purpose.
+is held against the share within the held-out data and within the training data. Copies within the training data are a
+remark: rare classes are often repeated on purpose.
 """
 
 from __future__ import annotations

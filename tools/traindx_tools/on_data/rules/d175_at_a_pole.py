@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import of, percent, place, rows, short
@@ -39,7 +37,8 @@ def check(view: View) -> Iterator[Finding]:
 def finding_of(shard: Shard, field: str, bad: Array, what: str, kind: str, at: str, siblings: int) -> Finding:
     """`bad`: the rows at the pole. `what`: the operation as it stands at `at`. `siblings`: files without such rows."""
     values = shard.columns[field].values[bad]
-    said = "0" if not np.any(values) else f"{float(values.min()):.4g}" + (" to 0" if float(values.max()) == 0 else " and so on")
+    low, high = float(values.min()), float(values.max())
+    said = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
     beside = f"; {siblings} other file{'s hold' if siblings > 1 else ' holds'} none" if siblings else ""
     return RULE.finding(
         f"{of(field, shard)} is {said} in {len(bad):,} of {shard.rows:,} rows ({percent(len(bad) / shard.rows)}: "

@@ -23,7 +23,8 @@ RULE = Rule(
     severity=Severity.CRITICAL,
     sees="Every value of every floating tensor in the file.",
     matters="The first step with it is NaN, whatever the data are; training from it cannot recover.",
-    alike=("masks that hold -inf on purpose", "the run's own result, which its code writes and never reads", "a batch that is not finite"),
+    alike=("masks that hold -inf on purpose", "the run's own result, which its code writes and never reads",
+           "a batch that is not finite"),
     confirm=("load the tensor and call isfinite().all() on it", "look at the checkpoint before this one"),
 )
 

@@ -306,7 +306,8 @@ def _schedule_behind(seen: Seen) -> Iterator[Finding]:
                   and (n := _number(v)) is not None]
         if told[1] - count > 1 and not any(abs(n - count) <= 1 for n in epochs):
             yield _finding(seen, key, f"{key} is {count:g}, and {told[0]} is {told[1]:g} as the optimizer's steps are: "
-                           f"the schedule, of {length:g} steps as the configuration plans, was started anew or left out",
+                           f"the schedule, of {length:g} steps as the configuration plans, was started anew or left "
+                           "out",
                            "schedule-behind", Severity.MEDIUM, count=count, told=told[1], length=length)
 
 

@@ -30,7 +30,8 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="Rows of an optimizer's second moments that are exactly zero, beside rows of the table that hold values.",
     matters="The rows are what they were at the start: these tokens mean nothing to the model.",
-    alike=("tokens that the data lack: scattered, reserved, or of one script", "bytes, of a byte-level vocabulary", "rows frozen by a mask"),
+    alike=("tokens that the data lack: scattered, reserved, or of one script", "bytes, of a byte-level vocabulary",
+           "rows frozen by a mask"),
     confirm=("count how often these ids occur in the training data",),
     thresholds={
         "run": Threshold(0.05, "share of the rows", "a script that the data lack is up to 3 % of a common vocabulary"),
