@@ -121,3 +121,29 @@ def test_a_field_that_names_the_rows_makes_it_a_remark(tmp_path: Path, seen_by: 
 ])  # fmt: skip
 def test_noise_constants_and_too_few_hold_no_equation(x: np.ndarray[Any, Any]) -> None:
     assert list(broken_relations(x)) == []
+
+
+def taxed(rows: int = 1500) -> Table:
+    rng = np.random.default_rng(11)
+    category = rng.choice(["food", "books", "toys", "tools", "shoes", "lamps"], rows)
+    rate = np.where(np.isin(category, ["food", "books"]), 1.07, 1.19)
+    gross, shipping = rng.gamma(3, 30, rows).round(2), rng.gamma(3, 4, rows).round(2)
+    return {"gross": gross, "shipping": shipping, "net": ((gross - shipping) / rate).round(2), "category": category}
+
+
+def test_rates_by_several_categories_are_declared_and_without_a_field_they_are_not(
+        tmp_path: Path, seen_by: Seen) -> None:
+    write(tmp_path / "a.csv", taxed())
+    assert [f.severity for f in seen_by(d170, tmp_path)] in ([], [Severity.INFO])
+    table = taxed() | {"category": np.random.default_rng(12).choice(list("abcdef"), 1500)}  # tells nothing of the rate
+    write(tmp_path / "a.csv", table)
+    assert Severity.MEDIUM in [f.severity for f in seen_by(d170, tmp_path)]
+
+
+def test_a_column_that_is_mostly_zero_is_no_equation(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(13)
+    claims = rng.random(3000) < 0.07
+    write(tmp_path / "a.csv", {"exposure": rng.random(3000).round(3), "age": rng.integers(18, 90, 3000),
+                               "power": rng.integers(4, 15, 3000),
+                               "amount": np.where(claims, rng.pareto(2, 3000) * 900 + 10, 0).round(2)})
+    assert seen_by(d170, tmp_path) == []

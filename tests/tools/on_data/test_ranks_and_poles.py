@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,9 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examination
 from traindx_tools.on_data.code_poles import at_poles
 from traindx_tools.on_data.degrees import degrees_apart
+from traindx_tools.on_data.rules import d101_not_finite as d101
 from traindx_tools.on_data.rules import d104_other_scale as d104
+from traindx_tools.on_data.rules import d105_other_form as d105
 from traindx_tools.on_data.rules import d113_copies as d113
 from traindx_tools.on_data.rules import d174_ranks_overlap as d174
 
@@ -143,3 +146,26 @@ def test_rows_that_recur_in_training_recur_across_splits_too(tmp_path: Path, see
 
     write(val)
     assert [f for f in seen_by(d113, tmp_path) if f.severity is not Severity.INFO] == []
+
+
+@pytest.mark.parametrize("gap", ["", "nan"])
+def test_an_empty_cell_is_named_by_its_line(gap: str, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(8)
+    lines = [f"{a},{b}" for a, b in rng.normal(0, 1, (300, 2)).round(3)]
+    lines[100] = f"{gap},0.5"
+    (tmp_path / "train.csv").write_text("\n".join(["first,second", *lines]) + "\n")
+    (found,) = seen_by(d101, tmp_path)
+    assert (found.where.line, "row 100" in found.statement) == (102, True)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_type_that_a_manifest_names_is_a_remark(declared: bool, tmp_path: Path, seen_by: Seen) -> None:
+    names = [f"site{i}.npz" for i in range(4)]
+    for i, name in enumerate(names):
+        t = np.random.default_rng(i).normal(50, 9, 400)
+        np.savez(tmp_path / name, t=(100 * t).astype(np.int16) if i == 1 else t.astype(np.float32))
+    if declared:
+        table = [{"file": n, "dtype": "int16" if i == 1 else "float32"} for i, n in enumerate(names)]
+        (tmp_path / "manifest.json").write_text(json.dumps({"sites": table}))
+    (found,) = seen_by(d105, tmp_path)
+    assert found.severity is (Severity.INFO if declared else Severity.MEDIUM)
