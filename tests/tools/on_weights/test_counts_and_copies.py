@@ -104,8 +104,13 @@ def embedding(first: int, count: int) -> dict[str, Any]:
     return {"model": {"emb.weight": model.weight.detach()}, "optimizer": optimizer.state_dict(), "step": 12}
 
 
-@pytest.mark.parametrize(("first", "seen"), [(96, 0), (700, 1)])
-def test_bytes_that_no_text_holds_come_first_in_a_vocabulary(first: int, seen: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "tokeniser", "seen"), [
+    (96, '{"pre_tokenizer": {"type": "ByteLevel"}}', 0), (700, '{"pre_tokenizer": {"type": "ByteLevel"}}', 1),
+    (96, '{"model": {"type": "WordLevel"}}', 1), (96, "", 1)])
+def test_bytes_that_no_text_holds_come_first_in_a_vocabulary(
+        first: int, tokeniser: str, seen: int, tmp_path: Path) -> None:
+    if tokeniser:
+        (tmp_path / "tokenizer.json").write_text(tokeniser)
     assert len(told(tmp_path, embedding(first, 126), "W120")) == seen
 
 

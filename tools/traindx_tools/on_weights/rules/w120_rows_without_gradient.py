@@ -8,8 +8,10 @@ trained is none of these: ids were mapped around it, or clipped, or the rows wer
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ RULE = Rule(
 _RUN, _STEPS, _FEWEST = 0.05, 10, 8
 _SPECIAL = 64
 """Special tokens before the bytes, at most."""
-MOST_BYTES = 2**30
+MOST_BYTES, MOST_TEXT = 2**30, 2**24
 _SQUARES = ("exp_avg_sq", "nu", "square_avg", "v")
 
 
@@ -119,16 +121,25 @@ def _judged(seen: Seen, stats: Stats, moments: Stats) -> Iterator[Finding]:
         f"exactly zero in the optimizer: no gradient reached these {count:,} rows; of the others "
         f"{else_zero:.1%} have none",
         seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
-        severity=None if count >= _RUN * rows and not _bytes(at, count) else Severity.INFO,
+        severity=None if count >= _RUN * rows and not _bytes(seen.path, at, count) else Severity.INFO,
         measured={"name": stats.name, "at": at, "rows": count, "of": rows, "kind": "no-gradient"})
 
 
-def _bytes(at: int, count: int) -> bool:
+def _bytes(path: str, at: int, count: int) -> bool:
     """Whether the run may be the bytes of a byte-level vocabulary that text does not hold: they come first in it.
 
-    There are 256, behind some special tokens; plain text has no more than 97 of them.
+    There are 256, behind some special tokens; plain text has no more than 97 of them. A tokeniser beside the weights
+    says whether it has them.
     """
-    return at + count <= 256 + _SPECIAL and count <= 256
+    if at + count > 256 + _SPECIAL or count > 256:
+        return False
+    beside = Path(path if os.path.isdir(path) else os.path.dirname(path)) / "tokenizer.json"
+    try:
+        with beside.open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(MOST_TEXT)
+    except OSError:
+        return False
+    return "ByteLevel" in text or "<0x" in text
 
 
 def _longest(zero: NDArray[np.bool_]) -> tuple[int, int]:
