@@ -112,3 +112,17 @@ def test_data_alone_are_judged_and_damaged_ones_are_sent_to_their_command(tmp_pa
         path.write_bytes(b"PK\x03\x04junk")
     with pytest.raises(UnreadableInput, match="traindx data PATH"):
         examine([tmp_path])
+
+
+@pytest.mark.parametrize(("pictures", "code", "read"), [(60, "", True), (60, CODE, False), (20, "", False)])
+def test_a_folder_of_many_pictures_without_code_is_data(pictures: int, code: str, read: bool, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "images").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(pictures):
+        image.fromarray(rng.integers(0, 256, (24, 24, 3), np.uint8)).save(tmp_path / "images" / f"tile_{i:03d}.png")
+    (tmp_path / "run.log").write_text(LOG)
+    if code:
+        (tmp_path / "train.py").write_text(code)
+    said = [a for a in examine([tmp_path]).run.artifacts if Path(a.path).name == "images" and not a.note]
+    assert bool(said) is read
