@@ -116,7 +116,7 @@ def test_bytes_that_no_text_holds_come_first_in_a_vocabulary(
 
 @pytest.mark.parametrize("name", ["mask_token", "mean", "inv_freq_scale"])
 def test_a_learnt_tensor_that_is_called_as_a_table_is_no_misfit(name: str, tmp_path: Path) -> None:
-    class Masked(nn.Module):
+    class Masked(nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.layer = nn.Linear(6, 6)

@@ -78,7 +78,7 @@ def _judged(ranks: Sequence[_Rank]) -> Iterator[Finding]:
             continue
         every = len(np.unique(np.concatenate([r.samples for r in ranks])))
         twice = sum(len(r.samples) for r in ranks) - every
-        met = [ranks[k] for k in others if shared[i, k] >= SHARED]
+        met = [ranks[k] for k in others.tolist() if shared[i, k] >= SHARED]
         if len(met) < 2 and len(ranks) < 4 and len(rank.samples) <= len(met[0].samples):
             continue  # of two that overlap neither is the odd one
         yield RULE.finding(

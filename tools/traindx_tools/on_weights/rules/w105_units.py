@@ -102,7 +102,7 @@ def _equal_beside(seen: Seen, stats: Stats, found: NDArray[np.intp]) -> str:
 
     Of a layer's bias or its normalisation: trained units are apart in it.
     """
-    first = {}
+    first: dict[int, int] = {}
     for at in range(stats.tensor.rows):
         first.setdefault(int(stats.row_keys[at]), at)
     pairs = [(first[int(stats.row_keys[i])], int(i)) for i in found]
