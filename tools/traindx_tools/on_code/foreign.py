@@ -300,8 +300,11 @@ class Foreign(Evaluator):
             return self._module_registry(receiver, name, call)
         if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
             tags = frozenset({"log_prob": {"log_prob", "+chosen"}, "entropy": {"+entropy"}}.get(name, ()))
-            grad = None if self.grad else False
-            return Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
+            of = [*_given(receiver), *(a for a in call.args if isinstance(a, Tensor))]
+            grad = (True if any(t.grad for t in of) else None) if self.grad else False
+            made = Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
+            return replace(made, models=frozenset(m for t in of for m in t.models),
+                           parents=frozenset(p for t in of for p in (t.site, *t.parents) if p is not None))
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
@@ -365,3 +368,12 @@ def from_model(value: Value, model: Instance | Thing) -> Value:
     if isinstance(value, Bag) and value.kind in ("tuple", "list"):
         return Bag(value.kind, [from_model(v, model) for v in value.items], value.open, value.site, value.born_in)
     return value
+
+
+def _given(distribution: Value, left: int = 3) -> list[Tensor]:
+    """The arrays that a distribution was made of, through those that wrap another one."""
+    if not isinstance(distribution, Thing):
+        return []
+    given = [*distribution.args, *distribution.kwargs.values()]
+    inner = [t for v in given if left for t in _given(v, left - 1)]
+    return [*(v for v in given if isinstance(v, Tensor)), *inner]

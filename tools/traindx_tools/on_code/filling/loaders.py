@@ -81,10 +81,12 @@ def _may_persist(loader: Thing) -> bool:
 
 def _used(project: Project, thing: Value | None, loader: Loader) -> None:
     """The loops over a loader: those that send losses backward, and the others."""
+    steps = any(loop.of("step") for loop in project.training_loops)
     for block in project.blocks:
         if block.kind != "loop" or block.subject is not thing:
             continue
-        if BACKWARD & block.methods:
+        attacks = steps and not any("step" in m for m in block.methods)  # gradients of the input: nothing is updated
+        if BACKWARD & block.methods and not attacks:
             loader.trains = spot_of_block(block)
             loader.labels_unread = _throws_labels_away(block)
             loader.epochs = loader.epochs or any(
