@@ -70,7 +70,7 @@ def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple
 
 
 def _steps_itself(loop: Section) -> bool:
-    """Whether a loop sends a loss backward outside of the loops in it: its turn is the step, and they are parts of it."""
+    """Whether a loop sends a loss backward outside of the loops in it: they are parts of its step."""
     return any(not loops(path[1:]) for _, path in loop.acts(Moment.BACKWARD))
 
 

@@ -301,10 +301,10 @@ class Foreign(Evaluator):
         if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
             tags = frozenset({"log_prob": {"log_prob", "+chosen"}, "entropy": {"+entropy"}}.get(name, ()))
             of = [*_given(receiver), *(a for a in call.args if isinstance(a, Tensor))]
-            grad = (True if any(t.grad for t in of) else None) if self.grad else False
-            made = Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
-            return replace(made, models=frozenset(m for t in of for m in t.models),
-                           parents=frozenset(p for t in of for p in (t.site, *t.parents) if p is not None))
+            site = self.site(call.node, call.frame)
+            made = merged(of, site) if self.grad and any(t.grad for t in of) else Tensor(
+                grad=None if self.grad else False, site=site, models=frozenset(m for t in of for m in t.models))
+            return replace(made, dtype=None, tags=tags)
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)

@@ -11,6 +11,7 @@ from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
+    Const,
     Instance,
     Operation,
     Parameters,
@@ -27,6 +28,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.moments import Kept
 
 _NO_GRAPH = frozenset({"gradient", "maybe_detached"})
+_SIZES = frozenset({"size", "numel", "dim", "nelement", "item", "tolist", "len"})
 _UNKNOWN_LENGTH = 0.0
 JOINS = frozenset({"stack", "cat", "sum", "concatenate"})
 
@@ -200,9 +202,17 @@ def own(value: Value | None, depth: int = 4) -> frozenset[Hashable]:
     if isinstance(value, Tensor):
         return frozenset({str(value.site)} if value.site is not None else ())
     if isinstance(value, (Symbol, Operation)):
-        made = value != UNKNOWN and any(isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
+        made = value != UNKNOWN and not _is_size(value) and any(isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
         return frozenset({value} if made else ())
     return frozenset(o for v in _inside(value) for o in own(v, depth - 1)) if depth else frozenset()
+
+
+def _is_size(value: Value) -> bool:
+    """Whether a value is a number of elements, or reckoned with such numbers alone: no graph hangs on one."""
+    if isinstance(value, Operation):
+        return bool(value.operands) and all(isinstance(v, Const) or _is_size(v) for v in value.operands)
+    return isinstance(value, Symbol) and (
+        value.name.partition("@")[0] in _SIZES if value.role == "call" else value.name in ("shape", "ndim"))
 
 
 def _made_of(value: Value) -> frozenset[Hashable]:

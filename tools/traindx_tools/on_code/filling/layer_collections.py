@@ -13,7 +13,8 @@ from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Instance, Table, Thing, Value
 from traindx_tools.program.entities import Collection
 
-_REGISTER = ("add_module", "register_module", "setattr", "ModuleList", "ModuleDict", "Sequential", "ParameterList")
+_REGISTER = ("add_module", "register_module", "register_parameter", "register_buffer", "setattr", "ModuleList",
+             "ModuleDict", "Sequential", "ParameterList", "ParameterDict")  # fmt: skip
 _OTHER_MODULES = ("flax", "equinox")
 
 

@@ -14,6 +14,7 @@ from traindx_tools.on_code.filling.workers import spawned_member
 from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import names_in
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Bag, Const, Function, Instance, Thing, Value, number, truth
 from traindx_tools.program.loading import Draw, Fetch, Loader
@@ -92,8 +93,16 @@ def _used(project: Project, thing: Value | None, loader: Loader) -> None:
             loader.epochs = loader.epochs or any(
                 block in p.path and any(b.kind == "loop" for b in p.path[:p.path.index(block)])
                 for t in project.training_loops for p in t.backwards)
-        elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")):
+        elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")) and not _carries_state(block):
             loader.evaluates = spot_of_block(block)
+
+
+def _carries_state(block: Block) -> bool:
+    """Whether a loop of JAX takes back what it hands on, as a step does: `state, loss = step(state, batch)`."""
+    calls = [s for s in below(block.node) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
+    return "jax" in block.file.text and any(
+        {n for t in s.targets for n in names_in(t)} & {n for a in s.value.args for n in names_in(a)}  # type: ignore[attr-defined]
+        for s in calls)
 
 
 def _throws_labels_away(block: Block) -> bool:

@@ -181,7 +181,7 @@ def _fixed_numbers(event: Event) -> set[str]:
 
 
 def _keeps_off_zero(event: Event, unsafe: ast.expr, condition: ast.expr, second: bool) -> bool:
-    """Whether a divisor is not 0 where the condition excludes its branch: `where(x < c, a / x, ...)` with a c above 0."""
+    """Whether a divisor is not 0 where its branch is excluded: `where(x < c, a / x, ...)` with a c above 0."""
     if not isinstance(unsafe, ast.BinOp) or not isinstance(unsafe.op, ast.Div):
         return False
     divisor = _resolved(event, unsafe.right)
