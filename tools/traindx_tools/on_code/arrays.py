@@ -174,11 +174,11 @@ def _flatten(o: Operands) -> Tensor:
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=None, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:

@@ -115,7 +115,7 @@ _AXES_MOVED = frozenset({"permute", "transpose", "t", "T", "mT", "swapaxes", "sw
 def _from_loader(value: Value | None) -> bool:
     """Whether a value is a batch that torch's default collation put together, with its axes where they were."""
     symbols = [p for p in parts(value) if isinstance(p, Symbol)] if isinstance(value, Symbol) else []
-    moved = any(p.role == "attribute" and p.name in _AXES_MOVED for p in symbols)
+    moved = any(p.role in ("attribute", "call") and p.name.partition("@")[0] in _AXES_MOVED for p in symbols)
     return not moved and any(p.role == "iteration" and p.name == "batch" for p in symbols)
 
 

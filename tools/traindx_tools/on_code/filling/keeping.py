@@ -202,7 +202,8 @@ def own(value: Value | None, depth: int = 4) -> frozenset[Hashable]:
     if isinstance(value, Tensor):
         return frozenset({str(value.site)} if value.site is not None else ())
     if isinstance(value, (Symbol, Operation)):
-        made = value != UNKNOWN and not _is_size(value) and any(isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
+        made = value != UNKNOWN and not _is_size(value) and any(
+            isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
         return frozenset({value} if made else ())
     return frozenset(o for v in _inside(value) for o in own(v, depth - 1)) if depth else frozenset()
 

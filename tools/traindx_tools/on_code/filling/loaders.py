@@ -180,14 +180,19 @@ def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
     init = data.klass.info.method("__init__")
     if init is None:
         return None
+    drawing, fixes = fetching.drawing(), fetching.fixes_draws()
+    followed: set[int] = set()
     for block in project.blocks:
         if block.kind != "call" or block.function is None or block.function.node is not init.info.node:
             continue
+        if id(block.body) in followed:
+            continue  # the same call, seen from another place
+        followed.add(id(block.body))
         for place in block.places:
             event, owner = place.event, place.event.receiver
             library = isinstance(owner, Thing) and event.method == "__call__" and any(_of_transforms([owner], project))
-            inner = any(_is_callee(b, callees) for b in place.path) and event.name in fetching.drawing() and (
-                fetching.fixes_draws() not in event.kwargs)
+            inner = event.name in drawing and fixes not in event.kwargs and any(
+                _is_callee(b, callees) for b in place.path)
             if library or inner:
                 return Draw(event.file.segment(event.node), spot_of(event)), data.klass.info.name
     return None
