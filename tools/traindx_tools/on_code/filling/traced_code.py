@@ -318,5 +318,6 @@ def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodie
 def _is_free(here: Inside, name: str) -> bool:
     """Whether a function takes a name from outside."""
     bound = {n.id for n in below(here.node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    bound |= {n.name for n in below(here.node) if isinstance(n, (*FunctionNode, ast.ClassDef)) and n is not here.node}
     return name not in bound and not any(name in parameters(n) for n in below(here.node)
                                          if isinstance(n, (*FunctionNode, ast.Lambda)))
