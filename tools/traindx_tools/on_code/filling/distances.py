@@ -26,6 +26,8 @@ def distances(project: Project) -> Iterator[Distance]:
     tables = _looked_up(project)
     between = [*project.calls(*_LOSSES), *(e for e in project.events if e.kind == "operation" and e.name == "-")]
     reached = _reached(project) | _passed(between, cut)
+    pulled = {_pair(v) for e in between if len(v := [a for a in e.args[:2] if isinstance(a, Tensor)]) == 2
+              and sum(a.grad is False and a.site in cut for a in v) == 1}  # fmt: skip
     for event in between:
         sides = [v for v in event.args[:2] if isinstance(v, Tensor)]
         fixed = [s.grad is False and s.site in cut for s in sides]
@@ -33,9 +35,15 @@ def distances(project: Project) -> Iterator[Distance]:
         if event.grad is False or len(sides) != 2 or not any(fixed) or straight or sides[0].site == sides[1].site:
             continue
         side = sides[fixed.index(True)]
-        looked_up = any(s.site in tables for s in sides) if all(fixed) else side.site in tables
+        looked_up = any(s.site in tables for s in sides) or _pair(sides) in pulled if all(fixed) else (
+            side.site in tables)
         yield Distance(spot_of(event), event.file.segment(event.node), all(fixed), _text(event, fixed.index(True)),
                        looked_up, side.site in reached)
+
+
+def _pair(sides: list[Tensor]) -> frozenset[Site | None]:
+    """The two sides of a distance, whichever stands first: a codebook has two terms of one pair."""
+    return frozenset(s.site for s in sides)
 
 
 def _text(event: Event, place: int) -> str:
