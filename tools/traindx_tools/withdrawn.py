@@ -9,8 +9,8 @@ UNHEARD = ("it was never right on the programs of strangers, no known failure ne
            "false on public programs")
 """Judgements: `benchmarks/judgements/`, `benchmarks/unseen_cases.md`; names: `benchmarks/corpus_record.py`."""
 STORY = "it knew one program's way to write the fault, not the fault"
-RUN = ("it suspected from the text what a run shows by itself: its error, or an observation of `traindx diagnose --run`, "
-       "says it with proof")
+RUN = ("it suspected from the text what a run shows by itself: its error, or an observation of `traindx diagnose "
+       "--run`, says it with proof")
 
 WITHDRAWN: Mapping[str, str] = {
     "C118": UNHEARD,

@@ -8,7 +8,7 @@ from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
-from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules, thaw_some
+from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parameters, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.operators import BINARY
 from traindx_tools.on_code.source import SourceFile
@@ -85,13 +85,15 @@ class Binding(Iteration):
         for decorator in reversed(node.decorator_list):
             text = ast.unparse(decorator).split("(")[0]
             value = self.evaluate(decorator, frame)
+            options: dict[str, Value] = {}
             if isinstance(value, Thing) and value.type == "functools.partial" and value.args:
-                value = value.args[0]
+                options, value = value.kwargs, value.args[0]
             name = value.type if isinstance(value, Thing) else value.name if isinstance(value, Ref) else text
             if name in _NO_GRAD:
                 info.grad = False
             elif name in TRANSFORMATIONS:
                 info.wrappers = (*info.wrappers, name)
+                info.statics |= static_parameters(name, info, options)
             elif text in ("staticmethod", "classmethod", "property") or text.endswith((".setter", "cached_property")):
                 info.is_static = info.is_static or text == "staticmethod"
                 info.is_classmethod = info.is_classmethod or text == "classmethod"

@@ -255,6 +255,7 @@ class Caller(Foreign):
                 self.grad,
                 self.autocast,
                 self.differentiated,
+                self.assumes,
             )
         except TypeError:  # a constant that cannot be hashed
             return None

@@ -44,6 +44,8 @@ class Evaluator(Attributes):
     def __init__(self) -> None:
         super().__init__()
         self._depth = 0
+        self.assumes = False
+        """Whether settings are taken for what their defaults say."""
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -265,7 +267,7 @@ class Evaluator(Attributes):
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.evaluate(v, frame) for v in (node.left, *node.comparators)]
         if len(values) == 2:
-            known = compared(node.ops[0], values[0], values[1])
+            known = compared(node.ops[0], values[0], values[1], self.assumes)
             if known is not None:
                 return Const(known)
         tensors = [v for v in values if isinstance(v, Tensor)]

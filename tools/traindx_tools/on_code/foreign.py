@@ -20,6 +20,7 @@ from traindx_tools.on_code import (
     polarity,
     python_calls,
     quantities,
+    sampled,
     torch_calls,
 )
 from traindx_tools.on_code.evaluate import Evaluator
@@ -157,7 +158,7 @@ class Foreign(Evaluator):
         handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
-        marked = library.transformed(name, call.args)
+        marked = library.transformed(name, call.args, kwargs)
         if marked is not None:
             return self._said(name, None, args, kwargs, node, frame, marked)
         last = name.rpartition(".")[2]
@@ -172,6 +173,8 @@ class Foreign(Evaluator):
                 made.state.update(
                     frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
+            if last in ("LambdaLR", "MultiplicativeLR"):
+                made.state["largest"] = sampled.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):

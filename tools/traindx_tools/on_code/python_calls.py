@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 from traindx_tools.on_code import arithmetic, configuration, containers
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
-    TRANSFORMATIONS,
     function,
     method,
     replace_parameters,
@@ -60,6 +60,20 @@ def _number(caller: Interpreter, call: Call) -> Value:
     if isinstance(value, Tensor):
         return number_of(value)
     return arithmetic.operation("round", (value,))
+
+
+@function(*(f"math.{name}" for name in ("exp", "log", "sqrt", "cos", "sin", "tanh", "pow", "log2", "log10")))
+def _math(caller: Interpreter, call: Call) -> Value | None:
+    """A function of numbers: worked out where they are known, else arithmetic."""
+    if any(isinstance(a, Tensor) for a in call.args):
+        return None
+    known = [a for a in call.args if isinstance(a, Const) and number(a) is not None]
+    if len(known) < len(call.args) or not known:
+        return arithmetic.operation(call.name, call.args)
+    try:
+        return Const(getattr(math, call.name[5:])(*(a.value for a in known)), all(a.fixed for a in known))
+    except (ValueError, OverflowError, TypeError):
+        return UNKNOWN
 
 
 @function("os.environ.get", "os.getenv")
@@ -211,8 +225,6 @@ def _map(caller: Interpreter, call: Call) -> Value:
 
 @function("functools.partial")
 def _partial(caller: Interpreter, call: Call) -> Value:
-    if isinstance(call.first, Ref) and call.first.name in TRANSFORMATIONS:
-        return call.first
     return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
 
 

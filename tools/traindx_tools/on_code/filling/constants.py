@@ -14,7 +14,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
-from traindx_tools.on_code.values import Bag, Const, Symbol, Tensor, Thing, Value, number, truth
+from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Tensor, Thing, Value, number, truth
 from traindx_tools.program.constants import Constants
 
 _PACKAGES = ("torch.", "optax.", "flax.", "transformers.", "trl.")
@@ -22,6 +22,9 @@ _ELSEWHERE = re.compile(r"load_state_dict|pretrained|torch\.load|load_weights|up
                         r"\.momentum\s*=|weights\s*=\s*[\"'A-Z]|create_model|from_checkpoint|load_file")  # fmt: skip
 """Statistics that come from somewhere else, or a momentum that is set later."""
 _WRITES = {"constant_": None, "fill_": None, "zeros_": 0.0, "ones_": 1.0, "zero_": 0.0}
+
+_SMALL_RATE = 0.02
+"""A rate above this may be a factor of its own, with a function that gives the rate (Vaswani et al. 2017: 1.0)."""
 
 
 def constants(project: Project) -> Iterator[Constants]:
@@ -63,14 +66,29 @@ def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
                     found[key] = value
                     if isinstance(part, Const) and not part.fixed:
                         chosen.add(key)
+    made = event.result
+    if isinstance(made, Thing) and made.state.get("largest") is not None:
+        rate = _rate(made.argument(0, "optimizer"))
+        found |= {"largest": made.state["largest"]} | ({"rate": rate} if rate is not None else {})
     first = number(event.kwargs.get("b1"))
     return found | ({"b1": first} if first is not None else {}), frozenset(chosen)
+
+
+def _rate(optimizer: Value | None) -> float | None:
+    """The learning rate of an optimizer, or of its first group."""
+    if not isinstance(optimizer, Thing):
+        return None
+    groups = optimizer.argument(0, "params")
+    first = groups.items[0] if isinstance(groups, Bag) and groups.items else None
+    return number(optimizer.argument(1, "lr") or (first.items.get("lr") if isinstance(first, Table) else None))
 
 
 def _circumstances(project: Project, event: Event, shaped: set[int], chosen: bool) -> Iterator[str]:
     made = event.result
     if id(made) in shaped:
         yield "the schedule gives the rate"
+    if isinstance(made, Thing) and (_rate(made.argument(0, "optimizer")) or 1.0) <= _SMALL_RATE:
+        yield "the optimizer's rate is small"
     if number(event.kwargs.get("momentum")):
         yield "momentum"
     if chosen and any(isinstance(up, (ast.If, ast.IfExp)) for up in syntax(event.file).above(event.node)):

@@ -6,7 +6,7 @@ from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
-from traindx_tools.on_code.filling.compiled_anew import compiled_anew
+from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances
 from traindx_tools.on_code.filling.draws import shared_keys
@@ -103,7 +103,7 @@ def _of_jax(project: Project, made: Program) -> None:
     if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
         look = lookup(project)
         made.traced += traced_functions(look)
-        made.compiled_anew += compiled_anew(look)
+        made.compiled_anew += [*compiled_anew(look), *by_value(project)]
         made.windows += windows(project)
         made.unused_results += unused_results(project, look)
         made.shared_keys += [*shared_keys(project), *repeated_keys(look)]

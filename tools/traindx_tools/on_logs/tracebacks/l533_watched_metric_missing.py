@@ -1,8 +1,8 @@
 """A callback looked for a metric that was not logged.
 
 Lightning's EarlyStopping, ModelCheckpoint and a plateau schedule, and the Trainer of transformers with
-`metric_for_best_model`, look a metric up by its name. A name that is not among those that were logged ends the run after
-its first validation; where the callback is not strict it is a warning, and nothing is stopped, kept or lowered.
+`metric_for_best_model`, look a metric up by its name. A name that is not among those that were logged ends the run
+after its first validation; where the callback is not strict it is a warning, and nothing is stopped, kept or lowered.
 """
 
 from __future__ import annotations
