@@ -165,7 +165,8 @@ class Foreign(Evaluator):
         if last in LOSSES or (name.startswith("optax.") and last in OPTAX_LOSSES):
             return self._loss(name, args, kwargs, node, frame)
         pretrained = name.startswith(MODEL_FACTORIES)
-        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
+        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or (
+                name in jax_calls.FACTORIES or name.startswith("optax.scale_by_")):
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)

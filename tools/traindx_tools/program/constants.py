@@ -30,7 +30,7 @@ class Indexing:
     """Numbers that choose rows of a table or classes: how many there are, and how far the numbers reach."""
 
     kind: str
-    """"table" or "classes"."""
+    """"table", "classes", or "ignored": labels that the loss at `made` leaves out, of which the lowest is `low`."""
     rows: int
     low: float
     high: float

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.ranges import by_call
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.update_signs import factor
 from traindx_tools.on_code.held import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -31,6 +33,7 @@ def constants(project: Project) -> Iterator[Constants]:
     """Every such call, what is written into all layers, and the scores of softmaxes of which the size is known."""
     updates = _updates(project)
     shaped = {id(e.result.argument(0, "optimizer")) for e in project.calls("LambdaLR") if isinstance(e.result, Thing)}
+    meant = re.compile("|".join(table("quantities.toml")["words"]["on_purpose"]), re.IGNORECASE)
     always = frozenset({"parts are frozen"} if any("requires_grad" in f.text or "peft" in f.text
                                                    for f in project.files) else ())  # fmt: skip
     for event in project.events:
@@ -39,18 +42,19 @@ def constants(project: Project) -> Iterator[Constants]:
         rows = by_call().get(event.name.rpartition(".")[2], ())
         if not rows or (is_optimizer(event.result) and event.name.startswith("torch") and not held(event.result)):
             continue
-        numbers, chosen = _numbers(event)
+        numbers, chosen = _numbers(project, event)
         if updates is not None and 0 < numbers.get("momentum", 0.0) <= 1:
             share = (1 - numbers["momentum"]) ** updates
             numbers |= {"initial_share": share, "updates": updates}
         if numbers:
             around = always | frozenset(_circumstances(project, event, shaped, bool(chosen)))
+            around |= frozenset({"meant"} if event.file.mentions(meant) else ())
             yield Constants(event.method, event.name.rpartition(".")[2], spot_of(event), numbers, chosen, around, event)
     yield from _written(project)
     yield from _scores(project)
 
 
-def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
+def _numbers(project: Project, event: Event) -> tuple[dict[str, float], frozenset[str]]:
     found: dict[str, float] = {}
     chosen: set[str] = set()
     for row in by_call()[event.name.rpartition(".")[2]]:
@@ -67,6 +71,9 @@ def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
                     if isinstance(part, Const) and not part.fixed:
                         chosen.add(key)
     made = event.result
+    turned = factor(project, event) if event.name == "optax.chain" else None
+    if turned is not None:
+        found["factor"] = turned
     if isinstance(made, Thing) and made.state.get("largest") is not None:
         rate = _rate(made.argument(0, "optimizer"))
         found |= {"largest": made.state["largest"]} | ({"rate": rate} if rate is not None else {})
