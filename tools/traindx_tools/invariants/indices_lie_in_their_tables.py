@@ -25,8 +25,8 @@ def check(program: Program) -> Iterator[Breach]:
     for one in program.indexings:
         if one.kind == "ignored":
             yield Breach("C260", f"{one.text} at {one.at} makes the raw target one-hot, and the target holds the "
-                         f"ignore label, which only the cross entropy at {one.made} skips: no channel of the one-hot", one.at,
-                         measured={"kind": "ignored", "label": one.low})
+                         f"ignore label, which only the cross entropy at {one.made} skips: no channel of the one-hot",
+                         one.at, measured={"kind": "ignored", "label": one.low})
             continue
         if one.high >= one.rows or one.low < -one.rows:
             yield _beyond(one)

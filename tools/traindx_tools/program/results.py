@@ -21,3 +21,15 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
+
+
+@dataclass(frozen=True)
+class OwnRatio:
+    """An exponential of a log-probability less the same one: where the second comes from, and the loop that repeats
+    it."""
+
+    text: str
+    at: Spot
+    old: str
+    loop: int
+    times: float | None = None

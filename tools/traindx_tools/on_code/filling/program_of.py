@@ -20,6 +20,7 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.own_ratios import own_ratios
 from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
@@ -83,6 +84,7 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.own_ratios += own_ratios(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
