@@ -54,3 +54,15 @@ class Window:
     """What collects."""
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
+
+
+@dataclass(frozen=True)
+class HookedSchedule:
+    """A schedule that a framework steps: `unit`: what its length counts, "steps" or "epochs"."""
+
+    kind: str
+    at: Spot
+    unit: str
+    by_step: bool
+    told: bool
+    """Whether the program says how often it is stepped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, Indexing, Window
+from traindx_tools.program.constants import Constants, HookedSchedule, Indexing, Window
 from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
@@ -53,6 +53,7 @@ class Program:
     part_calls: list[PartCall] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
+    hooked_schedules: list[HookedSchedule] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)

@@ -13,6 +13,7 @@ from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
@@ -89,6 +90,7 @@ def program_of(project: Project) -> Program:
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
     made.constants += constants(project)
+    made.hooked_schedules += hooked_schedules(project)
     made.indexings += [*indexings(project), *ignored(project)]
     made.poles += poles(project)
     made.rounded += rounded_numbers(project)
