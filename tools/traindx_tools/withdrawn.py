@@ -69,7 +69,6 @@ WITHDRAWN: Mapping[str, str] = {
     "C254": UNHEARD,
     "C255": UNHEARD,
     "C256": UNHEARD,
-    "C257": UNHEARD,
     "C259": STORY,
     "C263": STORY,
     "C266": UNHEARD,

@@ -49,6 +49,20 @@ COLUMNS = frozenset({"layer", "column"})
 SIGNS = frozenset({"loss", "negated", "log_prob"})
 """Tags that tell whether a loss is minimised: a loss, a loss with a minus before it, a log-probability."""
 
+WRITTEN = "written@"
+"""Begins the tag of an array into which a method of its owner writes: where."""
+
+
+def written_at(x: Tensor) -> Site | None:
+    """Where a method of its owner writes into an array that is handed out as it is."""
+    path, _, line = next((t[len(WRITTEN):] for t in x.tags if t.startswith(WRITTEN)), "").rpartition(":")
+    return Site(path, int(line)) if path else None
+
+
+def copied(x: Tensor) -> Tensor:
+    """The same elements in memory of its own."""
+    return replace(x, tags=frozenset(t for t in x.tags if not t.startswith(WRITTEN)))
+
 
 def _same(o: Operands) -> Tensor:
     return o.x
@@ -244,8 +258,8 @@ def _to(o: Operands) -> Tensor:
         if dtype in ("int", "bool"):
             return _integer(o)
         if dtype is not None:
-            return _dtype(dtype)(o)
-    return o.x
+            return copied(_dtype(dtype)(o)) if o.name == "astype" else _dtype(dtype)(o)
+    return copied(o.x) if o.name == "astype" else o.x
 
 
 def _repeat(o: Operands) -> Tensor:
@@ -264,7 +278,6 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(
         (
             "contiguous",
-            "clone",
             "cuda",
             "cpu",
             "pin_memory",
@@ -274,7 +287,6 @@ TRANSFERS: dict[str, Transfer] = {
             "checkpoint_name",
             "asarray",
             "ascontiguousarray",
-            "copy",
             "device_put",
             "from_numpy",
             "as_tensor",
@@ -284,10 +296,10 @@ TRANSFERS: dict[str, Transfer] = {
             "flip",
             "sort",
             "gather_for_metrics",
-            "copy_",
         ),
         _same,
     ),
+    **dict.fromkeys(("clone", "copy", "copy_"), lambda o: copied(o.x)),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),

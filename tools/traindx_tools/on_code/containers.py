@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import shapes
-from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
+from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS, copied
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -199,6 +199,8 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         again = "without_first" in base.tags & found
         twice = frozenset({"first_dropped_twice"} if again else ())
         kept = kept | found | twice | _sharded(base, entries)
+    if not all(isinstance(e, Bag) or e == Const(None) for e in entries):
+        kept = copied(replace(base, tags=kept)).tags - {"padded"}
     chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
     base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
     return replace(base, shape=shape, tags=kept)

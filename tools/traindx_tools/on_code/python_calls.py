@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from traindx_tools.on_code import arithmetic, configuration, containers
+from traindx_tools.on_code.arrays import copied
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
@@ -157,6 +158,8 @@ def _through(caller: Interpreter, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
         value = _range(caller, call) or UNKNOWN
+    if isinstance(value, Tensor):
+        return copied(value)
     if isinstance(value, Bag) and call.name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted"):
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):

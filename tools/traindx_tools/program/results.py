@@ -33,3 +33,13 @@ class OwnRatio:
     old: str
     loop: int
     times: float | None = None
+
+
+@dataclass(frozen=True)
+class KeptArray:
+    """An array that a loop keeps, and into which the method that handed it out writes at the next call."""
+
+    text: str
+    at: Spot
+    handed: Spot
+    written: str

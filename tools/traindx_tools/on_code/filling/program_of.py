@@ -15,6 +15,7 @@ from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
+from traindx_tools.on_code.filling.kept_arrays import kept_arrays
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
@@ -85,6 +86,7 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.kept_arrays += kept_arrays(project)
     made.own_ratios += own_ratios(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
