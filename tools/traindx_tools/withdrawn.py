@@ -108,6 +108,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C523": UNHEARD,
     "C525": UNHEARD,
     "C526": UNHEARD,
+    "C527": UNHEARD,
     "C532": UNHEARD,
     "C533": UNHEARD,
     "C534": UNHEARD,

@@ -151,6 +151,8 @@ def _bag_item(base: Bag, index: Value) -> Value:
 
 
 def _thing_item(base: Thing, index: Value) -> Value:
+    if base.type == "range" and isinstance(index, Bag):
+        return base
     held = members(base)
     at = shapes.literal(index)
     if held is not None and at is not None and not held.open and -len(held.items) <= at < len(held.items):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx_tools.program.entities import Model
+from traindx_tools.program.moments import Spot
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,16 @@ class CodeLookup:
     """Whether rows of the table are taken as codes."""
     normalised: bool = False
     """Whether anything brings the table's rows to length 1."""
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """A call of a network that is told where a process stands: in which scale, and whether that was drawn at random."""
+
+    text: str
+    at: Spot
+    network: str
+    place: str
+    """Which argument it is."""
+    scale: str
+    drawn: bool

@@ -29,6 +29,7 @@ from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
@@ -86,6 +87,7 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.timed_calls += timed_calls(project)
     made.kept_arrays += kept_arrays(project)
     made.own_ratios += own_ratios(project)
     made.output_layers += output_layers(project, optimizers)
