@@ -53,7 +53,6 @@ class Caller(Foreign):
     def __init__(self) -> None:
         super().__init__()
         self.stack: list[FunctionInfo] = []
-        self.reached: set[int] = set()
         self.instances: dict[int, list[Instance]] = {}
         self.is_large = False
         self._runs: dict[int, int] = {}

@@ -59,6 +59,7 @@ class Foreign(Evaluator):
     def __init__(self) -> None:
         super().__init__()
         self.callbacks: list[Function] = []
+        self.reached: set[int] = set()
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.constants import Constants, HookedSchedule, Indexing, Window
-from traindx_tools.program.driving import Average, EngineLoop
+from traindx_tools.program.driving import Average, EngineLoop, WayOut
 from traindx_tools.program.entities import (
     AxisUse,
     Collection,
@@ -60,6 +60,7 @@ class Program:
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
+    ways_out: list[WayOut] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)

@@ -33,6 +33,7 @@ from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
+from traindx_tools.on_code.filling.ways_out import ways_out
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup
@@ -87,6 +88,7 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.ways_out += ways_out(project)
     made.timed_calls += timed_calls(project)
     made.kept_arrays += kept_arrays(project)
     made.own_ratios += own_ratios(project)
