@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import math
+import string
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,8 @@ _CONSTANTS: dict[str, Any] = {
     "torch.inf": math.inf,
     "jax.numpy.pi": math.pi,
     "jax.numpy.inf": math.inf,
+    **{f"string.{name}": getattr(string, name) for name in (
+        "ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")},
 }
 _TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 

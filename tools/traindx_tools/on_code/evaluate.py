@@ -200,6 +200,8 @@ class Evaluator(Attributes):
         self.loops = outer_loops
         site = self.site(node, frame)
         if isinstance(node, ast.DictComp):
+            if isinstance(first, Thing) and first.type == "enumerate" and first.args:
+                self.event("numbering", "numbering", node, frame, receiver=first.args[0], args=(value,))
             table = Table({}, open=True, rest=value, site=site, born_in=self.loops)
             if isinstance(key, Const):
                 containers.put(table, key, value)

@@ -48,3 +48,22 @@ class TimedCall:
     """Which argument it is."""
     scale: str
     drawn: bool
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Texts that are numbered one after the other, as far as they are known; `start` is the first one's number."""
+
+    at: Spot
+    text: str
+    entries: tuple[str, ...]
+    start: int
+
+
+@dataclass(frozen=True)
+class BlankUse:
+    """A CTC loss: the class that stands for no character, and how many classes its scores have."""
+
+    at: Spot
+    blank: int
+    width: int | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
@@ -88,6 +89,8 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.alphabets += alphabets(project)
+    made.blank_uses += blank_uses(project)
     made.ways_out += ways_out(project)
     made.timed_calls += timed_calls(project)
     made.kept_arrays += kept_arrays(project)
