@@ -35,7 +35,8 @@ def check(program: Program) -> Iterator[Breach]:
             entry = repr(taken[0]) if taken[0] != " " else "the space"
             yield Breach(
                 "C273", f"{texts[0].text} at {texts[0].at} gives a real character ({entry}) the index {use.blank}, "
-                f"which is the blank of the CTC loss at {use.at}: the two collide, and it can never be written", texts[0].at,
+                f"which is the blank of the CTC loss at {use.at}: the two collide, and it can never be written",
+                texts[0].at,
                 measured={"kind": "collision", "blank": use.blank, "character": taken[0]})
             return
 

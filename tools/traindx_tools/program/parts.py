@@ -67,3 +67,18 @@ class BlankUse:
     at: Spot
     blank: int
     width: int | None
+
+
+@dataclass(frozen=True)
+class PartFit:
+    """Something that is fitted (`kind`: its class), or a numbering of names (""), on a part of the data."""
+
+    kind: str
+    text: str
+    at: Spot
+    part: str
+    """"train" or "held"."""
+    group: str
+    """The same for all that stand in one place, or side by side."""
+    made: int
+    """The identity of what is fitted."""

@@ -27,7 +27,7 @@ from traindx_tools.program.entities import (
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.parts import Alphabet, BlankUse, CodeLookup, PartCall, TimedCall
+from traindx_tools.program.parts import Alphabet, BlankUse, CodeLookup, PartCall, PartFit, TimedCall
 from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import KeptArray, OwnRatio, UnusedResult
 from traindx_tools.program.timeline import Timeline
@@ -62,6 +62,7 @@ class Program:
     unused_results: list[UnusedResult] = field(default_factory=list)
     alphabets: list[Alphabet] = field(default_factory=list)
     blank_uses: list[BlankUse] = field(default_factory=list)
+    part_fits: list[PartFit] = field(default_factory=list)
     ways_out: list[WayOut] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)

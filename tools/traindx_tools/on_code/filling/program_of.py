@@ -26,6 +26,7 @@ from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.own_ratios import own_ratios
 from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
+from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
@@ -91,6 +92,7 @@ def program_of(project: Project) -> Program:
     made.distances += distances(project)
     made.alphabets += alphabets(project)
     made.blank_uses += blank_uses(project)
+    made.part_fits += part_fits(project)
     made.ways_out += ways_out(project)
     made.timed_calls += timed_calls(project)
     made.kept_arrays += kept_arrays(project)
