@@ -66,3 +66,13 @@ class HookedSchedule:
     by_step: bool
     told: bool
     """Whether the program says how often it is stepped."""
+
+
+@dataclass(frozen=True)
+class TextSwitch:
+    """A text that is made a truth value as it is. `says_off`: its default is a text such as "False"; `on`: it is on."""
+
+    text: str
+    at: Spot
+    says_off: bool
+    on: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, HookedSchedule, Indexing, Window
+from traindx_tools.program.constants import Constants, HookedSchedule, Indexing, TextSwitch, Window
 from traindx_tools.program.driving import Average, EngineLoop, WayOut
 from traindx_tools.program.entities import (
     AxisUse,
@@ -63,6 +63,7 @@ class Program:
     alphabets: list[Alphabet] = field(default_factory=list)
     blank_uses: list[BlankUse] = field(default_factory=list)
     part_fits: list[PartFit] = field(default_factory=list)
+    text_switches: list[TextSwitch] = field(default_factory=list)
     ways_out: list[WayOut] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)

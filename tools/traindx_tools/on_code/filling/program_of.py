@@ -31,6 +31,7 @@ from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.text_switches import text_switches
 from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
@@ -93,6 +94,7 @@ def program_of(project: Project) -> Program:
     made.alphabets += alphabets(project)
     made.blank_uses += blank_uses(project)
     made.part_fits += part_fits(project)
+    made.text_switches += text_switches(project)
     made.ways_out += ways_out(project)
     made.timed_calls += timed_calls(project)
     made.kept_arrays += kept_arrays(project)
