@@ -10,7 +10,7 @@ from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Tensor, Thing, Value, number
+from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Tensor, Thing, Value, number, whole
 from traindx_tools.program.parts import Alphabet, BlankUse
 
 
@@ -19,14 +19,14 @@ def blank_uses(project: Project) -> Iterator[BlankUse]:
     for event in project.calls("ctc_loss"):
         layer = event.receiver
         given = layer.argument(0, "blank") if isinstance(layer, Thing) else event.argument(4, "blank")
-        blank = number(given or event.kwargs.get("blank_id") or Const(0))
+        blank = whole(number(given or event.kwargs.get("blank_id") or Const(0)))
         scores = event.argument(0, "log_probs")
         shape = scores.shape if isinstance(scores, Tensor) else None
         if isinstance(scores, Tensor) and shape is None:  # axes were turned after the log-softmax
             made = [e.result for e in project.calls("log_softmax") if e.site == scores.kind_site]
             shape = made[0].shape if made and isinstance(made[0], Tensor) else None
         if blank is not None:
-            yield BlankUse(spot_of(event), int(blank), shape.dims[-1] if shape is not None and shape.dims else None)
+            yield BlankUse(spot_of(event), blank, shape.dims[-1] if shape is not None and shape.dims else None)
 
 
 def alphabets(project: Project) -> Iterator[Alphabet]:
@@ -60,10 +60,10 @@ def _start(value: Value) -> int | None:
     if isinstance(value, Symbol):
         return 0 if value.role == "index" else None
     if isinstance(value, Operation) and value.op == "+" and len(value.operands) == 2:
-        known = [number(o) for o in value.operands]
+        known = [whole(number(o)) for o in value.operands]
         inner = [_start(o) for o, k in zip(value.operands, known, strict=True) if k is None]
         more = [k for k in known if k is not None]
-        return inner[0] + int(more[0]) if len(more) == 1 and inner and inner[0] is not None else None
+        return inner[0] + more[0] if len(more) == 1 and inner and inner[0] is not None else None
     return None
 
 
