@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from traindx_tools.on_code import bounds, quantities, shapes
 from traindx_tools.on_code.polarity import TRIANGLE
-from traindx_tools.on_code.tensors import dtype_of, lineage, merged
+from traindx_tools.on_code.tensors import copied, dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
     Bag,
@@ -48,20 +48,6 @@ COLUMNS = frozenset({"layer", "column"})
 """Tags that tell that the last axis is as a layer, or a product with a matrix, left it."""
 SIGNS = frozenset({"loss", "negated", "log_prob"})
 """Tags that tell whether a loss is minimised: a loss, a loss with a minus before it, a log-probability."""
-
-WRITTEN = "written@"
-"""Begins the tag of an array into which a method of its owner writes: where."""
-
-
-def written_at(x: Tensor) -> Site | None:
-    """Where a method of its owner writes into an array that is handed out as it is."""
-    path, _, line = next((t[len(WRITTEN):] for t in x.tags if t.startswith(WRITTEN)), "").rpartition(":")
-    return Site(path, int(line)) if path else None
-
-
-def copied(x: Tensor) -> Tensor:
-    """The same elements in memory of its own."""
-    return replace(x, tags=frozenset(t for t in x.tags if not t.startswith(WRITTEN)))
 
 
 def _same(o: Operands) -> Tensor:

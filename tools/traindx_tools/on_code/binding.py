@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code import arithmetic, containers
-from traindx_tools.on_code.arrays import WRITTEN
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
@@ -13,6 +12,7 @@ from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parame
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.operators import BINARY
 from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.tensors import WRITTEN
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
     UNKNOWN,

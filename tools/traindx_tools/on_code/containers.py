@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import shapes
-from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS, copied
+from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
 from traindx_tools.on_code.nesting import Nested
+from traindx_tools.on_code.tensors import copied
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -282,24 +283,11 @@ def _terms(value: Value) -> list[tuple[Value, int]]:
     return found
 
 
-RANK_SOURCES = frozenset(
-    {
-        "torch.distributed.get_rank",
-        "get_rank",
-        "'RANK'",
-        "'LOCAL_RANK'",
-        "process_index",
-        "local_process_index",
-        "is_main_process",
-        "is_local_main_process",
-        "global_rank",
-        "jax.process_index",
-        "is_global_zero",
-        "local_rank",
-        "is_world_process_zero",
-        "is_last_process",
-    }
-)
+RANK_SOURCES = frozenset({
+    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
+    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
+    "is_world_process_zero", "is_last_process",
+})
 """Names of calls, environment variables and attributes that tell one process from another."""
 
 

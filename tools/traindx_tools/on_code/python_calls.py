@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import math
 from typing import Any
 
 from traindx_tools.on_code import arithmetic, configuration, containers
-from traindx_tools.on_code.arrays import copied
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
@@ -15,6 +13,7 @@ from traindx_tools.on_code.library import (
     method,
     replace_parameters,
 )
+from traindx_tools.on_code.tensors import copied
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -61,20 +60,6 @@ def _number(caller: Interpreter, call: Call) -> Value:
     if isinstance(value, Tensor):
         return number_of(value)
     return arithmetic.operation("round", (value,))
-
-
-@function(*(f"math.{name}" for name in ("exp", "log", "sqrt", "cos", "sin", "tanh", "pow", "log2", "log10")))
-def _math(caller: Interpreter, call: Call) -> Value | None:
-    """A function of numbers: worked out where they are known, else arithmetic."""
-    if any(isinstance(a, Tensor) for a in call.args):
-        return None
-    known = [a for a in call.args if isinstance(a, Const) and number(a) is not None]
-    if len(known) < len(call.args) or not known:
-        return arithmetic.operation(call.name, call.args)
-    try:
-        return Const(getattr(math, call.name[5:])(*(a.value for a in known)), all(a.fixed for a in known))
-    except (ValueError, OverflowError, TypeError):
-        return UNKNOWN
 
 
 @function("os.environ.get", "os.getenv")

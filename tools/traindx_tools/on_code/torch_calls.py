@@ -6,7 +6,6 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from traindx_tools.on_code.arrays import copied
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
     freeze,
@@ -15,7 +14,7 @@ from traindx_tools.on_code.library import (
     submodules,
     thaw_some,
 )
-from traindx_tools.on_code.tensors import dtype_of
+from traindx_tools.on_code.tensors import copied, dtype_of
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,

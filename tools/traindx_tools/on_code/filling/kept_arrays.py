@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.arrays import written_at
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.tensors import written_at
 from traindx_tools.on_code.values import Bag, Site, Tensor, Value
 from traindx_tools.program.moments import Spot
 from traindx_tools.program.results import KeptArray
