@@ -9,6 +9,8 @@ UNHEARD = ("it was never right on the programs of strangers, no known failure ne
            "false on public programs")
 """Judgements: `benchmarks/judgements/`, `benchmarks/unseen_cases.md`; names: `benchmarks/corpus_record.py`."""
 STORY = "it knew one program's way to write the fault, not the fault"
+RUN = ("it suspected from the text what a run shows by itself: its error, or an observation of `traindx diagnose "
+       "--run`, says it with proof")
 
 WITHDRAWN: Mapping[str, str] = {
     "C118": UNHEARD,
@@ -80,6 +82,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C300": UNHEARD,
     "C303": UNHEARD,
     "C305": UNHEARD,
+    "C306": RUN,
     "C321": UNHEARD,
     "C322": UNHEARD,
     "C327": UNHEARD,
@@ -94,14 +97,18 @@ WITHDRAWN: Mapping[str, str] = {
     "C336": UNHEARD,
     "C340": UNHEARD,
     "C353": STORY,
+    "C504": RUN,
     "C510": UNHEARD,
     "C515": UNHEARD,
     "C516": UNHEARD,
+    "C518": RUN,
+    "C520": RUN,
     "C521": UNHEARD,
     "C522": UNHEARD,
     "C523": UNHEARD,
     "C525": UNHEARD,
     "C526": UNHEARD,
+    "C527": UNHEARD,
     "C532": UNHEARD,
     "C533": UNHEARD,
     "C534": UNHEARD,

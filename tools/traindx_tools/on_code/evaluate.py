@@ -44,6 +44,8 @@ class Evaluator(Attributes):
     def __init__(self) -> None:
         super().__init__()
         self._depth = 0
+        self.assumes = False
+        """Whether settings are taken for what their defaults say."""
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -198,6 +200,8 @@ class Evaluator(Attributes):
         self.loops = outer_loops
         site = self.site(node, frame)
         if isinstance(node, ast.DictComp):
+            if isinstance(first, Thing) and first.type == "enumerate" and first.args:
+                self.event("numbering", "numbering", node, frame, receiver=first.args[0], args=(value,))
             table = Table({}, open=True, rest=value, site=site, born_in=self.loops)
             if isinstance(key, Const):
                 containers.put(table, key, value)
@@ -265,7 +269,7 @@ class Evaluator(Attributes):
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.evaluate(v, frame) for v in (node.left, *node.comparators)]
         if len(values) == 2:
-            known = compared(node.ops[0], values[0], values[1])
+            known = compared(node.ops[0], values[0], values[1], self.assumes)
             if known is not None:
                 return Const(known)
         tensors = [v for v in values if isinstance(v, Tensor)]

@@ -20,6 +20,7 @@ from traindx_tools.on_code import (
     polarity,
     python_calls,
     quantities,
+    sampled,
     torch_calls,
 )
 from traindx_tools.on_code.evaluate import Evaluator
@@ -58,6 +59,7 @@ class Foreign(Evaluator):
     def __init__(self) -> None:
         super().__init__()
         self.callbacks: list[Function] = []
+        self.reached: set[int] = set()
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""
@@ -157,14 +159,15 @@ class Foreign(Evaluator):
         handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
-        marked = library.transformed(name, call.args)
+        marked = library.transformed(name, call.args, kwargs)
         if marked is not None:
             return self._said(name, None, args, kwargs, node, frame, marked)
         last = name.rpartition(".")[2]
         if last in LOSSES or (name.startswith("optax.") and last in OPTAX_LOSSES):
             return self._loss(name, args, kwargs, node, frame)
         pretrained = name.startswith(MODEL_FACTORIES)
-        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
+        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or (
+                name in jax_calls.FACTORIES or name.startswith("optax.scale_by_")):
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)
@@ -172,6 +175,8 @@ class Foreign(Evaluator):
                 made.state.update(
                     frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
+            if last in ("LambdaLR", "MultiplicativeLR"):
+                made.state["largest"] = sampled.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):

@@ -30,7 +30,7 @@ class Indexing:
     """Numbers that choose rows of a table or classes: how many there are, and how far the numbers reach."""
 
     kind: str
-    """"table" or "classes"."""
+    """"table", "classes", or "ignored": labels that the loss at `made` leaves out, of which the lowest is `low`."""
     rows: int
     low: float
     high: float
@@ -54,3 +54,25 @@ class Window:
     """What collects."""
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
+
+
+@dataclass(frozen=True)
+class HookedSchedule:
+    """A schedule that a framework steps: `unit`: what its length counts, "steps" or "epochs"."""
+
+    kind: str
+    at: Spot
+    unit: str
+    by_step: bool
+    told: bool
+    """Whether the program says how often it is stepped."""
+
+
+@dataclass(frozen=True)
+class TextSwitch:
+    """A text that is made a truth value as it is. `says_off`: its default is a text such as "False"; `on`: it is on."""
+
+    text: str
+    at: Spot
+    says_off: bool
+    on: bool

@@ -76,3 +76,14 @@ class EngineLoop:
     """Where the loader was made, if it is not wrapped."""
     trains_wrapped: bool = False
     """Something that it steps is wrapped."""
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """A condition under which one process leaves a distributed training loop. `kind`: "metric" (of its own share of the
+    data), "clock", "loss" (of its own batches), "rank"."""
+
+    test: str
+    at: Any
+    kind: str
+    on: str = ""

@@ -315,7 +315,7 @@ class MaskUse:
 
     how: str
     """"padding", "attention" (arguments of a layer or function of a library), "added" (to what a softmax gets),
-    "filled" (a number where the mask is true), "missing" (a layer that is given none)."""
+    "filled" (a number where the mask is true), "missing" (a layer that is given none), "padded labels" (to a loss)."""
     at: Any
     text: str
     target: str = ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, Indexing, Window
-from traindx_tools.program.driving import Average, EngineLoop
+from traindx_tools.program.constants import Constants, HookedSchedule, Indexing, TextSwitch, Window
+from traindx_tools.program.driving import Average, EngineLoop, WayOut
 from traindx_tools.program.entities import (
     AxisUse,
     Collection,
@@ -27,9 +27,9 @@ from traindx_tools.program.entities import (
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.parts import CodeLookup, PartCall
+from traindx_tools.program.parts import Alphabet, BlankUse, CodeLookup, PartCall, PartFit, TimedCall
 from traindx_tools.program.poles import Pole, Rounded
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.results import KeptArray, OwnRatio, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 
@@ -53,12 +53,21 @@ class Program:
     part_calls: list[PartCall] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
+    hooked_schedules: list[HookedSchedule] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
+    alphabets: list[Alphabet] = field(default_factory=list)
+    blank_uses: list[BlankUse] = field(default_factory=list)
+    part_fits: list[PartFit] = field(default_factory=list)
+    text_switches: list[TextSwitch] = field(default_factory=list)
+    ways_out: list[WayOut] = field(default_factory=list)
+    timed_calls: list[TimedCall] = field(default_factory=list)
+    kept_arrays: list[KeptArray] = field(default_factory=list)
+    own_ratios: list[OwnRatio] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)

@@ -18,6 +18,7 @@ from traindx_tools.program.entities import MaskUse
 from traindx_tools.program.known import Known
 
 _GUARDS = ("nan_to_num", "isnan", "isfinite", "nan_to_num_")
+_LEAVES_OUT = frozenset({"ignore_index", "reduction", "weight"})
 _SAID = {polarity.CONTENT: "content", polarity.BLANK: "blank", polarity.TRIANGLE: "triangle"}
 
 
@@ -29,6 +30,11 @@ def mask_uses(project: Project) -> Iterator[MaskUse]:
     yield from _added(project, softmax)
     yield from _filled(project, softmax)
     yield from _missing(project)
+    for event in project.calls("cross_entropy", "nll_loss"):
+        target, layer = event.argument(1, "target"), event.receiver
+        told = {*event.kwargs, *(layer.kwargs if isinstance(layer, Thing) else ())}
+        if isinstance(target, Tensor) and "padded" in target.tags and not told & _LEAVES_OUT:
+            yield _use("padded labels", event, target, event.method)
 
 
 def _use(how: str, event: Event, mask: Value | None, target: str, text: str = "", **more: Any) -> MaskUse:

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
-from traindx_tools.on_code.filling.compiled_anew import compiled_anew
+from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances
 from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.indexing import indexings
+from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
+from traindx_tools.on_code.filling.indexing import ignored, indexings
+from traindx_tools.on_code.filling.kept_arrays import kept_arrays
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.own_ratios import own_ratios
 from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
+from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.text_switches import text_switches
+from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
+from traindx_tools.on_code.filling.ways_out import ways_out
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup
@@ -83,11 +91,20 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.alphabets += alphabets(project)
+    made.blank_uses += blank_uses(project)
+    made.part_fits += part_fits(project)
+    made.text_switches += text_switches(project)
+    made.ways_out += ways_out(project)
+    made.timed_calls += timed_calls(project)
+    made.kept_arrays += kept_arrays(project)
+    made.own_ratios += own_ratios(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
     made.constants += constants(project)
-    made.indexings += indexings(project)
+    made.hooked_schedules += hooked_schedules(project)
+    made.indexings += [*indexings(project), *ignored(project)]
     made.poles += poles(project)
     made.rounded += rounded_numbers(project)
     _of_jax(project, made)
@@ -103,7 +120,7 @@ def _of_jax(project: Project, made: Program) -> None:
     if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
         look = lookup(project)
         made.traced += traced_functions(look)
-        made.compiled_anew += compiled_anew(look)
+        made.compiled_anew += [*compiled_anew(look), *by_value(project)]
         made.windows += windows(project)
         made.unused_results += unused_results(project, look)
         made.shared_keys += [*shared_keys(project), *repeated_keys(look)]

@@ -1,4 +1,4 @@
-"""Unsafe branches of where (C502) and carries of the wrong type (C504)."""
+"""Unsafe branches of where (C502)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that start from different weights (C116), call a collective unequally often (C117), or stop apart (C264)."""
+"""Ranks that start from different weights (C116), or call a collective unequally often (C117)."""
 
 from __future__ import annotations
 
