@@ -4,6 +4,9 @@
 batches so far: the gradient norm grows with the step number and training diverges or oscillates. The invariant plays
 the program: it follows helpers, closures, several optimizers, windows and engines that clear by themselves. What a
 module's own `zero_grad` leaves out (another module of the same optimizer) counts as not cleared.
+
+In a game of two optimizers every backward fills the gradients of all networks that its loss runs through: where a
+discriminator's are not cleared between the generator's step and its own, it is also trained to believe the generator.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from traindx_tools.program.moments import Act, Section, conditions_within, train
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C101",))
+RULES = (*pages("step_order", ("C101",)), *pages("torch", ("C167",)))
 MOST_CLEAN = 0.5
 """Share of steps that may meet fresh gradients alone: once an epoch the first of many does."""
 
@@ -31,6 +34,17 @@ def check(program: Program) -> Iterator[Breach]:
             loop = training_loop(path_of(run, act))
             if loop is not None and all(_stale(s) for s in scenarios):
                 yield _breach(run, loop, act, optimizer, scenarios)
+            elif loop is not None and all(any(u.foreign for u in s) for s in scenarios):
+                yield from _of_another_loss(act, scenarios)
+
+
+def _of_another_loss(act: Act, scenarios: Uses) -> Iterator[Breach]:
+    """A step that also applies what another player has stepped with."""
+    foreign = next(u.foreign for s in scenarios for u in s if u.foreign)
+    yield Breach(
+        "C167", f"{act.owner}.step() at {act.at} also applies the gradients of the loss sent backward at line "
+        f"{foreign.act.at.line}, with which another optimizer has stepped: nothing clears them in between",
+        act.at, act.known, {"kind": "kept", "backward_line": foreign.act.at.line})
 
 
 def _stale(of_one: Sequence[Use]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs.written import operand
+from traindx_tools.on_code.repairs.forms import operand
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
