@@ -149,7 +149,8 @@ class Foreign(Evaluator):
         elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
-        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced", "loss"}))
+        tags = frozenset({"reduced", "loss"}) | quantities.slopes(tensors)
+        made = replace(made, low=0.0 if positive else None, tags=tags)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
