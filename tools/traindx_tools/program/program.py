@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,8 @@ class Program:
     """Optimizers that are made in no run: by a constructor that the text does not call."""
     aside: list[Act] = field(default_factory=list)
     """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
+    opaque: frozenset[Hashable] = frozenset()
+    """What went into unknown code with its graph, in terms of `Act.traces`: what comes out is not followed."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

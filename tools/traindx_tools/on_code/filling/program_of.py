@@ -8,6 +8,7 @@ from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
+from traindx_tools.on_code.filling.cuts import Cuts
 from traindx_tools.on_code.filling.distances import distances
 from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
@@ -60,6 +61,8 @@ def program_of(project: Project) -> Program:
     entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
                         for p in submodules(unwrap(e.receiver))}
     sections.keeping.expect(project)
+    sections.cuts = Cuts(project)
+    made.opaque = sections.cuts.opaque()
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.binding import mixed_in
-from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.syntax import Syntax, parameters, syntax, written
+from traindx_tools.on_code.syntax import Syntax, parameters, syntax
 from traindx_tools.on_code.trace import Event
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -54,28 +54,6 @@ def kept_expression(event: Event) -> ast.expr | None:
         return None
     own = ast.unparse(node.value.left) == ast.unparse(node.targets[0])
     return node.value.right if own else node.value.left
-
-
-def kept_beside_its_copy(file: SourceFile, output: ast.AST) -> tuple[Patch, ...]:
-    """`for_d = fake.detach()` for `for_d = fake = fake.detach()`: the name keeps the value with its graph."""
-    code = syntax(file)
-    statement = code.statement(output)
-    name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    if not isinstance(name, ast.Name):
-        return ()
-    change = Change(file, f"leave {name.id} in the graph")
-    for other in code.of(ast.Assign):
-        value = other.value
-        cut_off = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "detach"
-        if not cut_off or len(other.targets) < 2 or code.scope(other) is not code.scope(output):
-            continue
-        if written(value) != f"{name.id}.detach()" or other.lineno != other.end_lineno:
-            continue
-        targets = [t for t in other.targets if written(t) != name.id]
-        if len(targets) == len(other.targets) - 1:
-            text = " = ".join(source_of(file, t) for t in (*targets, value))
-            return change.edit(other.lineno, other.col_offset, other.end_col_offset or 0, text).patches()
-    return ()
 
 
 def all_cut(file: SourceFile, values: Sequence[ast.expr]) -> tuple[Patch, ...]:
