@@ -70,6 +70,8 @@ class Program:
     objectives: list[Objective] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     distances: list[Distance] = field(default_factory=list)
+    distances_to_itself: list[Distance] = field(default_factory=list)
+    """Of a prediction to the output of the trained encoder that it is made of, with gradients on both sides."""
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)

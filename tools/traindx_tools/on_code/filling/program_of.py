@@ -9,7 +9,7 @@ from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.cuts import Cuts
-from traindx_tools.on_code.filling.distances import distances
+from traindx_tools.on_code.filling.distances import distances, to_itself
 from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
@@ -86,6 +86,7 @@ def program_of(project: Project) -> Program:
     made.objectives += objectives(project)
     made.watches += watches(project)
     made.distances += distances(project)
+    made.distances_to_itself += to_itself(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
