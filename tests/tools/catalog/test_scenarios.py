@@ -174,14 +174,8 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "log of zero": ("loss.log-of-zero", (code("C107", kind="log"), seen("L101", onset="abrupt", kind="nan"))),
     "eval never undone": ("eval.mode-never-undone", (code("C104", kind="in the loop"), seen("L203", kind="loss"))),
     "graph kept": ("mem.graph-kept", (code("C103", kind="kept"), seen("L401", metric="memory"))),
-    "prepared scheduler": ("lr.stepped-too-often", (
-        code("C110", kind="prepared scheduler, length of one process"), seen("L301", onset="later"))),
     "scheduler in the wrong loop": ("lr.epoch-step-confusion", (
         code("C110", kind="per batch, length in epochs"), seen("L301", onset="later"))),
-    "rate multiplied into itself": ("lr.compounding-decay", (
-        code("C110", kind="multiplied into itself"), seen("L303", ratio=0.99))),
-    "scheduler overwrites the restored rate": ("lr.restart-on-resume", (
-        code("C110", kind="built after the optimizer's state was loaded"), seen("L302", at_resume=True))),
     "key reuse": ("jax.key-reuse", (code("C501", kind="reuse", first_use="split"), seen("L208", eval_accuracy=0.5))),
     "straight through": ("jax.straight-through-lost", (code("C503"), seen("L601", kind="never-used"))),
     "rounded updates": ("num.bf16-update-rounding", (code("C124", kind="rounding"), seen("L201", pace="crawl"))),

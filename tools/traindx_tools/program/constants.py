@@ -54,3 +54,30 @@ class Window:
     """What collects."""
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
+
+
+@dataclass(frozen=True)
+class ScheduleUse:
+    """One place at which a learning-rate schedule is stepped in a loop that trains."""
+
+    kind: str
+    at: Any
+    made: Any
+    once_a: str
+    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that steps)."""
+    passes: tuple[float | None, ...] = ()
+    """Turns of the loops around the one that steps the optimizer, outermost first."""
+    length: str = ""
+    """Its length as it is written."""
+    counts: str = ""
+    """What that counts: "passes", "batches of a pass", "batches"."""
+    last: float | None = None
+    """The step of its own at which its last decay happens."""
+    factor: float | None = None
+    """By which the rate is multiplied at each of its steps."""
+    steps: float | None = None
+    """Turns of all loops around, where unknown ones count 1000; None of a single one that is unknown."""
+    before: Any = None
+    """Where the optimizer steps later in the same turn (`moments.Spot`)."""
+    few: bool = False
+    """The loop that steps has a handful of turns only."""

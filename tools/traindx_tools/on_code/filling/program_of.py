@@ -25,6 +25,7 @@ from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.schedule_uses import schedule_uses
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.traced_code import traced_functions
@@ -85,6 +86,7 @@ def program_of(project: Project) -> Program:
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
     made.watches += watches(project)
+    made.schedule_uses += schedule_uses(project)
     made.distances += distances(project)
     made.distances_to_itself += to_itself(project)
     made.output_layers += output_layers(project, optimizers)
