@@ -4,6 +4,10 @@ A schedule whose length counts epochs, stepped after every batch, ends within th
 length counts all batches, stepped once an epoch, hardly moves; one as long as a single epoch of several leaves the
 others without a rate. A factor that is meant for an epoch leaves nothing of the rate after some hundred batches. Where
 it is stepped before the optimizer, its first value is skipped.
+
+A decay that counts from the beginning (`lr0 / (1 + k * epoch)`, `lr0 * gamma ** epoch`) is meant for the initial rate.
+Applied to the rate of the step before, and stored again, the factors multiply up: after ten epochs of
+1 / (1 + 0.15 * epoch) the rate is 52 times lower than it should be. A constant factor in every training step does so too.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from traindx_tools.program.constants import ScheduleUse
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = pages("schedules", ("C110",))
+RULES = pages("schedules", ("C110", "C233"))
 GONE = 1e-5
 """Share of the rate with which nothing is learned any more."""
 STRONG, SURE = 0.99, 0.97
@@ -29,6 +33,11 @@ _ENDS = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every place where a schedule is stepped."""
+    for product in program.rate_products:
+        why = "by a factor that depends on a loop's counter" if product.by_counter else "in every training step"
+        yield Breach("C233", f"{product.text} at {product.at} multiplies the current {product.rate} {why}: the factors "
+                     "of all steps so far multiply up", product.at,
+                     measured={"kind": "compounds" if product.by_counter else "each step", "rate": product.rate})
     for use in program.schedule_uses:
         yield from _length(use)
         if use.once_a == "batch":

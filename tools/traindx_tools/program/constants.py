@@ -81,3 +81,14 @@ class ScheduleUse:
     """Where the optimizer steps later in the same turn (`moments.Spot`)."""
     few: bool = False
     """The loop that steps has a handful of turns only."""
+
+
+@dataclass(frozen=True)
+class RateProduct:
+    """A learning rate that is multiplied into itself and kept."""
+
+    at: Any
+    text: str
+    rate: str
+    by_counter: bool
+    """The factor depends on a counter of a loop; else it is applied in every training step."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, Indexing, ScheduleUse, Window
+from traindx_tools.program.constants import Constants, Indexing, RateProduct, ScheduleUse, Window
 from traindx_tools.program.driving import Average, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
@@ -55,6 +55,7 @@ class Program:
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
+    rate_products: list[RateProduct] = field(default_factory=list)
     schedule_uses: list[ScheduleUse] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)

@@ -24,6 +24,7 @@ from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses
 from traindx_tools.on_code.filling.sections import Sections
@@ -86,6 +87,7 @@ def program_of(project: Project) -> Program:
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
     made.watches += watches(project)
+    made.rate_products += rate_products(project)
     made.schedule_uses += schedule_uses(project)
     made.distances += distances(project)
     made.distances_to_itself += to_itself(project)
