@@ -7,7 +7,7 @@ it is stepped before the optimizer, its first value is skipped.
 
 A decay that counts from the beginning (`lr0 / (1 + k * epoch)`, `lr0 * gamma ** epoch`) is meant for the initial rate.
 Applied to the rate of the step before, and stored again, the factors multiply up: after ten epochs of
-1 / (1 + 0.15 * epoch) the rate is 52 times lower than it should be. A constant factor in every training step does so too.
+1 / (1 + 0.15 * epoch) the rate is 52 times lower than it should be. A constant factor in every step does so too.
 """
 
 from __future__ import annotations
