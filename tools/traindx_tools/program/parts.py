@@ -34,3 +34,15 @@ class CodeLookup:
     """Whether rows of the table are taken as codes."""
     normalised: bool = False
     """Whether anything brings the table's rows to length 1."""
+
+
+@dataclass(frozen=True)
+class RunningState:
+    """A plain tensor attribute of a module that the module updates from itself and uses for what it gives."""
+
+    owner: str
+    name: str
+    made: Any
+    changed: Any
+    saved: bool
+    """The program saves modules by their state."""

@@ -26,6 +26,7 @@ from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
@@ -94,6 +95,7 @@ def program_of(project: Project) -> Program:
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
+    made.running_states += running_states(project)
     made.constants += constants(project)
     made.indexings += indexings(project)
     made.poles += poles(project)
