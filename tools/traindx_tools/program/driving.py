@@ -76,3 +76,17 @@ class EngineLoop:
     """Where the loader was made, if it is not wrapped."""
     trains_wrapped: bool = False
     """Something that it steps is wrapped."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A call that returns only when every process has made it."""
+
+    name: str
+    at: Any
+    condition: Any = None
+    """The condition on the rank under which alone it is made."""
+    loop: Any = None
+    """The loop around it that runs over a process's own share of the data."""
+    uneven: bool = False
+    """Those shares certainly differ in size."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.program.constants import Constants, Indexing, RateProduct, ScheduleUse, Window
-from traindx_tools.program.driving import Average, EngineLoop
+from traindx_tools.program.driving import Average, Collective, EngineLoop
 from traindx_tools.program.entities import (
     AxisUse,
     Collection,
@@ -68,6 +68,7 @@ class Program:
     averages: list[Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[EngineLoop] = field(default_factory=list)
+    collectives: list[Collective] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)

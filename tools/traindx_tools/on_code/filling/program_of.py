@@ -6,6 +6,7 @@ from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
 from traindx_tools.on_code.filling.code_lookups import code_lookups
+from traindx_tools.on_code.filling.collectives import collectives
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.cuts import Cuts
@@ -83,6 +84,7 @@ def program_of(project: Project) -> Program:
     made.loaders += loaders(project)
     made.averages += averages(project)
     made.engine_loops += engine_loops(project)
+    made.collectives += collectives(project)
     made.pairs_apart += pairs_apart(project)
     made.axis_uses += axis_uses(project, made.loss_calls)
     made.mask_uses += mask_uses(project)
