@@ -367,7 +367,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
             return Bag(
                 "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
             )
-        return Symbol("attribute", "shape")
+        return Symbol("shape", str(base.site))
     if name in ("values", "real", "imag", "mT"):
         return base
     if name in ("device", "dtype", "ndim", "size", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "at"):

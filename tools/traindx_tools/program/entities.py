@@ -310,6 +310,16 @@ class AxisUse:
 
 
 @dataclass(frozen=True)
+class AxisMoved:
+    """A view or reshape in which an axis stands at another place than in memory."""
+
+    at: Any
+    text: str
+    axis: int
+    place: int
+
+
+@dataclass(frozen=True)
 class MaskUse:
     """One place where attention, or another choice among positions, is told which of them count."""
 

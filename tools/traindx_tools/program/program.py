@@ -9,6 +9,7 @@ from typing import Any
 from traindx_tools.program.constants import Constants, Indexing, RateProduct, ScheduleUse, Window
 from traindx_tools.program.driving import Average, Collective, EngineLoop
 from traindx_tools.program.entities import (
+    AxisMoved,
     AxisUse,
     Collection,
     Distance,
@@ -70,6 +71,7 @@ class Program:
     engine_loops: list[EngineLoop] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
+    axes_moved: list[AxisMoved] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)

@@ -26,6 +26,7 @@ from traindx_tools.on_code.filling.pairs import pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
+from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses
@@ -87,6 +88,7 @@ def program_of(project: Project) -> Program:
     made.collectives += collectives(project)
     made.pairs_apart += pairs_apart(project)
     made.axis_uses += axis_uses(project, made.loss_calls)
+    made.axes_moved += axes_moved(project)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
     made.watches += watches(project)
