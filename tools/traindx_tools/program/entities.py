@@ -372,6 +372,17 @@ class Objective:
 
 
 @dataclass(frozen=True)
+class Bootstrap:
+    """A discounted value of the next state, times the flag of an episode's end itself."""
+
+    at: Any
+    text: str
+    factor: str
+    flag: str
+    """What the factor is, and where it became so; "" where it is called so."""
+
+
+@dataclass(frozen=True)
 class Watch:
     """What compares a metric with its best value so far: a callback, a schedule, a trainer."""
 

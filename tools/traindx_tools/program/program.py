@@ -11,6 +11,7 @@ from traindx_tools.program.driving import Average, Collective, EngineLoop
 from traindx_tools.program.entities import (
     AxisMoved,
     AxisUse,
+    Bootstrap,
     Collection,
     Distance,
     Drop,
@@ -74,6 +75,7 @@ class Program:
     axes_moved: list[AxisMoved] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
+    bootstraps: list[Bootstrap] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     distances: list[Distance] = field(default_factory=list)
     distances_to_itself: list[Distance] = field(default_factory=list)

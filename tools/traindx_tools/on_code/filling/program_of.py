@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
+from traindx_tools.on_code.filling.bootstraps import bootstraps
 from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.collectives import collectives
 from traindx_tools.on_code.filling.compiled_anew import compiled_anew
@@ -91,6 +92,7 @@ def program_of(project: Project) -> Program:
     made.axes_moved += axes_moved(project)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
+    made.bootstraps += bootstraps(project)
     made.watches += watches(project)
     made.rate_products += rate_products(project)
     made.schedule_uses += schedule_uses(project)
