@@ -21,5 +21,5 @@ def check(program: Program) -> Iterator[Breach]:
     for one in program.bootstraps:
         which = f", which is {one.flag}" if one.flag else ""
         yield Breach(
-            "C234", f"{one.text} at {one.at} multiplies the next value by {one.factor}{which}: it counts only at the end "
-            "of an episode", one.at, measured={"kind": "inverted", "factor": one.factor})
+            "C234", f"{one.text} at {one.at} multiplies the next value by {one.factor}{which}: it counts only at "
+            "the end of an episode", one.at, measured={"kind": "inverted", "factor": one.factor})
