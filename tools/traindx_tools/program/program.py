@@ -30,7 +30,7 @@ from traindx_tools.program.entities import (
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.parts import CodeLookup, PartCall, RunningState
+from traindx_tools.program.parts import CodeLookup, PartCall, RunningState, StateBack, StateSkipped
 from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Timeline
@@ -55,6 +55,8 @@ class Program:
     code_lookups: list[CodeLookup] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
+    states_back: list[StateBack] = field(default_factory=list)
+    states_skipped: list[StateSkipped] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)

@@ -33,6 +33,7 @@ from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
@@ -101,6 +102,8 @@ def program_of(project: Project) -> Program:
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
+    made.states_back += states_back(project)
+    made.states_skipped += states_skipped(project)
     made.running_states += running_states(project)
     made.constants += constants(project)
     made.indexings += indexings(project)

@@ -55,7 +55,7 @@ def _asked(event: Event) -> tuple[Value | None, list[Value]]:
 
 def _key(value: Value) -> Hashable | None:
     if isinstance(value, Tensor):
-        return str(value.site) if value.site is not None else None
+        return str(value.site) if value.site is not None and "moved" not in value.tags else None
     return value if isinstance(value, Symbol) and value != UNKNOWN else None
 
 
