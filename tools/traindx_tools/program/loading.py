@@ -80,11 +80,13 @@ class Loader:
 
 @dataclass(frozen=True)
 class Apart:
-    """Two calls of one random transform for the two values of a sample."""
+    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone."""
 
     first: str
     second: str
     at: Any
     """The place of the second (`moments.Spot`)."""
     what: str
-    """What draws."""
+    """What draws, or how it is moved."""
+    alone: bool = False
+    """`second` moves one of the two, and `first` stays where it was."""

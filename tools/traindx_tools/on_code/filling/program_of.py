@@ -23,7 +23,7 @@ from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
-from traindx_tools.on_code.filling.pairs import pairs_apart
+from traindx_tools.on_code.filling.pairs import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
@@ -88,7 +88,7 @@ def program_of(project: Project) -> Program:
     made.averages += averages(project)
     made.engine_loops += engine_loops(project)
     made.collectives += collectives(project)
-    made.pairs_apart += pairs_apart(project)
+    made.pairs_apart += [*pairs_apart(project), *moved_alone(project)]
     made.axis_uses += axis_uses(project, made.loss_calls)
     made.axes_moved += axes_moved(project)
     made.mask_uses += mask_uses(project)
