@@ -32,7 +32,7 @@ from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.parts import CodeLookup, PartCall, RunningState, StateBack, StateSkipped
 from traindx_tools.program.poles import Pole, Rounded
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.results import UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 
@@ -66,6 +66,7 @@ class Program:
     rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
+    unread_settings: list[UnreadSetting] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)

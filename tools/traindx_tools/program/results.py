@@ -21,3 +21,14 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
+
+
+@dataclass(frozen=True)
+class UnreadSetting:
+    """An entry of a configuration file that no code reads, although the code has the same setting by another name."""
+
+    file: str
+    key: str
+    value: str
+    known_as: str
+    at: Any

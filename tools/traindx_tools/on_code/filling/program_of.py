@@ -35,6 +35,7 @@ from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
 from traindx_tools.on_code.filling.windows import windows
@@ -104,6 +105,7 @@ def program_of(project: Project) -> Program:
     made.part_calls += part_calls(project, entities)
     made.states_back += states_back(project)
     made.states_skipped += states_skipped(project)
+    made.unread_settings += unread_settings(project)
     made.running_states += running_states(project)
     made.constants += constants(project)
     made.indexings += indexings(project)
