@@ -286,6 +286,20 @@ class LossCall:
 
 
 @dataclass(frozen=True)
+class Mismatch:
+    """A loss whose sides do not belong together. `kind`: "broadcast" ((N, 1) against (N,)), "shift" (labels that lost
+    their first position twice)."""
+
+    kind: str
+    name: str
+    at: Any
+    text: str = ""
+    made: str = ""
+    """Where the prediction is made; "itself" of a model that shifts labels itself."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class AxisUse:
     """One axis of a value of which an operation makes a whole: a softmax that sums to 1 over it, a mean over it."""
 

@@ -18,6 +18,7 @@ from traindx_tools.program.entities import (
     Loss,
     LossCall,
     MaskUse,
+    Mismatch,
     Model,
     Objective,
     Optimizer,
@@ -53,6 +54,7 @@ class Program:
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)

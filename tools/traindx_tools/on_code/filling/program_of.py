@@ -20,6 +20,7 @@ from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
+from traindx_tools.on_code.filling.loss_shapes import mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
@@ -106,6 +107,7 @@ def program_of(project: Project) -> Program:
     made.states_back += states_back(project)
     made.states_skipped += states_skipped(project)
     made.unread_settings += unread_settings(project)
+    made.mismatches += mismatches(project)
     made.running_states += running_states(project)
     made.constants += constants(project)
     made.indexings += indexings(project)
