@@ -6,7 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.repairs.schedule import reads
+from traindx_tools.on_code.repairs.names import reads
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 
