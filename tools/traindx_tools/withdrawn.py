@@ -10,10 +10,11 @@ UNHEARD = ("it was never right on the programs of strangers, no known failure ne
 """Judgements: `benchmarks/judgements/`, `benchmarks/unseen_cases.md`; names: `benchmarks/corpus_record.py`."""
 SHOWN = ("it read from the text what the run shows by itself: its error, its log or the live process "
          "(`traindx diagnose --run`)")
+SPELLED = ("it named one spelling of a call that does not happen, which is seen by what then does not happen "
+           "(C101, C104, C133)")
 STORY = "it knew one program's way to write the fault, not the fault"
 
 WITHDRAWN: Mapping[str, str] = {
-             "(C101, C104, C133)"),
     "C118": UNHEARD,
     "C119": SHOWN,
     "C120": SHOWN,
@@ -26,7 +27,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C152": UNHEARD,
     "C156": UNHEARD,
     "C158": UNHEARD,
-    "C159": ("it named one spelling of a call that does not happen, which is seen by what then does not happen "
+    "C159": SPELLED,
     "C168": UNHEARD,
     "C169": UNHEARD,
     "C171": UNHEARD,
