@@ -24,7 +24,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C130": SHOWN,
     "C137": REMARK,
     "C139": UNHEARD,
-    "C152": UNHEARD,
+    "C152": SHOWN,
     "C156": UNHEARD,
     "C158": UNHEARD,
     "C159": SPELLED,

@@ -3,7 +3,8 @@
 A schedule whose length counts epochs, stepped after every batch, ends within the first epoch or repeats; one whose
 length counts all batches, stepped once an epoch, hardly moves; one as long as a single epoch of several leaves the
 others without a rate. A factor that is meant for an epoch leaves nothing of the rate after some hundred batches. Where
-it is stepped before the optimizer, its first value is skipped.
+it is stepped before the optimizer, its first value is skipped. A scheduler that is built after the optimizer's state
+was loaded writes the first rate back; one that accelerate prepared is stepped once for each process.
 
 A decay that counts from the beginning (`lr0 / (1 + k * epoch)`, `lr0 * gamma ** epoch`) is meant for the initial rate.
 Applied to the rate of the step before, and stored again, the factors multiply up: after ten epochs of
@@ -39,6 +40,18 @@ def check(program: Program) -> Iterator[Breach]:
                      "of all steps so far multiply up", product.at,
                      measured={"kind": "compounds" if product.by_counter else "each step", "rate": product.rate})
     for use in program.schedule_uses:
+        if use.loaded is not None:
+            yield Breach("C110", f"{use.kind} is built at {use.made} after the optimizer's state was loaded at line "
+                         f"{use.loaded.line}: its constructor sets the learning rate back to the schedule's start, and "
+                         "its own state is not loaded", use.made,
+                         measured={"kind": "built after the optimizer's state was loaded", "scheduler": use.kind})
+        if use.processes is not None:
+            certain = use.processes is Known.DERIVED
+            yield Breach("C110", f"The {use.kind} built at {use.made} for {use.length} steps is prepared by "
+                         "accelerate, whose wrapper steps it num_processes times for each optimizer step: it ends after "
+                         "1/num_processes of training", use.made, use.processes,
+                         {"kind": "prepared scheduler, length of one process", "length": use.length},
+                         None if certain else Severity.MEDIUM)
         yield from _length(use)
         if use.once_a == "batch":
             yield from _milestones(use)

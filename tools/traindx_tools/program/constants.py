@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Spot
 
 
@@ -81,6 +82,11 @@ class ScheduleUse:
     """Where the optimizer steps later in the same turn (`moments.Spot`)."""
     few: bool = False
     """The loop that steps has a handful of turns only."""
+    loaded: Any = None
+    """Where the optimizer's state was loaded before the schedule was built, whose own state is not."""
+    processes: Known | None = None
+    """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
+    starts several processes."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.running_states import running_states
-from traindx_tools.on_code.filling.schedule_uses import schedule_uses
+from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
@@ -98,7 +98,7 @@ def program_of(project: Project) -> Program:
     made.bootstraps += bootstraps(project)
     made.watches += watches(project)
     made.rate_products += rate_products(project)
-    made.schedule_uses += schedule_uses(project)
+    made.schedule_uses += [*schedule_uses(project), *schedules_reset(project)]
     made.distances += distances(project)
     made.distances_to_itself += to_itself(project)
     made.output_layers += output_layers(project, optimizers)

@@ -8,9 +8,10 @@ from math import prod
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.training import innermost, is_scheduler, steps_inside
-from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, unwrap
+from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
+from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth, unwrap
 from traindx_tools.program.constants import ScheduleUse
+from traindx_tools.program.known import Known
 
 _LENGTHS: dict[str, tuple[int, str]] = {
     "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"), "PolynomialLR": (1, "total_iters"),
@@ -33,6 +34,23 @@ def schedule_uses(project: Project) -> Iterator[ScheduleUse]:
                 yield _use(project, loop, place, scheduler, innermost(first, loop))
 
 
+def schedules_reset(project: Project) -> Iterator[ScheduleUse]:
+    """Schedules that are built over an optimizer whose state was loaded before, and whose own state is not loaded."""
+    for root in project.roots_with(("load_state_dict",)):
+        places = project.places(root)
+        loads = [p for p in places if p.event.kind == "call" and p.event.method == "load_state_dict"]
+        for place in places:
+            made = place.event.result
+            if not isinstance(made, Thing) or place.event.name != made.type or not is_scheduler(made):
+                continue
+            before = [p for p in loads if p.order < place.order and is_optimizer(p.event.receiver)
+                      and same(made.argument(0, "optimizer"), p.event.receiver)]
+            restored = any(p.event.receiver is made and p.order > place.order for p in loads)
+            if before and not restored and number(made.kwargs.get("last_epoch", Const(-1))) == -1:
+                yield ScheduleUse(made.short, spot_of(place.event), spot_of(place.event), "",
+                                  loaded=spot_of(before[0].event))
+
+
 def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, stepping: Block) -> ScheduleUse:
     around = place.loops
     inside = stepping in around
@@ -50,7 +68,22 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
         _counts(total, outer, stepping, scheduler) if total is not None else "",
         _last_milestone(scheduler), number(gamma),
         prod(c if c is not None else _UNKNOWN for c in (*counts, few)) if counts or few is not None else None,
-        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= _FEW)
+        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= _FEW,
+        processes=_of_one_process(project, scheduler, total))
+
+
+def _of_one_process(project: Project, scheduler: Thing, total: Value | None) -> Known | None:
+    """Whether accelerate's wrapper steps it once for each process, and its length counts the batches of one."""
+    accelerator = scheduler.state.get("prepared")
+    if not isinstance(accelerator, Thing) or accelerator.short != "Accelerator" or total is None:
+        return None
+    given = accelerator.kwargs
+    seen = list(parts(total))
+    found = (truth(given.get("step_scheduler_with_optimizer")) is not False and not truth(given.get("split_batches"))
+             and any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
+             and not any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen))
+    several = any(True for _ in project.calls("spawn", "notebook_launcher", "debug_launcher"))
+    return None if not found else Known.DERIVED if several else Known.GUESSED
 
 
 _UNKNOWN = 1000.0
