@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Breach]:
         if use.processes is not None:
             certain = use.processes is Known.DERIVED
             yield Breach("C110", f"The {use.kind} built at {use.made} for {use.length} steps is prepared by "
-                         "accelerate, whose wrapper steps it num_processes times for each optimizer step: it ends after "
+                         "accelerate, whose wrapper steps it num_processes times for each optimizer step: it ends at "
                          "1/num_processes of training", use.made, use.processes,
                          {"kind": "prepared scheduler, length of one process", "length": use.length},
                          None if certain else Severity.MEDIUM)
