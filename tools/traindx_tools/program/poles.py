@@ -42,3 +42,15 @@ class Rounded:
     at: Spot
     value: float
     dtype: str
+
+
+@dataclass(frozen=True)
+class HalfUpdate:
+    """An optimizer that updates parameters in a half type, without copies in float32."""
+
+    optimizer: str
+    at: Spot
+    cast: Spot
+    dtype: str
+    rate: float | None
+    eps: float | None

@@ -32,7 +32,7 @@ from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.parts import CodeLookup, PartCall, RunningState, StateBack, StateSkipped
-from traindx_tools.program.poles import Pole, Rounded
+from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
 from traindx_tools.program.results import UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
@@ -65,6 +65,7 @@ class Program:
     rate_products: list[RateProduct] = field(default_factory=list)
     schedule_uses: list[ScheduleUse] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
+    half_updates: list[HalfUpdate] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)

@@ -16,6 +16,7 @@ from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.half_weights import half_updates
 from traindx_tools.on_code.filling.indexing import indexings
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
@@ -112,6 +113,7 @@ def program_of(project: Project) -> Program:
     made.constants += constants(project)
     made.indexings += indexings(project)
     made.poles += poles(project)
+    made.half_updates += half_updates(project)
     made.rounded += rounded_numbers(project)
     _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
