@@ -64,7 +64,7 @@ def _parts(objective: Objective) -> Iterator[Breach]:
             continue
         if beside is None or any(b in objective.quantities for b in beside):
             where = objective.places.get(row["quantity"], objective.made)
-            end = "the sign is wrong " if "wrong" in row else ""
+            end = "the sign is wrong " if row.get("wrong") else ""
             said = f"the loss at {objective.made} {row['why']}; {end}({where.quote})"
             yield Breach(row["id"], said, where,
                          measured={"kind": row["quantity"], "sign": signs[0], "term": where.quote})

@@ -31,6 +31,9 @@ _ENDS = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "
          "get_polynomial_decay_schedule_with_warmup", "CosineAnnealingLR")
 """Schedules that end: LinearLR is usually a warm-up. CosineAnnealingLR of one epoch may be a cycle on purpose."""
 
+_TURN = ("CosineAnnealingLR", "get_cosine_schedule_with_warmup")
+"""Those that rise again beyond their end."""
+
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every place where a schedule is stepped."""
@@ -69,13 +72,13 @@ def _length(use: ScheduleUse) -> Iterator[Breach]:
         yield Breach("C110", f"{built} for {use.length} steps, the number of epochs, is stepped after every batch at "
                      f"{use.at}: it reaches its end within one epoch or repeats", use.at,
                      measured={"kind": "per batch, length in epochs", **measured})
-    if use.counts.startswith("batches") and use.once_a == "epoch":
+    if use.counts in ("batches", "batches of a pass") and use.once_a == "epoch":
         yield Breach("C110", f"{built} for {use.length} steps is stepped only once for each pass over the batches "
                      f"({use.at}): the rate hardly moves", use.at,
                      measured={"kind": "per epoch, length in batches", **measured})
     if use.counts == "batches of a pass" and use.once_a != "epoch" and use.kind in _ENDS and 1 not in use.passes:
         epochs = f"{use.passes[-1]:g} epochs" if use.passes[-1] is not None else "epochs"
-        again = " and rises again" if "osine" in use.kind else ""
+        again = " and rises again" if use.kind in _TURN else ""
         yield Breach("C110", f"{built} is as long as one pass over the loader, and it is stepped in every pass of a "
                      f"loop over {epochs} ({use.at}): after the first epoch the rate is at its end{again}", use.made,
                      Known.GUESSED if use.kind == "CosineAnnealingLR" else Known.DERIVED,

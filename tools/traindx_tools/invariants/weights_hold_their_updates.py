@@ -24,11 +24,13 @@ TINY = 3e-8
 MOST, MOST_OF_SGD = 1e-3, 1e-4
 """Learning rates up to which updates round away: an Adam step is about the rate; half a spacing at 0.25 is 1e-3."""
 
+_ADAMS = ("Adam", "AdamW", "NAdam", "Adamax", "RAdam")
+
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every optimizer over half-precision weights."""
     for one in program.half_updates:
-        if one.dtype == "float16" and "Adam" in one.optimizer and one.eps is not None and one.eps < TINY:
+        if one.dtype == "float16" and one.optimizer in _ADAMS and one.eps is not None and one.eps < TINY:
             yield Breach(
                 "C124", f"{one.optimizer} at {one.at} updates float16 weights (cast at {one.cast}) with eps "
                 f"{one.eps:g}, which is 0 in float16: entries with zero gradient become 0 / 0", one.at, Known.DERIVED,

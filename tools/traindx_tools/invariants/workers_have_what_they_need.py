@@ -33,7 +33,7 @@ def check(program: Program) -> Iterator[Breach]:
             large = count is not None and count >= MANY
             yield Breach(
                 "C122", f"self.{name} of {owner} holds {many}Python objects and is read by forked workers of the "
-                f"loader at {loader.at}: reading changes reference counts, so each worker copies the pages it touches", at,
+                f"loader at {loader.at}: reading changes reference counts, so each worker copies what it touches", at,
                 Known.DERIVED if large else Known.GUESSED, {"kind": "objects", "rows": count, "attribute": name},
                 Severity.MEDIUM if large else Severity.LOW)
         if loader.workers and loader.fetch.on_device is not None:
