@@ -9,16 +9,10 @@ from typing import Any
 from traindx_tools.program.constants import Constants, Indexing, RateProduct, ScheduleUse, Window
 from traindx_tools.program.driving import Average, Collective, EngineLoop
 from traindx_tools.program.entities import (
-    AxisMoved,
-    AxisUse,
-    Bootstrap,
     Collection,
-    Distance,
     Drop,
     Loss,
     LossCall,
-    MaskUse,
-    Mismatch,
     Model,
     Objective,
     Optimizer,
@@ -26,7 +20,6 @@ from traindx_tools.program.entities import (
     Scaler,
     Schedule,
     StateFile,
-    Watch,
 )
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
@@ -36,6 +29,7 @@ from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
 from traindx_tools.program.results import UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
+from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
 
 
 @dataclass

@@ -10,7 +10,7 @@ from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
-from traindx_tools.program.entities import Bootstrap
+from traindx_tools.program.uses import Bootstrap
 
 _WORDS = table("quantities.toml")["words"]
 _DONE = re.compile(_WORDS["end_of_episode"], re.IGNORECASE)

@@ -11,7 +11,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Site, Tensor, Thing
-from traindx_tools.program.entities import Distance
+from traindx_tools.program.uses import Distance
 
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
 _WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")

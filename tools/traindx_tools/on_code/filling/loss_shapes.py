@@ -9,7 +9,7 @@ from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, parts
-from traindx_tools.program.entities import Mismatch
+from traindx_tools.program.uses import Mismatch
 
 _COMPARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "gaussian_nll_loss", "squared_error", "l2_loss")
 _CAUSAL = ("LMHeadModel", "ForCausalLM")

@@ -12,7 +12,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import UNKNOWN, Bag, Const, Operation, Symbol, Tensor, Thing, Value
-from traindx_tools.program.entities import AxisMoved
+from traindx_tools.program.uses import AxisMoved
 
 Sizes = Counter[Hashable]
 """A product: its factors with their powers."""
