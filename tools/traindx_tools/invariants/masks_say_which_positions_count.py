@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import MaskUse
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.uses import MaskUse
 
 RULES = pages("masks", ("C149", "C157", "C174", "C257", "C277", "C351"))
 _LARGEST_HALF = 65504.0

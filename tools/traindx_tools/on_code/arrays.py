@@ -174,7 +174,7 @@ def _flatten(o: Operands) -> Tensor:
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
+    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES} | {"moved"})
 
 
 def _unshaped(o: Operands) -> Tensor:

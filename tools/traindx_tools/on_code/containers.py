@@ -209,7 +209,7 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         kept = copied(replace(base, tags=kept)).tags - {"padded"}
     chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
     base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
-    return replace(base, shape=shape, tags=kept)
+    return replace(base, shape=shape, tags=kept | {"moved"})
 
 
 def _shift(entries: list[Value]) -> frozenset[str]:
@@ -352,7 +352,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
     if name in _TRANSPOSES:
         shape = base.shape
         turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
-        return replace(base, shape=turned, tags=base.tags - COLUMNS)
+        return replace(base, shape=turned, tags=base.tags - COLUMNS | {"moved"})
     if name == "data":
         return replace(base, grad=False, parents=frozenset())
     if name == "grad":
@@ -362,7 +362,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
             return Bag(
                 "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
             )
-        return Symbol("attribute", "shape")
+        return Symbol("attribute" if "moved" in base.tags else "shape", str(base.site))
     if name in ("values", "real", "imag", "mT"):
         return base
     if name in ("device", "dtype", "ndim", "size", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "at"):

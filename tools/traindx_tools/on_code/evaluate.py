@@ -202,6 +202,8 @@ class Evaluator(Attributes):
         if isinstance(node, ast.DictComp):
             if isinstance(first, Thing) and first.type == "enumerate" and first.args:
                 self.event("numbering", "numbering", node, frame, receiver=first.args[0], args=(value,))
+            if isinstance(first, Symbol) and first.parent is not None and _is_copy(node) and not conditions:
+                return first.parent
             table = Table({}, open=True, rest=value, site=site, born_in=self.loops)
             if isinstance(key, Const):
                 containers.put(table, key, value)
@@ -307,3 +309,12 @@ def loop_block(
 ) -> Block:
     """A loop's block."""
     return Block("loop", node, file, function, subject=subject, count=count)
+
+
+def _is_copy(node: ast.DictComp) -> bool:
+    """`{k: v for k, v in state.items()}`: the same values under the same keys."""
+    over, value = node.generators[0], node.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "detach":
+        value = value.func.value
+    plain = not over.ifs and len(node.generators) == 1 and ast.unparse(over.iter).endswith(".items()")
+    return plain and ast.unparse(over.target).strip("()") == f"{ast.unparse(node.key)}, {ast.unparse(value)}"

@@ -151,7 +151,8 @@ class Foreign(Evaluator):
         elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
-        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced", "loss"}))
+        tags = frozenset({"reduced", "loss"}) | quantities.slopes(tensors)
+        made = replace(made, low=0.0 if positive else None, tags=tags)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
@@ -266,11 +267,14 @@ class Foreign(Evaluator):
             return replace(x, grad=False, parents=frozenset())
         if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
             at = call.args[0] if call.args else None
-            if name == "size" and x.shape is not None and x.shape.exact and at is not None:
+            if name == "size" and x.shape is not None and x.shape.exact:
                 dims = Bag(
                     "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
                 )
-                return containers.item(dims, at, ast.Constant(0))
+                return dims if at is None else containers.item(dims, at, ast.Constant(0))
+            if name == "size":
+                whole = Symbol("shape", str(x.site))
+                return whole if at is None else whole.child("item", str(getattr(at, "value", "")))
             return Symbol("size", f"{site}:{getattr(at, 'value', '')}")
         if name in ("max", "min", "topk", "sort") and _has_dim(call.args, call.kwargs):
             return self._with_indices(name, x, call.args, call.kwargs, site)

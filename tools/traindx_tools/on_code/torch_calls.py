@@ -167,8 +167,12 @@ def _wrapper(caller: Interpreter, call: Call) -> Value | None:
 def _autograd_grad(caller: Interpreter, call: Call) -> Value:
     """Gradients as values; they carry a graph of their own where `create_graph` is set."""
     site = caller.site(call.node, call.frame)
-    graph = truth(call.kwargs.get("create_graph")) is True
-    return Bag("tuple", [Tensor(grad=graph, site=site, tags=frozenset() if graph else frozenset({"gradient"}))])
+    graph = truth(call.get(4, "create_graph"))
+    of = call.get(1, "inputs")
+    of_data = isinstance(of, Tensor) or (isinstance(of, Symbol) and of.role in ("item", "iteration", "parameter"))
+    tags = {"gradient"} if graph is not True else set()
+    tags |= {f"+slope@{site}"} if of_data and (graph is False or call.get(4, "create_graph") is None) else set()
+    return Bag("tuple", [Tensor(grad=graph is True, site=site, tags=frozenset(tags))])
 
 
 @function("copy.deepcopy")

@@ -87,3 +87,17 @@ class WayOut:
     at: Any
     kind: str
     on: str = ""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A call that returns only when every process has made it."""
+
+    name: str
+    at: Any
+    condition: Any = None
+    """The condition on the rank under which alone it is made."""
+    loop: Any = None
+    """The loop around it that runs over a process's own share of the data."""
+    uneven: bool = False
+    """Those shares certainly differ in size."""

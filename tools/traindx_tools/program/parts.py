@@ -82,3 +82,36 @@ class PartFit:
     """The same for all that stand in one place, or side by side."""
     made: int
     """The identity of what is fitted."""
+
+
+@dataclass(frozen=True)
+class RunningState:
+    """A plain tensor attribute of a module that the module updates from itself and uses for what it gives."""
+
+    owner: str
+    name: str
+    made: Any
+    changed: Any
+    saved: bool
+    """The program saves modules by their state."""
+
+
+@dataclass(frozen=True)
+class StateBack:
+    """A state that was taken of a module by reference in a loop that steps, and is loaded into it behind the loop."""
+
+    taken: Any
+    text: str
+    loaded: Any
+
+
+@dataclass(frozen=True)
+class StateSkipped:
+    """A load of a file in which keys that do not fit are skipped, and nobody looks at which."""
+
+    at: Any
+    text: str
+    wrapper: Any = None
+    """Where the module is wrapped that is saved as it is, if the one that is loaded into is not, or may not be."""
+    saves: bool = False
+    """The program writes such files itself."""

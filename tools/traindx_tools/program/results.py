@@ -43,3 +43,14 @@ class KeptArray:
     at: Spot
     handed: Spot
     written: str
+
+
+@dataclass(frozen=True)
+class UnreadSetting:
+    """An entry of a configuration file that no code reads, although the code has the same setting by another name."""
+
+    file: str
+    key: str
+    value: str
+    known_as: str
+    at: Any

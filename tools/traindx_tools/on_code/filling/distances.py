@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from traindx_tools.knowledge.names import LOSS_CLASSES
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Site, Tensor, Thing
-from traindx_tools.program.entities import Distance
+from traindx_tools.program.uses import Distance
 
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
 _WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")
@@ -44,6 +45,28 @@ def distances(project: Project) -> Iterator[Distance]:
 def _pair(sides: list[Tensor]) -> frozenset[Site | None]:
     """The two sides of a distance, whichever stands first: a codebook has two terms of one pair."""
     return frozenset(s.site for s in sides)
+
+
+_SIMILAR = ("cosine_similarity", "CosineSimilarity")
+_CONTRAST = ("cross_entropy", "log_softmax", "logsumexp", "softmax")
+
+
+def to_itself(project: Project) -> Iterator[Distance]:
+    """Every comparison of a further module's output of an encoding with an encoding by the same module, if gradients
+    pass both and nothing contrasts it with others."""
+    events = [e for e in project.calls(*_LOSSES, *_SIMILAR, "__call__") if e.grad is not False and (
+        e.method != "__call__" or (isinstance(e.receiver, Thing) and e.receiver.short in (*LOSS_CLASSES, *_SIMILAR)))]
+    last = {e.result.site: id(e.receiver) for e in project.calls("__call__") if isinstance(e.result, Tensor)
+            } if events else {}  # fmt: skip
+    contrasted = {s for e in project.calls(*_CONTRAST) for a in e.args if isinstance(a, Tensor)
+                  for s in (a.site, *a.parents)} if events else set()  # fmt: skip
+    for event in events:
+        sides = [v for v in event.args[:2] if isinstance(v, Tensor) and v.grad and v.models]
+        for one, other in ((0, 1), (1, 0)) if len(sides) == 2 else ():
+            is_further = sides[other].models < sides[one].models and last.get(sides[one].site) not in (
+                None, *sides[other].models)
+            if is_further and isinstance(event.result, Tensor) and event.result.site not in contrasted:
+                yield Distance(spot_of(event), event.file.segment(event.node), False, _text(event, other))
 
 
 def _text(event: Event, place: int) -> str:

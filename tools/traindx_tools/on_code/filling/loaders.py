@@ -10,7 +10,7 @@ from dataclasses import replace
 from traindx_tools.knowledge import fetching
 from traindx_tools.on_code.filling.row_order import class_by_class
 from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
-from traindx_tools.on_code.filling.workers import spawned_member
+from traindx_tools.on_code.filling.workers import objects_of, spawned_member
 from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
@@ -63,6 +63,7 @@ def _made(project: Project, event: Event, stores: list[Place]) -> Loader | None:
     found.kept = _kept(project, data) if isinstance(data, Instance) else None
     found.ordered, found.ordered_at, found.through = class_by_class(project, given, found.is_stream)
     found.unpicklable = spawned_member(project, thing, data)
+    found.objects = objects_of(project, data)
     found.swapped = any(_swaps(p, given, data) for p in stores)
     if found.persistent and isinstance(data, Instance):
         found.changed = next((c for p in stores if (c := _changed(p, data)) is not None), None)

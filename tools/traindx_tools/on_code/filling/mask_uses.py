@@ -14,8 +14,8 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Site, Symbol, Tensor, Thing, Value, number
-from traindx_tools.program.entities import MaskUse
 from traindx_tools.program.known import Known
+from traindx_tools.program.uses import MaskUse
 
 _GUARDS = ("nan_to_num", "isnan", "isfinite", "nan_to_num_")
 _LEAVES_OUT = frozenset({"ignore_index", "reduction", "weight"})

@@ -33,6 +33,7 @@ def poles(project: Project) -> Iterator[Pole]:
     yield from _logs(project)
     yield from _roots(project)
     yield from _divisions(project)
+    yield from _counts(project)
     for event in project.calls("where", "select"):
         if event.name in ("jax.numpy.where", "torch.where", "jax.lax.select") and isinstance(event.node, ast.Call):
             yield from _hidden(event, event.node)
@@ -102,6 +103,17 @@ def _roots(project: Project) -> Iterator[Pole]:
         certain = x.grad is True or (event.differentiated and "one_row" in x.tags)
         yield Pole("sqrt", event.file.segment(event.node), spot_of(event), 0.0, x.high, attached=certain or None,
                    spread="spread" in x.tags, guard=_outside(event), origin=(event, x))
+
+
+def _counts(project: Project) -> Iterator[Pole]:
+    """What has a graph, divided by the number of true elements of a mask, without a lower bound."""
+    sent = {id(p.event) for loop in project.training_loops for p in loop.places if p.event.kind == "operation"}
+    for event in project.events:
+        top, count = event.args[:2] if event.kind == "operation" and event.name == "/" else (None, None)
+        if isinstance(count, Tensor) and "count" in count.tags and count.low == 0 and event.grad is not False and (
+                event.differentiated or (isinstance(top, Tensor) and (
+                    top.grad is True or (top.grad is None and id(event) in sent)))):
+            yield Pole("count", event.file.segment(event.node), spot_of(event), origin=(event,))
 
 
 def _outside(event: Event) -> str:
