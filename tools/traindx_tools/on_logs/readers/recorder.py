@@ -20,16 +20,19 @@ from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
     EXACT,
+    FEW,
+    GONE,
     LEAST_EDGES,
     MOST_AROUND,
     MOST_EDGES,
     Kind,
     Mask,
+    Part,
     Records,
-    halved,
+    halve,
     kept_exactly,
     kinds_of,
-    thinned,
+    thin,
 )
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
@@ -151,20 +154,34 @@ class Recorder:
     def _thin(self) -> None:
         """Drops records until `ROOM` of what may be kept is used."""
         self._thin_last()
-        held = [self._records_of(index) for index, _ in self._values.values()]
-        width = np.zeros(len(self), np.int16)
-        for index in held:
-            width[index] += 1
-        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0)))
-                  for sign, rows in kinds_of(len(self), enumerate(held)) if len(rows)]
-        thinned([kind for _, kind in signed], self._grade, self.line.told(), int(ROOM * self.most))
-        self._levels = {sign: kind.level for sign, kind in signed}
-        stays = np.zeros(len(self), bool)
-        for _, kind in signed:
-            stays[kind.rows] = True
+        signed = self._kinds()
+        thin(list(signed.values()), int(ROOM * self.most))
+        self._levels = {sign: kind.level for sign, kind in signed.items()}
+        stays = self._grade != GONE
         self._grade = self._grade[stays]
         self._drop(0, stays)
         self.full = self.kept >= self.most
+
+    def _kinds(self) -> dict[int, Kind]:
+        """The records of each kind, piece by piece; those of a kind of few records together."""
+        held = [self._records_of(index) for index, _ in self._values.values()]
+        found: dict[int, Kind] = {}
+        for start in range(0, len(self), PIECE):
+            end = min(start + PIECE, len(self))
+            grade, line = self._grade[start:end], self.line.between(start, end)
+            here = [_records_between(records, start, end) for records in held]
+            for sign, rows in kinds_of(end - start, enumerate(here)):
+                kind = found.get(sign)
+                if kind is None:
+                    first = 0 if isinstance(rows, slice) else int(rows[0])
+                    width = sum(isinstance(r, slice) or first in r[np.searchsorted(r, first):][:1] for r in here)
+                    kind = found[sign] = Kind(width, self._levels.get(sign, 0), [])
+                kind.parts.append(Part(rows, grade, line, start))
+        for kind in found.values():
+            if sum(p.count() for p in kind.parts) < FEW * len(kind.parts):
+                places = np.concatenate([p.places() for p in kind.parts])
+                kind.parts = [Part(places, self._grade, self.line.told())]
+        return found
 
     def _thin_last(self) -> None:
         """Grades the records that came since they were thinned last, and drops of them what was dropped of those."""
@@ -187,12 +204,10 @@ class Recorder:
         grade = np.zeros(end - start, np.int8)
         grade[kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
                            int(MOST_AROUND * most) - exact, edges)] = EXACT
-        stays = np.zeros(end - start, bool)
         for sign, rows in kinds_of(end - start, ((i, records) for i, (records, _) in enumerate(held))):
             for level in range(self._levels.get(sign, 0)):
-                rows = halved(rows, grade, level, line)
-            stays[rows] = True
-        return grade, stays
+                halve(rows, grade, level, line)
+        return grade, grade != GONE
 
     def _records_of(self, index: Growing) -> Records:
         """The records of a series: a slice where these are all."""
@@ -350,6 +365,14 @@ def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Flo
     records, numbers = np.concatenate(places), np.concatenate(told)
     order = np.argsort(records, kind="stable")
     return records[order], numbers[order]
+
+
+def _records_between(index: Records, start: int, end: int) -> Records:
+    """Those of the records from one to another, counted from there; a slice for all of them."""
+    if isinstance(index, slice):
+        return slice(0, end - start)
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start
 
 
 def _between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
