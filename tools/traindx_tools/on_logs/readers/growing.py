@@ -18,6 +18,11 @@ STEP = 4
 """Times the room that is taken when there is none left: a third of what is kept is moved."""
 
 
+def unknown(count: int) -> NDArray[np.float64]:
+    """So many NaN, which take no room; not to be written to."""
+    return np.broadcast_to(np.float64(np.nan), count)
+
+
 class Growing:
     """Numbers of one type. `append` takes a single one."""
 
@@ -66,7 +71,7 @@ class Growing:
             goes_on = self._first is not None and numbers.start == self._first + self._filled
         else:
             goes_on = (self._unknown or not self._filled) and self._block.dtype.kind == "f" and len(numbers) > 0 and (
-                numbers[0] != numbers[0]) and bool(np.isnan(numbers).all())
+                numbers[0] != numbers[0]) and (numbers.strides == (0,) or bool(np.isnan(numbers).all()))
             self._unknown = self._unknown or goes_on
         self._filled += len(numbers) if goes_on else 0
         return goes_on
@@ -107,5 +112,8 @@ class Growing:
 
     def put(self, at: int, numbers: NDArray[Any]) -> None:
         """Takes these, which may be some of them, in the place of all from one on."""
+        if self._unknown and at and not self._single:
+            self._filled = at + len(numbers)
+            return
         self.cut(at)
         self.extend(numbers)

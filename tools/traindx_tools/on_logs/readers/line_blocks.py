@@ -70,9 +70,16 @@ class Block:
         """A line."""
         return self.data[self.starts[at]:self.ends[at]].decode("utf-8", "replace")
 
+    @property
+    def is_one_family(self) -> bool:
+        """Whether all lines are of one family that was told."""
+        return len(self.told) == 1 and len(self.told[0][1]) == len(self)
+
     @cached_property
     def filled(self) -> Ints:
         """How many lines before each are not empty; one entry more than lines."""
+        if self.is_one_family:
+            return np.arange(len(self) + 1)
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.ends > self.starts)])
 
     def lines(self, places: Ints) -> bytes:
@@ -163,6 +170,8 @@ class Block:
     @cached_property
     def long(self) -> Ints:
         """The lines that are in no group."""
+        if self.is_one_family:
+            return np.zeros(0, np.int64)
         return np.flatnonzero(self.ends - self.starts > LONGEST_SHAPE)
 
 

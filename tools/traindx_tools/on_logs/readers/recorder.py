@@ -217,23 +217,24 @@ class Recorder:
         """Leaves, of the records from one on, those that stay."""
         if stays.all():
             return
-        left, before = since + int(np.count_nonzero(stays)), self.kept
+        staying = np.flatnonzero(stays)
+        left, before = since + len(staying), self.kept
         number: Ints | None = None
         for index, values in self._values.values():
             records = self._records_of(index)
             if isinstance(records, slice):
-                mine, at = stays, since
+                mine, at = staying, since
                 index.cut(since)
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
                 number = np.cumsum(stays) - 1 if number is None else number
                 here = records[at:] - since
-                mine = stays[here]
+                mine = np.flatnonzero(stays[here])
                 index.put(at, number[here[mine]] + since)
             values.put(at, values.told()[at:][mine])
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
-            each.put(since, each.told()[since:][stays])
+            each.put(since, each.between(since, len(stays) + since)[staying])
         self.kept = sum(len(index) for index, _ in self._values.values())
         self._gone[0] += len(stays) - (left - since)
         self._gone[1] += before - self.kept
