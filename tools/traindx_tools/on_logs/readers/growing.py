@@ -99,6 +99,14 @@ class Growing:
             return np.arange(self._first + start, self._first + end, dtype=self._block.dtype)
         return np.broadcast_to(self._block.dtype.type(np.nan), end - start) if self._unknown else self._block[start:end]
 
+    def some(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Those at some places; not to be written to."""
+        if self._single:
+            self.extend(self._block[:0])
+        if self._first is not None:
+            return (places + self._first).astype(self._block.dtype, copy=False)
+        return unknown(len(places)) if self._unknown else self._block.take(places)
+
     def told(self) -> NDArray[Any]:
         """All of them; not to be written to."""
         return self.between(0, len(self))

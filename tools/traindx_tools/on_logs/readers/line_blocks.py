@@ -107,7 +107,7 @@ class Block:
         for sign in separators[1:]:
             found |= signs == sign
         at = np.flatnonzero(found)
-        cut = signs[at]
+        cut = signs.take(at)  # a third of the time of signs[at]
         count, width = len(at) // len(order), len(order)
         same = cut.tobytes() == order * count
         line = np.arange(width - 1, len(at), width) if same else np.flatnonzero(cut == 10)
@@ -304,11 +304,13 @@ def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[in
 
 
 def _has_bearable_lines(block: Block) -> bool:
-    """Whether no line is longer than `MAX_LINE`: where each half of that holds the end of one, nothing is counted."""
-    half, find = MAX_LINE // 2, block.data.find
-    if all(find(b"\n", at, at + half) >= 0 for at in range(0, len(block.data) - half, half)):
-        return True
-    return int((block.ends - block.starts).max(initial=0)) <= MAX_LINE
+    """Whether no line is longer than `MAX_LINE`: from each end of one, another is as near as that."""
+    at, size = 0, len(block.data)
+    while size - at > MAX_LINE:
+        at = block.data.rfind(b"\n", at, at + MAX_LINE + 1) + 1
+        if not at:
+            return False
+    return True
 
 
 def _hand(lines: Block, block: Callable[[Block], None], line: Callable[[int, str], None]) -> None:

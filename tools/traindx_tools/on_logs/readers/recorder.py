@@ -186,11 +186,12 @@ class Recorder:
     def _thin_last(self) -> None:
         """Grades the records that came since they were thinned last, and drops of them what was dropped of those."""
         old, count = len(self._grade), len(self)
-        grades, stays = [self._grade], []
+        grades, stays, exact = [self._grade], [], int(np.count_nonzero(self._grade == EXACT)) if count > old else 0
         for start in range(old, count, PIECE):
-            grade, stay = self._graded(start, min(start + PIECE, count), sum(int((g == EXACT).sum()) for g in grades))
+            grade, stay = self._graded(start, min(start + PIECE, count), exact)
             grades.append(grade[stay])
             stays.append(stay)
+            exact += int(np.count_nonzero(grades[-1] == EXACT))
         if stays:
             self._grade = np.concatenate(grades)
             self._drop(old, np.concatenate(stays))
@@ -217,24 +218,25 @@ class Recorder:
         """Leaves, of the records from one on, those that stay."""
         if stays.all():
             return
-        staying = np.flatnonzero(stays)
+        staying = np.flatnonzero(stays) + since
         left, before = since + len(staying), self.kept
         number: Ints | None = None
         for index, values in self._values.values():
             records = self._records_of(index)
             if isinstance(records, slice):
-                mine, at = staying, since
+                here, at = staying, since
                 index.cut(since)
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
                 number = np.cumsum(stays) - 1 if number is None else number
-                here = records[at:] - since
-                mine = np.flatnonzero(stays[here])
-                index.put(at, number[here[mine]] + since)
-            values.put(at, values.told()[at:][mine])
+                mine = records[at:] - since
+                here = np.flatnonzero(stays[mine])
+                index.put(at, number[mine[here]] + since)
+                here += at
+            values.put(at, values.some(here))
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
-            each.put(since, each.between(since, len(stays) + since)[staying])
+            each.put(since, each.some(staying))
         self.kept = sum(len(index) for index, _ in self._values.values())
         self._gone[0] += len(stays) - (left - since)
         self._gone[1] += before - self.kept
