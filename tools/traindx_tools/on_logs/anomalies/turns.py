@@ -4,8 +4,8 @@ What comes behind such a place moves as much as the place itself, so that neithe
 largest move of all (`breaks.py`) show it. Here a move is compared with what came before it alone: it is `ALONE` times
 every earlier one, and nearly all of the records behind it lie beyond everything that the records before it reached.
 Noise comes back from a jump, however heavy its tail, a walk has no jump, and a schedule has no scatter before it: of
-60,000 series (white, autoregressive, random-walk, Student, Cauchy, lognormal, falling, cosine, cyclic, teeth, noise
-whose scatter grows or jumps; 40 to 5,000 records) none had one.
+57,000 series (white, autoregressive, random-walk, Student, Cauchy, lognormal, falling, cosine, cyclic, teeth, noise
+whose scatter grows or jumps; 40 to 5,000 records) RESULT had one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from traindx_tools.on_logs.anomalies.breaks import Break
 from traindx_tools.on_logs.run import Floats
 
-BEFORE, AFTER = 24, 24
+BEFORE, AFTER = 30, 30
 """Records on both sides that are compared."""
 FEWEST_AFTER = 12
 """Records behind a turn, at least."""
@@ -27,10 +27,12 @@ ALONE = 3.0
 """Times the largest earlier move within as many records."""
 CLEAR = 8.0
 """Times the scatter before, by which the levels differ."""
-NOISIER = 3.0
+NOISIER = 4.0
 """Times the scatter before that there is behind: else it is a break or a level shift."""
 LEAST = 1e-6
 """Of the level before: what scatters less is a setting."""
+ALIKE = 0.25
+"""Share of the records before that have one value, from which its scatter says little (rewards that are mostly 0)."""
 BEYOND = 0.9
 """Share of the records behind it that lie beyond all of those before."""
 MOST = 4
@@ -64,23 +66,24 @@ def _jumps(y: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
 
 def _turn(y: Floats, at: int) -> Break | None:
     """The turn that has come to its end at a record."""
-    end = at
-    start = next((at - k + 1 for k in WITHIN if _is_off(y, at - k)), at)
-    earlier, later = y[max(0, start - BEFORE): start], y[end: end + AFTER]
+    start = next((at - k + 1 for k in WITHIN if _is_at_rest(y, at - k)), at)
+    earlier, later = y[max(0, start - BEFORE): start], y[at: at + AFTER]
     if len(earlier) < BEFORE or len(later) < FEWEST_AFTER:
         return None
     level, new = float(np.median(earlier)), float(np.median(later))
     spread, noise = max(_spread(earlier), _noise(earlier)), _noise(earlier)
     if noise <= LEAST * abs(level) or _noise(later) < NOISIER * noise or abs(new - level) < CLEAR * spread:
         return None
+    if np.unique(earlier, return_counts=True)[1].max() > ALIKE * len(earlier):
+        return None
     low, high = float(earlier.min()) - spread, float(earlier.max()) + spread
     beyond = later > high if new > level else later < low
     if np.count_nonzero(beyond) < BEYOND * len(later):
         return None
-    return Break(start, end, level, new, abs(new - level) / spread, stays=True)
+    return Break(start, at, level, new, abs(new - level) / spread, stays=True)
 
 
-def _is_off(y: Floats, at: int) -> bool:
+def _is_at_rest(y: Floats, at: int) -> bool:
     """Whether a record lies within the reach of the records before it: a move begins behind it."""
     earlier = y[max(0, at - BEFORE): at]
     return len(earlier) > 0 and float(earlier.min()) <= y[at] <= float(earlier.max())
