@@ -160,7 +160,7 @@ class RowReading:
     """Whether its texts say what happened (JSON); those of a table are columns."""
     notes: list[Note] = field(default_factory=list)
     written: WrittenCells | None = None
-    """Reads cells that are numbers with words; of a table alone, for texts of JSON are texts."""
+    """Reads cells that are numbers with words."""
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
     _last: _Layout | None = None
 
