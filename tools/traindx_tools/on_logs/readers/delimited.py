@@ -94,7 +94,7 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
             table.line(number, points(written))
     else:
         rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
-        each_block(source, rows.take, table.line, ahead=rows.ahead)
+        each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder)
     return table.run()
 
 

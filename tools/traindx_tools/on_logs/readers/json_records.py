@@ -77,7 +77,7 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
         elif line.strip():
             damaged += 1
 
-    each_block(source, JsonRows(reading, one).take, one, beside=beside)
+    each_block(source, JsonRows(reading, one).take, one, beside=beside, recorder=reading.recorder)
     names = {k.original for k in reading.recorder.counts()}
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "

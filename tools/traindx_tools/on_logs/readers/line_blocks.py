@@ -20,6 +20,7 @@ from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.readers.block_source import chunks, worked_ahead
 from traindx_tools.on_logs.readers.lines import MAX_LINE, LineStats, read_lines
+from traindx_tools.on_logs.readers.recorder import Recorder
 from traindx_tools.on_logs.run import Ints
 
 LONGEST_SHAPE = 2_000
@@ -252,13 +253,17 @@ class Beside(Protocol):
 
 def each_block(source: Source, block: Callable[[Block], None], line: Callable[[int, str], None],
                stats: LineStats | None = None, beside: Beside | None = None,
-               ahead: Callable[[Block], None] | None = None) -> None:
+               ahead: Callable[[Block], None] | None = None, recorder: Recorder | None = None) -> None:
     """Reads a source: whole blocks of plain lines go to `block`, all else goes to `line`, in order.
 
     Together they are the lines that `read_lines` tells of; `beside` is handed the same. `ahead`: what may be worked out
-    of a block in another thread before its turn, while its number is not known. Raises OSError.
+    of a block in another thread before its turn, while its number is not known. `recorder`: is told before each
+    block which share of the source is read with it, where that is known. Raises OSError.
     """
     stats = stats or LineStats()
+    size = source.size if recorder is not None and not source.zipped else 0
+    if recorder is not None and size:
+        block = _counting(block, recorder, size)
     if beside is not None:
         block, line = _both(block, beside.block), _both(line, beside.line)
     with source.open() as stream:
@@ -268,6 +273,18 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
             behind = cast(BinaryIO, _Behind(rest, stream))
             for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
                 line(at + number - 1, text)
+
+
+def _counting(block: Callable[[Block], None], recorder: Recorder, size: int) -> Callable[[Block], None]:
+    read = 0
+
+    def each(lines: Block) -> None:
+        nonlocal read
+        read += len(lines.data)
+        recorder.share = min(1.0, read / size)
+        block(lines)
+
+    return each
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:

@@ -32,7 +32,9 @@ from traindx_tools.on_logs.readers.thinning import (
     halve,
     kept_exactly,
     kinds_of,
+    records_between,
     thin,
+    values_between,
 )
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
@@ -40,13 +42,14 @@ MAX_VALUES = 20_000_000
 """Values kept of one artifact where nothing else is said: about half a gigabyte with their places."""
 ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
+FORESEEN, LOOKED, LEFT = 1.25, 0.2, 0.6
+"""Times what may be kept that a source will have, judged by what was read once it is this share of what may be kept,
+from which on it is thinned at once, to such a share: what is dropped later costs its memory and time."""
 PIECE = 1 << 17
 """Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
-
-
 LARGEST_PLACE = 2.0**53
 """Beyond it a double no longer tells one step from the next: such a number counts nothing."""
 
@@ -90,6 +93,9 @@ class Recorder:
     dropped_names: int = 0
     beside: tuple[Growing, ...] = ()
     """What a reader holds of each record besides: thinned alike. One entry a record when a record is added."""
+    share: float = 0.0
+    """Of the source, that is read with the next records, as its reader says; 0 where nobody knows."""
+    _foreseen: bool = False
     _values: dict[Key, Columns] = field(default_factory=dict)
     _grade: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     """Of each record that was there when they were thinned last."""
@@ -151,11 +157,16 @@ class Recorder:
         if self._gone[1]:
             self._thin_last()
 
-    def _thin(self) -> None:
-        """Drops records until `ROOM` of what may be kept is used."""
+    def _foresees_too_many(self) -> bool:
+        """Whether what is left of the source will hold more than may be kept, and nothing was dropped yet."""
+        return self.kept > LOOKED * self.most and not self._foreseen and (
+            0 < self.share < 1 / FORESEEN and self.kept > FORESEEN * self.most * self.share)
+
+    def _thin(self, room: float = ROOM) -> None:
+        """Drops records until such a share of what may be kept is used."""
         self._thin_last()
         signed = self._kinds()
-        thin(list(signed.values()), int(ROOM * self.most))
+        thin(list(signed.values()), int(room * self.most))
         self._levels = {sign: kind.level for sign, kind in signed.items()}
         stays = self._grade != GONE
         self._grade = self._grade[stays]
@@ -169,7 +180,7 @@ class Recorder:
         for start in range(0, len(self), PIECE):
             end = min(start + PIECE, len(self))
             grade, line = self._grade[start:end], self.line.between(start, end)
-            here = [_records_between(records, start, end) for records in held]
+            here = [records_between(records, start, end) for records in held]
             for sign, rows in kinds_of(end - start, enumerate(here)):
                 kind = found.get(sign)
                 if kind is None:
@@ -199,7 +210,7 @@ class Recorder:
     def _graded(self, start: int, end: int, exact: int) -> tuple[NDArray[np.int8], Mask]:
         """Grades of the records from one to another, and which of them stay. `exact`: how many stay in any case."""
         step, epoch, time, line = (e.between(start, end) for e in (self.step, self.epoch, self.time, self.line))
-        held = [_between(self._records_of(index), values.told(), start, end) for index, values in self._values.values()]
+        held = [values_between(self._records_of(i), v.told(), start, end) for i, v in self._values.values()]
         most = self.most * len(self) / max(1, self.kept)  # records
         edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
         grade = np.zeros(end - start, np.int8)
@@ -242,7 +253,7 @@ class Recorder:
         self._gone[1] += before - self.kept
 
     def columns(self, key: Key) -> Columns | None:
-        """Where the values of a series go: record numbers and values. None when there are too many series."""
+        """Where record numbers and values of a series go. None when there are too many series."""
         return self._values.get(key) or self._new(key)
 
     def append(self, line: int, columns: Iterable[Columns | None], numbers: Sequence[float], step: float, epoch: float,
@@ -272,6 +283,9 @@ class Recorder:
         """
         if self._gone[1] and len(self) - len(self._grade) >= PIECE:
             self._thin_last()
+        elif not self._gone[1] and self._foresees_too_many():
+            self._foreseen = True
+            self._thin(LEFT * self.share)
         first, count = len(self), len(lines)
         every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
         numbered = count > 0 and lines[-1] - lines[0] == count - 1
@@ -368,22 +382,6 @@ def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Flo
     records, numbers = np.concatenate(places), np.concatenate(told)
     order = np.argsort(records, kind="stable")
     return records[order], numbers[order]
-
-
-def _records_between(index: Records, start: int, end: int) -> Records:
-    """Those of the records from one to another, counted from there; a slice for all of them."""
-    if isinstance(index, slice):
-        return slice(0, end - start)
-    low, high = np.searchsorted(index, (start, end)).tolist()
-    return index[low:high] - start
-
-
-def _between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
-    """The values of the records from one to another, with their records counted from there."""
-    if isinstance(index, slice):
-        return slice(0, end - start), values[start:end]
-    low, high = np.searchsorted(index, (start, end)).tolist()
-    return index[low:high] - start, values[low:high]
 
 
 def _counted(numbers: Floats) -> Floats:

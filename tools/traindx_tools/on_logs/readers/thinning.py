@@ -214,6 +214,22 @@ def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tupl
     yield from ((int(sign[part[0]]), rows[part]) for part in np.split(order, edges) if len(part))
 
 
+def records_between(index: Records, start: int, end: int) -> Records:
+    """Those of the records from one to another, counted from there; a slice for all of them."""
+    if isinstance(index, slice):
+        return slice(0, end - start)
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start
+
+
+def values_between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
+    """The values of the records from one to another, with their records counted from there."""
+    if isinstance(index, slice):
+        return slice(0, end - start), values[start:end]
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start, values[low:high]
+
+
 @lru_cache(maxsize=8192)
 def _sign_of(number: int) -> Any:
     """A number of 64 bits, drawn by another."""
