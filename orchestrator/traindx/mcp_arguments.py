@@ -145,7 +145,7 @@ class RunExperiment(Arguments):
     command: str = Field(min_length=1, max_length=2000, description="What trains, run below the root.")
     change: str = Field("", max_length=500, description="As in learning-rate:times=0.1.")
     screen: str = Field("", max_length=60, description=(
-        "Without a change: each of settings,files,stages changed, one at a time (600 s)."))
+        "Without a change: each of settings,files,stages (or code) changed, one at a time (600 s)."))
     symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
     outcome: str = Field("", max_length=200, description=(
         "Or: nonfinite, error:TEXT, exit, hang, level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth."))

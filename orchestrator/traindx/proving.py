@@ -35,7 +35,7 @@ from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import event, number
-from traindx_tools.experiments.screening.arms import arms_of
+from traindx_tools.experiments.screening.arms import CODE, arms_of
 from traindx_tools.experiments.screening.screen import screen
 from traindx_tools.experiments.screening.telling import findings_of
 from traindx_tools.experiments.trace import Trace
@@ -185,12 +185,12 @@ class Planned:
         return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])), drawn=drawn)
 
     def _screened(self) -> tuple[list[Result], list[Finding]]:
-        """Every setting and file changed, one at a time, where no hypothesis was left to be tried.
+        """Every file, setting and place of the code changed, one at a time, where no hypothesis was left to be tried.
 
         A program whose settings cannot be read is left alone.
         """
         try:
-            arms = arms_of(self.command, self.workspace, ("files", "settings"))
+            arms = arms_of(self.command, self.workspace, ("files", "settings", CODE))
             found = screen(self.engine, makeable(self.engine, arms), self.outcome, self.purse)
         except BadUsage as error:
             self.say(f"nothing was screened: {error}")

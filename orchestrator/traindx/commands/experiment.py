@@ -31,7 +31,7 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
               help="What to change, one at a time (several times: several experiments).")
 @click.option("--screen", metavar="KINDS", is_flag=False, flag_value="settings,files,stages",
               help="Change everything that can be changed, one at a time: settings, files, stages (all three without "
-                   "KINDS), and try again what stands out. 600 s without --budget.")
+                   "KINDS), or the places of the code (code), and try again what stands out. 600 s without --budget.")
 @click.option("--symptom", default="", help="What you saw, in your words: it says what is measured.")
 @click.option("--outcome", "measured", metavar="KIND[:METRIC]",
               help="What is measured: nonfinite, error, exit, hang, level, fall, rise, gap, step-time, memory-growth.")

@@ -97,3 +97,11 @@ def test_a_log_in_which_nothing_is_found_shows_lines_of_it() -> None:
 def test_a_log_in_which_something_is_found_shows_none() -> None:
     (artifact,) = read_run(["-"], stdin=b"1 2 ~ 3\nstep 1 loss 0.5\nstep 2 loss 0.4\n").artifacts
     assert artifact.note == ""
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 100_000 + "]" * 100_000])
+def test_a_json_file_that_is_nothing_but_brackets_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableInput, match="nested too deeply"):
+        read_run([path])

@@ -261,7 +261,8 @@ def _with_config(run: Run, source: Source, reader: Reader) -> Run:
     try:
         return replace(run, config=_config_of(source))
     except UnreadableInput as refused:
-        if reader is not text_log.READER or run.errors or run.notes:
+        text = all(a.format == "free_text" for a in run.artifacts)  # or no line is one of JSON
+        if not (reader is text_log.READER or text) or run.errors or run.notes:
             return run
         return Run(artifacts=(Artifact(source.name, "json", note=f"refused: {' '.join(str(refused).split())}"),))
 

@@ -41,6 +41,8 @@ class Simulated:
     """Of the control with its own seed, in units of the spread."""
     seconds: float = 2.0
     nan_at: int | None = None
+    short: Mapping[int, int] = field(default_factory=dict)
+    """Steps of a run with each of these keys: fewer."""
     runs: list[str] = field(default_factory=list)
 
     workspace = Path("simulated")
@@ -58,7 +60,7 @@ class Simulated:
         drawn = rng.standard_normal() if key % 2 and key > 0 else 0.0 if seed else self.luck  # even: the control
         level = 0.6 + self.spread * (drawn + (rng.standard_normal() if seed else 0)) + self.effects.get(key, 0.0)
         values = np.full(10, level) + 0.001 * np.arange(10)
-        losses = np.ones(200)
+        losses = np.ones(self.short.get(key, 200))
         if self.nan_at is not None and key not in self.effects:
             losses[self.nan_at:] = math.nan
         curves = {"validation accuracy": curve(values), "live/loss": curve(losses)}
@@ -90,6 +92,18 @@ def test_the_setting_that_carries_it_is_named_and_confirmed() -> None:
     assert "| run.yaml:k19: 1.0 -> 0.1 |" in page(found)
 
 
+def test_a_place_of_the_code_takes_part_and_is_no_proof() -> None:
+    arms = [Arm("code", f"train.py:{i}", Change("edit", {f"k{i}": "left-out"}), f"x = f{i}(x)", "train.py", i,
+                frozenset({"code.place-carries"}), "x = x") for i in range(12)]
+    found = screen(Engine(Simulated({7: 0.3}), _prepare), arms, LEVEL, Budget(600))
+    told = {f.rule: f for f in findings_of(found)}
+    assert "train.py:7: `x = f7(x)` -> `x = x` stands out" in told["X105"].statement
+    assert (told["X105"].where.file, told["X105"].where.line) == ("train.py", 7)
+    for rule in ("X105", "X102"):
+        assert told[rule].measured["specific"] is False  # it may make the measure easier
+        assert told[rule].measured["decides"] == "code.place-carries"
+
+
 @pytest.mark.parametrize(("spread", "luck"), [(0.0, 0.0), (0.005, 0.0), (0.02, -3.0), (0.1, -3.0), (0.1, 0.0)])
 def test_where_nothing_matters_nothing_stands_out(spread: float, luck: float) -> None:
     called = proven = 0
@@ -108,6 +122,13 @@ def test_an_event_that_goes_and_one_that_stays() -> None:
                    Budget(600))
     assert [t.arm.what for t in found.standing_out] == ["run.yaml:k4"]
     assert next(t for t in found.tried if t.arm.what == "run.yaml:k3").judged.word == "same"
+
+
+def test_a_run_that_ends_before_the_event_says_nothing() -> None:
+    place = Simulated({4: 0.0, 6: 0.0}, nan_at=30, short={6: 20})
+    found = screen(Engine(place, _prepare), ARMS, Outcome("nonfinite", "live/loss"), Budget(600))
+    assert [t.arm.what for t in found.standing_out] == ["run.yaml:k4"]
+    assert "before the" in next(t for t in found.tried if t.arm.what == "run.yaml:k6").judged.why
 
 
 def test_arms_that_fail_or_hang_say_nothing() -> None:

@@ -9,6 +9,8 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.interventions.intervention import ANY, BEFORE, Intervention, Setting
 from traindx_tools.experiments.interventions.writing.diff import patched
+from traindx_tools.experiments.interventions.writing.edits import KINDS, edits_of
+from traindx_tools.experiments.interventions.writing.program import Program
 from traindx_tools.experiments.interventions.writing.set_key import prepare_set
 from traindx_tools.experiments.place import Prepared
 
@@ -47,7 +49,38 @@ def _patch(change: Change, command: str, workspace: Path) -> Prepared:
     return Prepared(command, files=patched(text, workspace))
 
 
+def _edit(change: Change, command: str, workspace: Path) -> Prepared:
+    """The one edit of that kind at that place of the program's source."""
+    at, do = str(change.options["at"]), str(change.options["do"])
+    told = re.fullmatch(r"(.+\.py):(\d+)(?::(\d+))?", at)
+    program = Program(command, workspace)
+    if told is None or told[1] not in program.trees:
+        raise BadUsage(f"at={at}: expected FILE:LINE or FILE:LINE:COLUMN of one of {', '.join(program.trees)}.")
+    name, line, column = told[1], int(told[2]), int(told[3] or 0)
+    text = program.sources[name]
+    here = [e for e in edits_of(text, program.trees[name]) if e.line == line and (not column or e.column == column)]
+    found = [e for e in here if e.do == do]
+    if not found:
+        others = ", ".join(dict.fromkeys(f"at={name}:{e.line}:{e.column},do={e.do}" for e in here))
+        raise BadUsage(f"nothing at {at} can be {do}; {f'there is {others}' if others else 'no edit begins there'}.")
+    edit = found[0]
+    return Prepared(command, files={name: (text[:edit.start] + edit.text + text[edit.end:]).encode()})
+
+
 INTERVENTIONS = (
+    Intervention(
+        "edit", "one small edit of the source",
+        changes="At one place of the program's source a step is left out (`left-out`), a call is replaced by what it "
+                "changes (`unwrapped`), a comparison, a flag or min and max are turned (`turned`), two arguments "
+                "(`swapped`) or two statements (`exchanged`) change places, a condition holds `always` or `never`, the "
+                "`whole` stands for a slice, or a value stands without its sign or negation (`plain`).",
+        keeps="All other source, and all other files.",
+        shows="That this place takes part: what stands there brings the symptom, or hides what would undo it.",
+        cannot_tell="Whether the edit mends it or makes the measure easier: an evaluation that sees what it should not "
+                    "gets better as well.",
+        holds=BEFORE, frameworks=(ANY,), horizon=20,
+        options=(Setting("at", "FILE:LINE or FILE:LINE:COLUMN", required=True),
+                 Setting("do", "what is done there", required=True, choices=KINDS)), preparation=_edit),
     Intervention(
         "set", "one setting of the program",
         changes="The key is set where it is really read: the option of the command line where the program has one "

@@ -27,7 +27,7 @@ def findings_of(screened: Screened) -> Iterator[Finding]:
     for result in screened.confirmed:
         told, arm = finding_of(result), arms[str(result.design.change)]
         yield replace(told, measured={**told.measured, "decides": ",".join(sorted(arm.modes)),
-                                      "specific": arm.kind != "stages", "setting": arm.what, "now": arm.now,
+                                      "specific": arm.specific, "setting": arm.what, "now": arm.now,
                                       "to": arm.to})
 
 

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.experiments.interventions.writing.offsets import Offsets
+
 
 @dataclass(frozen=True)
 class Default:
@@ -20,22 +22,22 @@ class Default:
 
 def defaults_of(text: str, tree: ast.Module) -> Iterator[Default]:
     """The literals that a module sets at its top, in classes of fields, and in dictionaries that are bound there."""
-    offsets = _offsets(text)
+    offsets = Offsets(text)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 if isinstance(line, (ast.AnnAssign, ast.Assign)):
-                    yield from _bound(line, f"{node.name}.", text, offsets)
+                    yield from _bound(line, f"{node.name}.", offsets)
         elif isinstance(node, (ast.AnnAssign, ast.Assign)):
-            yield from _bound(node, "", text, offsets)
+            yield from _bound(node, "", offsets)
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             for line in function.body:
                 if isinstance(line, (ast.AnnAssign, ast.Assign)) and isinstance(line.value, (ast.Dict, ast.Call)):
-                    yield from _bound(line, f"{function.name}.", text, offsets)
+                    yield from _bound(line, f"{function.name}.", offsets)
 
 
-def _bound(line: ast.AnnAssign | ast.Assign, before: str, text: str, offsets: list[int]) -> Iterator[Default]:
+def _bound(line: ast.AnnAssign | ast.Assign, before: str, offsets: Offsets) -> Iterator[Default]:
     target = line.target if isinstance(line, ast.AnnAssign) else line.targets[0] if len(line.targets) == 1 else None
     if not isinstance(target, ast.Name) or line.value is None:
         return
@@ -43,16 +45,16 @@ def _bound(line: ast.AnnAssign | ast.Assign, before: str, text: str, offsets: li
     if isinstance(value, ast.Call):
         for word in value.keywords:
             if word.arg == "default" and _literal(word.value):
-                yield _default(name, word.value, text, offsets)
+                yield _default(name, word.value, offsets)
             elif word.arg and _literal(word.value) and ast.unparse(value.func).rpartition(".")[2] in (
                     "dict", "Namespace", "SimpleNamespace", "ConfigDict", "EasyDict"):
-                yield _default(f"{name}.{word.arg}", word.value, text, offsets)
+                yield _default(f"{name}.{word.arg}", word.value, offsets)
     elif isinstance(value, ast.Dict):
         for key, inner in zip(value.keys, value.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str) and _literal(inner):
-                yield _default(f"{name}.{key.value}", inner, text, offsets)
+                yield _default(f"{name}.{key.value}", inner, offsets)
     elif _literal(value):
-        yield _default(name, value, text, offsets)
+        yield _default(name, value, offsets)
 
 
 def _literal(node: ast.expr) -> bool:
@@ -63,22 +65,5 @@ def _literal(node: ast.expr) -> bool:
     return True
 
 
-def _default(name: str, node: ast.expr, text: str, offsets: list[int]) -> Default:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return Default(name, node.lineno, _place(text, offsets, node.lineno, node.col_offset),
-                   _place(text, offsets, node.end_lineno, node.end_col_offset))
-
-
-def _offsets(text: str) -> list[int]:
-    found, at = [0], 0
-    for line in text.split("\n"):
-        at += len(line) + 1
-        found.append(at)
-    return found
-
-
-def _place(text: str, offsets: list[int], line: int, column: int) -> int:
-    """Of a line and a column in UTF-8 bytes, the character of the text."""
-    start = offsets[line - 1]
-    return start + len(text[start:offsets[line]].encode()[:column].decode("utf-8", "replace"))
+def _default(name: str, node: ast.expr, offsets: Offsets) -> Default:
+    return Default(name, node.lineno, *offsets.span(node))

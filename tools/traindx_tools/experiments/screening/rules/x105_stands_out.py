@@ -44,7 +44,7 @@ def check(screened: Screened) -> Iterator[Finding]:
         measured: dict[str, Value] = {
             "experiment": screened.id, "change": str(arm.change), "outcome": str(screened.outcome), "kind": arm.kind,
             "decides": ",".join(sorted(arm.modes)), "arms": len(screened.tried), "standing": len(found),
-            "better": True, "specific": arm.kind != "stages", "setting": arm.what, "now": arm.now, "to": arm.to}
+            "better": True, "specific": arm.specific, "setting": arm.what, "now": arm.now, "to": arm.to}
         yield RULE.finding(statement(screened, one), _where(one), f"screen {screened.id}", bearing=Bearing.SIGN,
                            measured=measured)
 

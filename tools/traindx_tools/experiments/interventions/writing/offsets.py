@@ -1,0 +1,30 @@
+"""Where a syntax tree's lines and columns stand in its text."""
+
+from __future__ import annotations
+
+import ast
+
+
+class Offsets:
+    """Characters of a text by line (from 1) and column (from 0, in UTF-8 bytes, as `ast` counts)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0]
+        for line in text.split("\n"):
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """First character and the one behind the last. `node` has to have a place, as expressions and statements do."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        return self._place(line, column), self._place(getattr(node, "end_lineno", line),
+                                                      getattr(node, "end_col_offset", column))
+
+    def of(self, node: ast.AST) -> str:
+        """The node as it is written."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def _place(self, line: int, column: int) -> int:
+        start = self._starts[line - 1]
+        return start + len(self.text[start:self._starts[line]].encode()[:column].decode("utf-8", "replace"))

@@ -1,0 +1,100 @@
+"""Which one conversion of loaded weights heals the first loss, judged by all the others.
+
+A conversion counts where its loss is at most three quarters of the loss as loaded and of what any conversion of other
+modules reaches: shrinking an output layer flattens every wrong answer to a guess, and only knowledge beats that.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from traindx_tools.experiments.replaying.trying import NotReplayable
+from traindx_tools.on_torch.conversions.candidates import Candidate
+
+SHARE = 0.75
+"""Of the loss as loaded, and of what others reach, that a conversion is below: changes of domain and temperature gain
+less, and the others of a residual stack make up for a part of what a damaged block does."""
+OF_GUESSING = 0.5
+"""Of the loss with the last layer zeroed, which is that of guessing: below it the weights know what they are asked, and
+another scale only makes them surer or less sure, as label smoothing or a short training leaves them."""
+OF_INPUTS = ("input", "shifted", "reversed")
+"""Ids by one are rows of a table by one, and reversed channels are a reversed axis of the first layer."""
+SIZES = ("scaled", "zeroed", "input")
+FEWEST = 12
+"""Conversions of other modules by which one is judged."""
+Loss = Callable[[Mapping[int, torch.Tensor]], float]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What the first batch said. `loss`: as loaded; `others`: the least that conversions of other modules reach."""
+
+    loss: float
+    tried: int
+    best: Candidate | None = None
+    healed: float = math.nan
+    others: float = math.nan
+    other: str = ""
+    seconds: float = 0.0
+    left: bool = False
+    """Time ended it."""
+
+
+def search(loss: Loss, found: Iterable[Candidate], ids: Mapping[str, int], seconds: float) -> Searched:
+    """Tries candidates while there is time. `ids`: of the program's parameters, by name. Raises NotReplayable."""
+    begin = time.perf_counter()
+    base = loss({})
+    results: list[tuple[float, Candidate]] = []
+    left = False
+    for candidate in found:
+        if time.perf_counter() - begin > seconds:
+            left = True
+            break
+        try:
+            value = loss({ids[n]: t for n, t in candidate.changes.items()})
+        except NotReplayable:
+            continue
+        if math.isfinite(value):
+            results.append((value, candidate))
+    spent = time.perf_counter() - begin
+    told = Searched(base, len(results), seconds=spent, left=left)
+    return _judged(told, results)
+
+
+def _judged(told: Searched, results: list[tuple[float, Candidate]]) -> Searched:
+    if not results:
+        return told
+    healed, best = min(results, key=lambda r: r[0])
+    first = next((c.roles for _, c in results if c.kind == "scaled"), frozenset())
+    apart = [(v, c) for v, c in results if not _alike(c, best, first)]
+    if len(apart) < FEWEST or not heals(healed, told.loss):
+        return told
+    guessing = next((v for v, c in reversed(results) if c.kind == "zeroed"), math.nan)
+    if best.kind in SIZES and not told.loss >= OF_GUESSING * guessing:
+        return told
+    least, other = min(apart, key=lambda r: r[0])
+    if not heals(healed, least):
+        return told
+    return Searched(told.loss, told.tried, best, healed, least, other.said, told.seconds, told.left)
+
+
+def _alike(one: Candidate, best: Candidate, first: frozenset[str]) -> bool:
+    """Whether one may do the same as another: on the same modules, or on the rows and axes that an input goes to.
+
+    `first`: the modules that inputs go to, whose scale is that of the inputs.
+    """
+    if one.roles & best.roles or (best.kind in OF_INPUTS and one.kind in OF_INPUTS):
+        return True
+    return best.kind == "input" and one.kind == "scaled" and one.roles <= first
+
+
+def heals(healed: float, loss: float) -> bool:
+    """Whether a loss that is finite and positive is at most three quarters of another, which may be infinite or NaN."""
+    if not math.isfinite(healed) or healed < 0:
+        return False
+    return not math.isfinite(loss) or healed <= SHARE * loss
