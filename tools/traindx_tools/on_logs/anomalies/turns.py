@@ -5,7 +5,7 @@ largest move of all (`breaks.py`) show it. Here a move is compared with what cam
 every earlier one, and nearly all of the records behind it lie beyond everything that the records before it reached.
 Noise comes back from a jump, however heavy its tail, a walk has no jump, and a schedule has no scatter before it: of
 57,000 series (white, autoregressive, random-walk, Student, Cauchy, lognormal, falling, cosine, cyclic, teeth, noise
-whose scatter grows or jumps; 40 to 5,000 records) RESULT had one.
+whose scatter grows or jumps; 40 to 5,000 records) none had one.
 """
 
 from __future__ import annotations
