@@ -109,7 +109,9 @@ def _stamp(seconds: int) -> str:
 def _body(seed: int, variant: int, first: int, last: int, slow: bool, traced: bool) -> _Body:
     """The lines of steps `first` to `last` of an ordinary rank."""
     rng = np.random.default_rng([seed, variant])
-    out, seconds, none = [], [], "-" * STAMP
+    out: list[str] = []
+    seconds: list[int] = []
+    none = "-" * STAMP
     loss = 2.0 + 4.0 * np.exp(-np.arange(last + 1) / 150) + 0.05 * rng.standard_normal(last + 1)
     for t in range(first, last + 1):
         data, before = (0.09 if slow else 0.03) + 0.004 * rng.random(), len(out)
