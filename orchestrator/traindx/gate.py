@@ -79,7 +79,7 @@ def _option(fix: Fix) -> Iterator[str]:
         yield f"option {fix.option} has a change without a path"
     for path in dict.fromkeys(path for path, _, _ in fix.places):
         if hidden := unseen_in(path, keep=""):
-            yield f"option {fix.option} changes {ascii(path)}: nobody sees {', '.join(hidden)} in that path"
+            yield f"option {fix.option} changes {path!a}: nobody sees {', '.join(hidden)} in that path"
     for instruction in fix.instructions:
         if empty(instruction.text):
             yield f"option {fix.option} says nothing to do at {instruction.where}"

@@ -284,7 +284,8 @@ def _in_words(fix: Approved, path: str, changes: Sequence[Change]) -> Verdict:
     from traindx.unseen import escaped  # seldom reached, and each call of a hook pays for what is imported
 
     return Verdict(False, f"option {fix.option} was approved in words, without the new text of {path}. This would be "
-                   f"written:\n{escaped(texts)}\n", "show that text as a diff in the diagnosis, and have it approved", ask=True)
+                   f"written:\n{escaped(texts)}\n", "show that text as a diff in the diagnosis, and have it approved",
+                   ask=True)
 
 
 def _outside(fix: Approved, relative: str, path: str, change: Change) -> Verdict:

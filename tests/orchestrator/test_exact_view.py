@@ -57,7 +57,8 @@ def test_what_nobody_sees_is_an_escape_in_the_diff(hidden: str, tmp_path: Path) 
 @pytest.mark.parametrize("seen", ["\tindented", "größe = 1", "λ = 0.1  # 学習率", "'\\x1b[2K'", "é = 1"])
 def test_what_is_seen_stays_as_it_is(seen: str) -> None:
     rows = diff_of_edits([edited(seen)]).splitlines()
-    assert rows[-1] == f"+{seen}" and not any(row.startswith("\\") for row in rows)
+    assert rows[-1] == f"+{seen}"
+    assert not any(row.startswith("\\") for row in rows)
 
 
 def test_line_ends_of_windows_are_no_characters_to_show() -> None:
@@ -69,12 +70,14 @@ def test_a_blank_line_that_is_replaced_is_a_line_that_goes() -> None:
     assert diff_of_edits([edit]).splitlines()[2:] == ["@@ -3,1 +3,1 @@", "-", "+x = 1"]
 
 
-@pytest.mark.parametrize("path", ["sitecustomize.py\x1b[2K\x1b[1A\x1b[2K\r", "tr\u202eyp.nia", "a\nb.py", "t\u200brain.py"])
+@pytest.mark.parametrize("path", ["sitecustomize.py\x1b[2K\x1b[1A\x1b[2K\r",
+                                  "tr\u202eyp.nia", "a\nb.py", "t\u200brain.py"])
 def test_a_path_that_cannot_be_shown_is_not_presented(path: str) -> None:
     d = diagnosis(fix(replace_line("learning_rate = 0.1"), edited("import os", path)))
     assert any("nobody sees" in reason for reason in gate.problems(d, d.evidence))
     assert not unseen_in(diff_of_edits(d.options[0].edits))
-    assert not unseen_in("\n".join(gate_lines(d, Page(100)))) and not unseen_in(render_diagnosis(d))
+    assert not unseen_in("\n".join(gate_lines(d, Page(100))))
+    assert not unseen_in(render_diagnosis(d))
 
 
 @pytest.mark.parametrize("path", ["train.py", "modèle/größe.py", "with space.py", "学習.py"])
@@ -108,4 +111,5 @@ def test_code_holds_any_text() -> None:
 
 def test_a_viewers_line_end_is_one_and_what_is_drawn_as_nothing_is_left_out() -> None:
     assert block("a\u2028b\x0cc\u061c\u00add\u3164") == "a\nb\ncd"
-    assert escaped("a\nb\tc") == "a\nb\tc" and escaped("a\nb", keep="") == "a\\nb"
+    assert escaped("a\nb\tc") == "a\nb\tc"
+    assert escaped("a\nb", keep="") == "a\\nb"

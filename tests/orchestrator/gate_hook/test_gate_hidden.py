@@ -27,7 +27,8 @@ HIDDEN = {
     "a fence in words": f"text\n     ```\n     <!--\n\n     ```\n{EVIL}\n-->",
     "a fence of a list": f"- ```\n  ```\n<!--\n```\n{EVIL}\n```\n-->",
     "a fence that its list ends": f"- foo\n\n  ```\n  code\n```\ntext\n```\n<!--\n{EVIL}\n-->\n```",
-    "a fence that never closes": f"~~~\n```\n<!--\n{EVIL}\n-->", "bidirectional": "a \u202eword", "escape": "a \x1b[8mword",
+    "a fence that never closes": f"~~~\n```\n<!--\n{EVIL}\n-->",
+    "bidirectional": "a \u202eword", "escape": "a \x1b[8mword",
     "line end": "a \u2028word",
 }
 SHOWN = {
@@ -73,7 +74,8 @@ def test_a_change_within_a_fence_is_only_shown(mark: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("hidden", ["\u200b", "\u3164", "\ufe0f", "\u00ad"])
 def test_a_new_text_that_nobody_sees_whole_is_sent_back(hidden: str, tmp_path: Path) -> None:
     found = read_diagnosis(DIAGNOSIS.replace("EPS = 1e-6", f"`EPS{hidden} = 1e-6`"), str(tmp_path), "c")
-    assert not isinstance(found, Shown) and "option A" in found[0]
+    assert not isinstance(found, Shown)
+    assert "option A" in found[0]
 
 
 def test_the_gates_own_question_shows_escapes_and_says_what_it_leaves_out() -> None:
@@ -81,7 +83,8 @@ def test_the_gates_own_question_shows_escapes_and_says_what_it_leaves_out() -> N
     option = Option("A", (("train.py", 3, 3),), ("python train.py\x1b[8m; sh evil.sh",), (),
                     (Bound("train.py", 3, 3, rows),))
     asked = question_of(Shown("d", "c", "train.py:3\u202e sets EPS", (option,))) + _choice(option)["description"]
-    assert not unseen_in(asked) and "\\x1b[8m" in asked
+    assert not unseen_in(asked)
+    assert "\\x1b[8m" in asked
     assert "more characters, which the diagnosis shows" in asked
     short = option._replace(bound=(Bound("train.py", 3, 3, ("x" * NAMED_AT_MOST,)),))
     assert named(short) == f"train.py:3 (to {'x' * NAMED_AT_MOST})"
