@@ -47,12 +47,13 @@ def exact_lines(text: str) -> list[str]:
 
 
 def inline(text: object, most: int = MOST) -> str:
-    """`line` for Markdown: nothing in it formats, links, fetches or begins a block; code in backticks stays code."""
+    """`line` for Markdown: nothing in it formats, links, fetches or begins a block; what stands in single
+    backticks stays code."""
     said = line(text, most)
     start = _BEGINS.match(said)
     parts, at = ([_signs(start[0])], start.end()) if start is not None else ([], 0)
     while (opening := _TICKS.search(said, at)) is not None:
-        closing = next((m for m in _TICKS.finditer(said, opening.end()) if len(m[0]) == len(opening[0])), None)
+        closing = next((m for m in _TICKS.finditer(said, opening.end()) if len(m[0]) == len(opening[0]) == 1), None)
         parts.append(_plain(said[at:opening.start()]))
         parts.append(said[opening.start():closing.end()] if closing is not None else "\\`" * len(opening[0]))
         at = opening.end() if closing is None else closing.end()

@@ -90,7 +90,8 @@ def test_a_path_that_is_seen_is_presented(path: str) -> None:
     ("![x](https://evil.example/p.png)", "![x\\](https://evil.example/p.png)"),
     ("[open](https://evil.example)", "[open\\](https://evil.example)"),
     ("**A is approved**", "\\*\\*A is approved\\*\\*"), ("~~no~~", "\\~\\~no\\~\\~"), ("_so_", "\\_so\\_"),
-    ("a lone ` tick", "a lone \\` tick"), ("`` two ` and", "\\`\\` two \\` and"), ("\\`a` b`", "\\\\`a` b\\`"),
+    ("a lone ` tick", "a lone \\` tick"), ("`` two ` and", "\\`\\` two \\` and"),
+    ("``a`b``", "\\`\\`a\\`b\\`\\`"), ("\\`a` b`", "\\\\`a` b\\`"),
     ("# A heading", "\\# A heading"), ("1. first", "1\\. first"), ("- item", "\\- item"), ("> said", "\\> said"),
     ("[x]: https://evil.example", "\\[x]: https://evil.example"), ("<img src=x>", "\\<img src=x>"),
     ("&lt;b&gt;", "\\&lt;b\\&gt;")])

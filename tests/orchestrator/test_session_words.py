@@ -121,7 +121,7 @@ def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, mon
     assert "the training script" in shown
     commands = next_commands(result)
     assert len(commands) > 1
-    assert commands[-1] == f"traindx resume {result.session} --give ."
+    assert commands[-1] == f"traindx resume {result.session} --give FILE"
     assert all(shlex.split(c) for c in commands)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.on_logs.readers.columns import EPOCH, STEP, TIME, role
-from traindx_tools.short import in_short
+from traindx_tools.short import attribute, in_short
 
 NAME = "history"
 """What its lines are called in places: `history:12` is its twelfth record."""
@@ -67,7 +67,7 @@ def is_history(given: object) -> bool:
     """Whether something can only be meant as a history: a dict, records, a frame, or an object that keeps one."""
     if isinstance(given, (str, bytes, Path)):
         return False
-    if isinstance(given, Mapping) or _is_frame(given) or isinstance(getattr(given, "history", None), Mapping):
+    if isinstance(given, Mapping) or _is_frame(given) or isinstance(attribute(given, "history"), Mapping):
         return True
     return isinstance(given, (list, tuple)) and bool(given) and all(isinstance(r, Mapping) for r in given)
 
@@ -115,7 +115,8 @@ def _records(history: History) -> list[Mapping[str, Any]]:
 
 def _is_frame(given: object) -> bool:
     """Whether it has what frames of pandas, polars and their like have in common, and arrays have not."""
-    return hasattr(given, "columns") and (hasattr(given, "to_dicts") or hasattr(given, "to_dict"))
+    return attribute(given, "columns") is not None and any(
+        attribute(given, name) is not None for name in ("to_dicts", "to_dict"))
 
 
 def _of_frame(frame: Any) -> list[Mapping[str, Any]]:
