@@ -168,7 +168,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
         has_verify=opening.verify is not None, budget=opening.budget,
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
-               *(f"moved by hand, from the approved lines to {', '.join(m)}" for m in moved),
+               *(f"lines moved by hand, also outside of the approved ones: {', '.join(m)}" for m in moved),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),

@@ -155,7 +155,7 @@ def waits_unedited(folder: SessionFolder, session: Session) -> bool:
 def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[tuple[int, bool]]:
     """Lines that the person changed beyond the approved ones: theirs to change, and shown.
 
-    With whether they only hold what was taken from the approved ones: then the line is that of the new file.
+    With whether they only hold what stands at another place of the file now: then the line is that of the new file.
     """
     if state.before is None or state.after is None:
         return []
@@ -164,12 +164,12 @@ def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[tuple[int,
         return []
     changed = [c for c in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if c[0] != "equal"]
     covered = [gate.covers(option, state.path, start + 1, stop) for _, start, stop, _, _ in changed]
-    taken = {row.strip() for within, (_, start, stop, _, _) in zip(covered, changed, strict=True) if within
-             for row in old[start:stop]}
+    went = {row.strip() for _, start, stop, _, _ in changed for row in old[start:stop]}
+    came = {row.strip() for _, _, _, first, last in changed for row in new[first:last]}
     found = []
-    for within, (kind, start, _, first, last) in zip(covered, changed, strict=True):
+    for within, (_, start, stop, first, last) in zip(covered, changed, strict=True):
         if not within:
-            moved = kind == "insert" and {row.strip() for row in new[first:last]} <= taken | {b""}
+            moved = {row.strip() for row in (*old[start:stop], *new[first:last])} <= (went & came) | {b""}
             found.append((first + 1 if moved else start + 1, moved))
     return found
 
