@@ -165,12 +165,13 @@ def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[tuple[int,
     changed = [c for c in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if c[0] != "equal"]
     covered = [gate.covers(option, state.path, start + 1, stop) for _, start, stop, _, _ in changed]
     went = {row.strip() for _, start, stop, _, _ in changed for row in old[start:stop]}
-    came = {row.strip() for _, _, _, first, last in changed for row in new[first:last]}
+    came = {new[i].strip(): i for _, _, _, first, last in reversed(changed) for i in reversed(range(first, last))}
     found = []
     for within, (_, start, stop, first, last) in zip(covered, changed, strict=True):
         if not within:
-            moved = {row.strip() for row in (*old[start:stop], *new[first:last])} <= (went & came) | {b""}
-            found.append((first + 1 if moved else start + 1, moved))
+            rows = {row.strip() for row in (*old[start:stop], *new[first:last])} - {b""}
+            moved = bool(rows) and rows <= went & came.keys()
+            found.append((min(came[row] for row in rows) + 1 if moved else start + 1, moved))
     return found
 
 
