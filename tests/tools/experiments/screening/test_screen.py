@@ -41,6 +41,8 @@ class Simulated:
     """Of the control with its own seed, in units of the spread."""
     seconds: float = 2.0
     nan_at: int | None = None
+    short: Mapping[int, int] = field(default_factory=dict)
+    """Steps of a run with each of these keys: fewer."""
     runs: list[str] = field(default_factory=list)
 
     workspace = Path("simulated")
@@ -58,7 +60,7 @@ class Simulated:
         drawn = rng.standard_normal() if key % 2 and key > 0 else 0.0 if seed else self.luck  # even: the control
         level = 0.6 + self.spread * (drawn + (rng.standard_normal() if seed else 0)) + self.effects.get(key, 0.0)
         values = np.full(10, level) + 0.001 * np.arange(10)
-        losses = np.ones(200)
+        losses = np.ones(self.short.get(key, 200))
         if self.nan_at is not None and key not in self.effects:
             losses[self.nan_at:] = math.nan
         curves = {"validation accuracy": curve(values), "live/loss": curve(losses)}
@@ -120,6 +122,13 @@ def test_an_event_that_goes_and_one_that_stays() -> None:
                    Budget(600))
     assert [t.arm.what for t in found.standing_out] == ["run.yaml:k4"]
     assert next(t for t in found.tried if t.arm.what == "run.yaml:k3").judged.word == "same"
+
+
+def test_a_run_that_ends_before_the_event_says_nothing() -> None:
+    place = Simulated({4: 0.0, 6: 0.0}, nan_at=30, short={6: 20})
+    found = screen(Engine(place, _prepare), ARMS, Outcome("nonfinite", "live/loss"), Budget(600))
+    assert [t.arm.what for t in found.standing_out] == ["run.yaml:k4"]
+    assert "before the" in next(t for t in found.tried if t.arm.what == "run.yaml:k6").judged.why
 
 
 def test_arms_that_fail_or_hang_say_nothing() -> None:

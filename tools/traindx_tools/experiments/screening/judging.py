@@ -80,6 +80,8 @@ def _of_event(outcome: Outcome, control: Trace, trace: Trace) -> Judged:
         return Judged("same" if same else "alike", seen.at)
     if trace.broke and outcome.kind not in ("error", "exit"):
         return Judged("failed", why=trace.broke)
+    if seen.unit == before.unit == "step" and seen.at < before.at:
+        return Judged("unread", why=f"it ended at {seen.unit} {seen.at:g}, before the {before.at:g} of the control")
     return Judged("goes", math.inf, 1.0)
 
 
