@@ -46,7 +46,7 @@ def temporary(prefix: str) -> Iterator[Path]:
 
 
 MADE_SECONDS = 60.0
-"""Between making a folder and marking it, or a file's half and the whole, pass milliseconds; a loaded disk takes more."""
+"""Between making a folder and marking it, or a file's half and the whole, pass milliseconds; a busy disk takes more."""
 
 
 def remove_abandoned(parent: Path, pattern: str, *, wait: float = WAIT_SECONDS) -> tuple[Path, ...]:
