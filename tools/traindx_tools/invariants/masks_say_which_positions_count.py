@@ -67,9 +67,9 @@ def _filled(use: MaskUse) -> Breach | None:
         why = (f"{use.text} at {use.at} fills with -inf where a mask from the data says so, and a softmax follows: a "
                "row that keeps nothing becomes NaN")
         return Breach("C277", why, use.at, Known.GUESSED, {"kind": "masked row"}, is_companion=True)
-    if use.half is None or abs(value) <= _LARGEST_HALF:
-        return None
     certain = use.half is Known.DERIVED
+    if use.half is None or not abs(value) > _LARGEST_HALF or not (certain or use.target == "softmax"):
+        return None
     return Breach("C174", f"{use.text} at {use.at} fills with {value:g}, beyond the largest float16 number (65504)" + (
         "" if certain else "; the program also runs in float16"), use.at, use.half, {"kind": "mask", "value": value},
         Severity.HIGH if certain else Severity.MEDIUM, Remedy("fits every type", _act(use), text=str(value)))

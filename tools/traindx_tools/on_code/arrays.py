@@ -174,11 +174,11 @@ def _flatten(o: Operands) -> Tensor:
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=None, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:
@@ -337,6 +337,7 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread),
     **dict.fromkeys(("logsumexp",), _logsum),
     **dict.fromkeys(("argmax", "argmin", "argsort"), _index_reduction),
+    "multinomial": lambda o: replace(_integer(o), shape=None, low=0.0, high=None, site=o.site),
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 from traindx_tools.on_code import containers, shapes
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
-from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Instance, Shape, Symbol, Table, Tensor, Thing, Value
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Shape,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+)
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.frame import Frame
@@ -181,4 +193,6 @@ def _split(caller: Interpreter, call: Call) -> Value:
 
 @_function("jax.random.fold_in", "jax.random.clone")
 def _fold_in(caller: Interpreter, call: Call) -> Value:
+    if call.name.endswith("fold_in") and not isinstance(call.get(1, "data"), Const):
+        caller.created += 1  # a call that does this again has folded in something else: a count, a step
     return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)

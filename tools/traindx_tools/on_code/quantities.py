@@ -44,6 +44,8 @@ def combined(op: str, left: Value, right: Value, site: Site) -> frozenset[str]:
         centred = isinstance(right, Tensor) and right.tags & {"reduced", "one_row"} and b <= a
         return _bounded(a if centred else a | turned(b))
     if op == "*":
+        if _is_fixed_share(left) or _is_fixed_share(right):
+            a, b = _seen_from_the_other(a), _seen_from_the_other(b)
         return _entropy(left, right) or _entropy(right, left) or _bounded(turned(a | b) if _is_negative(
             left) != _is_negative(right) else a | b)
     return _bounded(turned(a) if _is_negative(right) else a | turned(b)) if op == "/" else frozenset()
@@ -83,6 +85,17 @@ def _bounded(found: frozenset[str]) -> frozenset[str]:
     """Not the difference beside its own exponential, `exp(x) - x - 1`, which has its least value at 0."""
     both = {t.partition("@")[2] for t in found if "ratio@" in t} & {t.partition("@")[2] for t in found if "apart@" in t}
     return frozenset(sorted(t for t in found if not both or t.partition("@")[2] not in both)[:MOST])
+
+
+def _is_fixed_share(value: Value) -> bool:
+    """Whether a value is a probability that does not train, or its negative."""
+    return isinstance(value, Tensor) and value.grad is False and value.dtype != "bool" and (
+        value.kind == "softmax" or (value.low, value.high) == (-1.0, 0.0))
+
+
+def _seen_from_the_other(found: frozenset[str]) -> frozenset[str]:
+    """A difference of logarithms, weighted by what the fixed side gives: its mean is minus that side's divergence."""
+    return frozenset(_TURNED[t[0]] + t[1:] if "apart@" in t and t[:1] in _TURNED else t for t in found)
 
 
 def _is_log_probability(value: Value) -> bool:

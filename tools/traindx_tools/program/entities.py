@@ -387,6 +387,7 @@ class Distance:
     cut: str = ""
     """The side that is cut, as it is written."""
     of_a_table: bool = False
-    """That side was looked up in a table of the model, which gradients are to train."""
+    """That side was looked up in a table of the model, which gradients are to train. Of two that are cut: one of them
+    was, or another distance pulls one of the same two."""
     reached: bool = True
     """A loss reaches that value on another way."""

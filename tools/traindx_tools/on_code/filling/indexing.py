@@ -32,7 +32,8 @@ def indexings(project: Project) -> Iterator[Indexing]:
 
 
 def _of(event: Event, kind: str, rows: int | None, index: Value | None) -> Iterator[Indexing]:
-    if rows is not None and isinstance(index, Tensor) and index.low is not None and index.high is not None:
+    chosen = isinstance(index, Tensor) and index.dtype != "bool"  # a mask keeps rows, it names none
+    if rows is not None and isinstance(index, Tensor) and chosen and index.low is not None and index.high is not None:
         yield Indexing(kind, rows, index.low, index.high, event.file.segment(event.node), spot_of(event),
                        str(index.site or "?"))
 

@@ -112,9 +112,11 @@ def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
             continue
         spoken = _half(project) if spoken is None and math.isfinite(value) else spoken
         computed = isinstance(x, Tensor) and (x.dtype == "float16" or (x.dtype is None and event.autocast == "float16"))
+        # a number that float16 does not hold is an error of torch; JAX makes it -inf
+        holds = event.name.startswith("jax.") or (isinstance(x, Tensor) and x.dtype is not None and not computed)
         behind = last.get(id(event.function), -1) >= event.line
         yield _use("filled", event, mask, "softmax" if behind else "", value=value,
-                   half=Known.DERIVED if computed else Known.GUESSED if spoken else None,
+                   half=Known.DERIVED if computed else Known.GUESSED if spoken and not holds else None,
                    guarded=id(event.function) in guarded)
 
 

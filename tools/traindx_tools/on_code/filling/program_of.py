@@ -155,7 +155,8 @@ def _by_hand(project: Project, root: Block, section: Section) -> None:
 
 def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
     """Unknown things that must be optimizers: something steps after backward, and nothing known does."""
-    engines = {e.receiver for e in (p.event for p in loop.backwards) if isinstance(e.receiver, Symbol)}
+    engines = {e.receiver for e in (p.event for p in loop.backwards)
+               if isinstance(e.receiver, Symbol) and e.receiver != UNKNOWN}  # fmt: skip
     for place in loop.of("step"):
         event = place.event
         given: Value | None = event.args[0] if event.args else None
@@ -169,9 +170,12 @@ def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
     if any(stepped(p.event) for p in loop.of("step")) or not loop.backwards:
         return
     first = loop.backwards[0].order
+    asked = {p.event.receiver for p in loop.of("get_lr", "get_last_lr") if isinstance(p.event.receiver, Symbol)}
+    counted = {p.event.receiver for p in loop.of("step") if p.event.args and isinstance(p.event.receiver, Symbol)}
+    schedules = asked | counted  # an optimizer takes a closure at most, and tells no learning rate by a call
     after = [p.event.receiver for p in loop.of("step") if p.order > first and not p.event.args
              and isinstance(p.event.receiver, Symbol) and p.event.receiver != UNKNOWN
-             and not is_scheduler(p.event.receiver)]  # fmt: skip
+             and p.event.receiver not in schedules and not is_scheduler(p.event.receiver)]  # fmt: skip
     if after and after[0] not in sections.guessed and isinstance(after[0], Symbol):
         sections.guessed[after[0]] = entities.optimizer(after[0], guessed=True)
 
