@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+import json
 from pathlib import Path
 
 import click
@@ -221,3 +222,17 @@ def test_a_named_script_that_is_not_here_or_does_not_train_is_not_offered(here: 
         (folder / "fit.py").write_text(text)
     report = of(here, WARNED.format(script=folder / "fit.py"))
     assert not any("fit.py" in c for c in commands(report))
+
+
+@pytest.mark.usefixtures("sure_figures")
+def test_the_records_of_a_run_lead_to_a_session_where_it_ran(here: Path) -> None:
+    (here / "train.py").write_text(TRAIN)
+    folder = here / "traindx-run" / "1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps({
+        "traindx": "live-run", "command": ["python", "train.py"], "cwd": str(here), "started": 5.0}))
+    frame = 'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    loss.backward()\n'
+    (folder / "log.txt").write_text(HALF.replace("ValueError", frame + "ValueError"))
+    report = diagnose(["traindx-run/1"])
+    assert report.next_checks[0] == "traindx debug . --artifact traindx-run/1 --verify 'python train.py'"
+    assert str(report.places.root) == str(here.resolve())
