@@ -9,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from traindx_tools.on_torch.architecture import (  # noqa: E402
-from traindx_tools.on_torch.rules import t901_embedding_heavy
     analyze_architecture,
     check_batch_independence,
     check_determinism,
@@ -17,6 +16,7 @@ from traindx_tools.on_torch.rules import t901_embedding_heavy
 )
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes.architecture import ArchitectureProbe, classes_of  # noqa: E402
+from traindx_tools.on_torch.rules import t901_embedding_heavy  # noqa: E402
 
 nn = torch.nn
 functional = nn.functional
