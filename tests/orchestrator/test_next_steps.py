@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
-import json
 from pathlib import Path
 
 import click
 import pytest
 
-from traindx import group
+from traindx import group, next_steps
 from traindx.diagnose import Report, diagnose
 from traindx.next_steps import commands
 
