@@ -127,7 +127,19 @@ def _session(report: Examined) -> Iterator[str]:
         return
     training = _training(report)
     verify = f" --verify {typed([training])}" if training else ""
-    yield f"traindx debug {target}{verify}"
+    yield f"traindx debug {target}{_artifacts(report)}{verify}"
+
+
+def _artifacts(report: Examined) -> str:
+    """The option that names the records of a run that lie elsewhere than the session, which is where it ran."""
+    given = [p for p in report.seen.paths if _workspace(p) not in (None, report.places.root)]
+    return f" --artifact {typed(given)}" if len(given) == 1 and len(report.seen.paths) == 1 else ""
+
+
+def _workspace(path: str) -> Path | None:
+    """What a session or an experiment with this path takes for its workspace; None where it names nothing."""
+    given = Path(path).resolve()
+    return given if given.is_dir() else given.parent if given.exists() else None
 
 
 def _one_path(report: Examined) -> str | None:
@@ -142,7 +154,8 @@ def _one_path(report: Examined) -> str | None:
     inside = [p for p in given if Path(p).resolve().is_relative_to(root)]
     if not inside:
         return typed([seen_from_here(root)]) if report.places.code else None
-    return typed(inside if len(inside) == 1 == len(given) else [seen_from_here(root)])
+    alone = len(inside) == 1 == len(given) and _workspace(inside[0]) == root
+    return typed(inside if alone else [seen_from_here(root)])
 
 
 def _is_gone(report: Examined, path: Path) -> bool:

@@ -90,9 +90,9 @@ def find(folder: Path) -> Path | None:
     """The nearest `traindx.toml`: in the folder or above it, up to the repository's top."""
     at = home_of(folder)
     for place in (at, *at.parents)[:_FOLDERS_ABOVE]:
-        if (place / NAME).is_file():
+        if os.path.isfile(place / NAME):  # False also where it may not look
             return place / NAME
-        if (place / ".git").exists():
+        if os.path.exists(place / ".git"):
             return None
     return None
 

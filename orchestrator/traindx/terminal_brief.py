@@ -112,7 +112,7 @@ def _without_order(view: View, page: Page) -> Iterator[str]:
     yield from page.labelled("Suspects", view.no_order)
     for found in view.tied[:_MOST_SUSPECTS]:
         yield from page.labelled("", f"- {sentences(view, found)[-1].text.removeprefix('That is: ')}",
-                                 place=proven_place(view, found))
+                                 most=2, place=proven_place(view, found))
     if len(view.tied) > _MOST_SUSPECTS:
         yield " " * GUTTER + page.paint(f"and {len(view.tied) - _MOST_SUSPECTS} more with {page.more}", "quiet")
     rest = [h for h in view.in_order[len(view.tied):] if h.get("for") and h["confidence"] >= WORTH_A_LINE]
@@ -164,7 +164,7 @@ def _scope(view: View, page: Page) -> Iterator[str]:
         yield page.paint(f"  and {others - _MOST_RUNS} more runs with {page.more}", "quiet")
 
 
-def _list(label: str, told: Sequence[Said], page: Page, lines: int = 3) -> Iterator[str]:
+def _list(label: str, told: Sequence[Said], page: Page, lines: int = 4) -> Iterator[str]:
     """Sentences on `lines` lines altogether, two for each at most."""
     left = lines
     for number, said in enumerate(told):
@@ -182,7 +182,7 @@ def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = ""
     yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
                              most=2, place=place)
     if ground := view.unshown(hypothesis):
-        yield from page.labelled("", ground)
+        yield from page.labelled("", ground, most=2)
 
 
 def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _fixes(view: View, page: Page, room: int) -> Iterator[str]:
 
 
 def _in_a_line(fix: Fix, page: Page) -> list[str]:
-    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=line(fix.where()))
+    return page.labelled(f"Fix {fix.option}", _in_words(fix), most=2, place=line(fix.where()))
 
 
 def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:

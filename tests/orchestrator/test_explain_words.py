@@ -65,3 +65,12 @@ def test_a_line_of_the_hang_report_is_wrapped_below_itself() -> None:
     first, *rest = wrapped("  rank 3: the log ends after step 595, the last line is of the data", 50)
     assert first.startswith("  rank 3")
     assert all(row.startswith("    ") and len(row) <= 50 for row in rest)
+
+
+def test_pages_are_listed_by_the_beginning_of_a_word() -> None:
+    told = CliRunner().invoke(command, ["--list", "lr"]).output
+    assert "lr.too-high" in told
+    assert "alReady" not in told
+    assert "already freed" not in told
+    with pytest.raises(BadUsage, match="has the word 'zzz'"):
+        CliRunner().invoke(command, ["--list", "zzz"], catch_exceptions=False, standalone_mode=False)

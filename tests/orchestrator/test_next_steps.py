@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from traindx import group
+from traindx import group, next_steps
 from traindx.diagnose import Report, diagnose
 from traindx.next_steps import commands
 
@@ -221,3 +222,17 @@ def test_a_named_script_that_is_not_here_or_does_not_train_is_not_offered(here: 
         (folder / "fit.py").write_text(text)
     report = of(here, WARNED.format(script=folder / "fit.py"))
     assert not any("fit.py" in c for c in commands(report))
+
+
+def test_the_records_of_a_run_lead_to_a_session_where_it_ran(here: Path) -> None:
+    (here / "train.py").write_text(TRAIN)
+    folder = here / "traindx-run" / "1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps({
+        "traindx": "live-run", "command": ["python", "train.py"], "cwd": str(here), "started": 5.0}))
+    (folder / "log.txt").write_text(HALF)
+    report = diagnose(["traindx-run/1"])
+    assert (next_steps._one_path(report), next_steps._artifacts(report)) == (".", " --artifact traindx-run/1")
+    (here / "log.txt").write_text(HALF)
+    beside = diagnose(["log.txt"])
+    assert (next_steps._one_path(beside), next_steps._artifacts(beside)) == ("log.txt", "")

@@ -65,3 +65,11 @@ def test_beside_a_log_an_unreadable_notebook_is_named_and_the_log_is_read(tmp_pa
     report = diagnose([tmp_path / "a.ipynb", tmp_path / "a.log"])
     assert report.seen.run.loss is not None
     assert any("a.ipynb" in note and "no notebook" in note for note in report.seen.notes)
+
+
+def test_code_alone_that_does_not_parse_could_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import torch\ndef f(:\n    pass\n")
+    with pytest.raises(UnreadableInput, match=r"Nothing could be read.*not parsed: invalid syntax in line 2"):
+        diagnose([tmp_path / "broken.py"])
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss {3 - i / 100:.2f}\n" for i in range(40)))
+    assert diagnose([tmp_path]).seen.records

@@ -268,7 +268,9 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base))
     weights = _weights(own, files, base, code.projects)
     if all(a.note.startswith("not read") for a in data.artifacts) and not weights.read:
-        require_something([*artifacts, *reading.found.left_out], reading.found)
+        unparsed = {n.path: n.note for n in code.notes}
+        require_something([*(replace(a, note=unparsed.get(a.path, a.note)) for a in artifacts),
+                           *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     errors = (e for p in own.parts for e in p.errors)
     refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)

@@ -55,21 +55,31 @@ def near(name: str, titles: Mapping[str, str]) -> list[str]:
     return (begun or close or held)[:MOST_NEAR] if asked else []
 
 
-def listing() -> str:
-    """All rules and failure modes, a line each."""
+def listing(word: str = "") -> str:
+    """Rules and failure modes, a line each: all of them, or those whose id or title has a word that begins so.
+
+    Raises BadUsage where none has.
+    """
     from traindx_tools.catalog.catalog import load_catalog
     from traindx_tools.rules import explained_rules
 
     rules = [f"{k}  {m.rule.title}" for k, m in explained_rules().items()]
     modes = [f"{k:38}{m.title}" for k, m in load_catalog().items()]
-    return "\n".join(["Rules", *rules, "", "Failure modes", *modes])
+    if not word:
+        return "\n".join(["Rules", *rules, "", "Failure modes", *modes])
+    begins = re.compile(rf"(?<![^\W_]){re.escape(word.strip())}", re.IGNORECASE)
+    rules, modes = [r for r in rules if begins.search(r)], [m for m in modes if begins.search(m)]
+    if not rules and not modes:
+        raise BadUsage(f"no rule and no failure mode has the word '{word}': `traindx explain --list` shows all")
+    return "\n".join([*(["Rules", *rules] if rules else []), *([""] if rules and modes else []),
+                      *(["Failure modes", *modes] if modes else [])])
 
 
 @click.command("explain")
 @click.argument("name", required=False, shell_complete=page_ids)
-@click.option("--list", "show_all", is_flag=True, help="List every rule and failure mode.")
+@click.option("--list", "show_all", is_flag=True, help="List every rule and failure mode, or those with the word NAME.")
 def command(name: str | None, show_all: bool) -> None:
     """Print the page of NAME: a rule (L204, or L204-1 as a report prints it) or a failure mode (lr.too-high)."""
     if name is None and not show_all:
         raise BadUsage("give the name of a rule or a failure mode, or --list")
-    click.echo(listing() if name is None else reflowed(page(name), columns(sys.stdout)))
+    click.echo(listing(name or "") if show_all else reflowed(page(name or ""), columns(sys.stdout)))

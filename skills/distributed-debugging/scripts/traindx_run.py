@@ -13,6 +13,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -261,9 +262,9 @@ def explain(args: argparse.Namespace) -> tuple[int, Any]:
         return 0, {"name": args.name.lower(), "page": mode_page(modes[args.name.lower()])}
     rules = all_rules()
     if args.list and args.name:
-        word = args.name.lower()
-        return 0, {"rules": {k: m.rule.title for k, m in rules.items() if word in f"{k} {m.rule.title}".lower()},
-                   "failure_modes": {k: m.title for k, m in modes.items() if word in f"{k} {m.title}".lower()}}
+        begins = re.compile(rf"(?<![^\W_]){re.escape(args.name)}", re.IGNORECASE)
+        return 0, {"rules": {k: m.rule.title for k, m in rules.items() if begins.search(f"{k} {m.rule.title}")},
+                   "failure_modes": {k: m.title for k, m in modes.items() if begins.search(f"{k} {m.title}")}}
     if args.list or args.name is None:
         return 0, {"rules": {k: m.rule.name for k, m in rules.items()}, "failure_modes": sorted(modes)}
     if args.name.upper() in rules:

@@ -126,3 +126,12 @@ def test_bad_usage_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli.run(["fingerprint"]) == 2
     assert cli.run(["fingerprint", str(tmp_path / "nowhere")]) == 2
     assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_holds_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.npz").write_bytes(b"no archive at all" * 20)
+    assert take([tmp_path]).data == {}
+    cli.run(["fingerprint", str(tmp_path)])
+    assert "1 files, 0 with data" in capsys.readouterr().out
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 2)))
+    assert set(take([tmp_path]).data) == {"x.npz"}

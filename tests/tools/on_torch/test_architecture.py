@@ -16,6 +16,7 @@ from traindx_tools.on_torch.architecture import (  # noqa: E402
 )
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes.architecture import ArchitectureProbe, classes_of  # noqa: E402
+from traindx_tools.on_torch.rules import t901_embedding_heavy  # noqa: E402
 
 nn = torch.nn
 functional = nn.functional
@@ -178,3 +179,10 @@ def test_the_number_of_classes_is_read_from_the_graph():
     assert classes_of(functional.cross_entropy(logits, torch.zeros(2, 5, dtype=torch.long))) == 7
     assert classes_of(logits.sum()) == 0
     assert classes_of(torch.tensor(1.0)) == 0
+
+
+def test_embeddings_are_weighed_against_all_that_is_trained_with_them():
+    alone = analyze_architecture(nn.Embedding(500, 32))
+    (finding,) = t901_embedding_heavy.check(alone, "x", beside=66)
+    assert finding.measured["trunk"] == 66
+    assert not list(t901_embedding_heavy.check(alone, "x", beside=40_000))

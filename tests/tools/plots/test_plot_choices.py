@@ -230,10 +230,10 @@ def test_an_error_message_is_marked_at_its_line():
     assert marks.rows[0].spans == ((30.0, 30.0),)
 
 
-def test_remarks_are_marked_only_where_nothing_worse_was_found():
+def test_remarks_are_not_marked_with_the_title_of_a_fault():
     run = Run(series=(series("loss", [3, 2, 1]),))
     remark, fault = finding("L212", 1, 3, severity="info"), finding("L106", 2, 3)
-    assert [m.rule for m in marks_of([remark], axis_of(run)).rows] == ["L212"]
+    assert marks_of([remark], axis_of(run)).rows == ()
     assert [m.rule for m in marks_of([remark, fault], axis_of(run)).rows] == ["L106"]
 
 

@@ -92,7 +92,7 @@ def take(paths: Sequence[str | Path], *, seconds: float = 600.0) -> Fingerprint:
     root = _root(named)
     files = dict(sorted((_name(f, root), f) for f in _files(named)))
     seen = examine([str(p) for p in named], seconds=seconds)
-    data = {_below(s.name, root): _shard(s) for d in seen.sets for s in d.shards}
+    data = {_below(s.name, root): _shard(s) for d in seen.sets for s in d.shards if s.summaries or s.total}
     weights, notes = _weights(files)
     settings = {n: told for n, f in files.items() if (told := _settings(f, n)) and n not in data}
     unread = (a for a in seen.artifacts if a.note and _below(a.path, root) not in {*weights, *settings})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -191,7 +192,7 @@ def workspace_of(paths: Iterable[str | Path]) -> Path | None:
     named = [Path(p) for p in paths]
     if len(named) != 1 or not named[0].is_dir():
         return None
-    is_run = (named[0] / RUN_FILE).is_file() or any(named[0].glob(RANK_FILES))
+    is_run = os.path.isfile(named[0] / RUN_FILE) or any(named[0].glob(RANK_FILES))  # False where it may not look
     cwd = read_folder(named[0]).cwd if is_run else ""
     workspace = Path(cwd).resolve() if cwd else None
     if workspace is None or not workspace.is_dir():

@@ -118,6 +118,13 @@ def written_into(base: Tensor, value: Value) -> Tensor:
                    high=None if base.high is None or high is None else max(base.high, high))
 
 
+def is_whole(index: Value) -> bool:
+    """Whether an index takes each element: `[:]`, `[...]`, `[:, :]`."""
+    entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
+    return bool(entries) and all(e == Const(...) or (
+        isinstance(e, Bag) and e.kind == "slice" and all(i == Const(None) for i in e.items)) for e in entries)
+
+
 def _bounds_of(value: Value) -> bounds.Bounds:
     if isinstance(value, Tensor):
         return value.low, value.high

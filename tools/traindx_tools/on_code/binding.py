@@ -322,7 +322,8 @@ class Binding(Iteration):
         ):
             frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and target.value.id in frame.env:
-            frame.env[target.value.id] = arithmetic.written_into(base, value)
+            whole = base.plain(shape=base.shape, low=base.low, high=base.high) if arithmetic.is_whole(index) else base
+            frame.env[target.value.id] = arithmetic.written_into(whole, value)
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Attribute):
             self._written_over(target.value, arithmetic.written_into(base, value), frame)
 

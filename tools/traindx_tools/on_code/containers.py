@@ -37,11 +37,9 @@ _CONSTANTS: dict[str, Any] = {
     "math.e": math.e,
     "numpy.pi": math.pi,
     "torch.pi": math.pi,
-    "math.inf": math.inf,
-    "numpy.inf": math.inf,
+    "math.inf": math.inf, "numpy.inf": math.inf,
     "torch.inf": math.inf,
-    "jax.numpy.pi": math.pi,
-    "jax.numpy.inf": math.inf,
+    "jax.numpy.pi": math.pi, "jax.numpy.inf": math.inf,
     **{f"string.{name}": getattr(string, name) for name in (
         "ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")},
 }
@@ -148,9 +146,11 @@ def _bag_item(base: Bag, index: Value) -> Value:
         plain = not base.open and index.items[2] == Const(None)
         if plain and all(i == Const(None) or shapes.literal(i) is not None for i in index.items[:2]):
             return Bag(base.kind, base.items[low:high], False, base.site, base.born_in)
+        if base.kind == "keys" and not (index.items[0] == Const(None) or (isinstance(low, int) and low >= 0)):
+            return UNKNOWN  # which keys it takes moves from call to call
         # what was gathered in a loop ends with the last examples: `layers[:-1]` ends before them
         cut = high if isinstance(high, int) and high < 0 and index.items[2] == Const(None) else None
-        return Bag(base.kind, base.items[:cut], True, base.site, base.born_in)
+        return Bag(base.kind, base.items[low if base.kind == "keys" else None:cut], True, base.site, base.born_in)
     return joined(base.items)
 
 

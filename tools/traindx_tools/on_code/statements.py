@@ -32,8 +32,11 @@ MOST_NESTED = 30
 """Arms of `if ... elif ...` that are nested in each other as the tree has them; a longer chain is halved from there."""
 
 _IN_PLACE = frozenset({"masked_fill_", "fill_", "copy_", "mul_", "add_", "sub_", "div_", "neg_", "clamp_", "zero_",
-                       "index_fill_", "scatter_", "masked_scatter_", "uniform_", "normal_"})
+                       "index_fill_", "scatter_", "masked_scatter_", "uniform_", "normal_", "bernoulli_", "random_",
+                       "exponential_"})
 """Methods that set elements of the array they are called on."""
+_FILLING = frozenset({"fill_", "zero_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_"})
+"""Methods that set all of them, whatever they were before: what the array was a copy of says nothing any more."""
 
 
 class Statements(Binding):
@@ -65,6 +68,7 @@ class Statements(Binding):
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
             held = frame.env.get(array.id) if isinstance(array, ast.Name) else None
             if isinstance(array, ast.Name) and isinstance(held, Tensor):
+                held = held.plain(shape=held.shape) if call.func.attr in _FILLING else held
                 frame.env[array.id] = replace(held, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:

@@ -325,6 +325,8 @@ def _discover_folder(folder: str, found: Discovery, most: int, *, may_be_empty: 
             break
         _add_file(path, found)
     if len(found.sources) + len(found.left_out) == before and not may_be_empty:
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise UnreadableInput(f"The folder {folder!r} cannot be read: no permission. Change its mode or copy it.")
         raise UnreadableInput(f"The folder {folder!r} holds no files that could be read. Name the folder in which the "
                               "training wrote its log.")
 

@@ -12,6 +12,9 @@ from itertools import pairwise
 
 SHARE = 0.6
 """Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
+WITHIN_SHARE, LEAST_WITHIN = 0.9, 8
+"""Of the lines from the first prefix to the last, and how many: what the launcher says for itself (a banner, the
+traceback of the command that ended) has no prefix, stands before or behind, and may be longer than all the rest."""
 _FORMS = {
     # kubectl logs --prefix: [pod/trainer-worker-3/pytorch] ...; the container is the process's host
     "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})[/ ][\w.-]{1,63}\] ?"),
@@ -75,10 +78,16 @@ def form_of(lines: Sequence[bytes]) -> Form:
     """The form that most of the first lines have."""
     spoken = [line for line in lines if line.strip()]
     for name, pattern in _FORMS.items():
-        found = sum(1 for line in spoken if pattern.match(line))
-        if found >= max(2, SHARE * len(spoken)) and _LIKELY.get(name, _always)(spoken, pattern):
+        at = [i for i, line in enumerate(spoken) if pattern.match(line)]
+        most = len(at) >= max(2, SHARE * len(spoken))
+        if (most or _in_one_piece(at)) and _LIKELY.get(name, _always)(spoken, pattern):
             return Form(name)
     return Form()
+
+
+def _in_one_piece(at: Sequence[int]) -> bool:
+    """Whether the lines with a prefix, by index, stand together and are more than chance would give."""
+    return len(at) >= LEAST_WITHIN and len(at) >= WITHIN_SHARE * (at[-1] - at[0] + 1)
 
 
 def _always(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:

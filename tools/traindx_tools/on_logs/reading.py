@@ -309,7 +309,7 @@ def _config_of(source: Source) -> dict[str, Any]:
 
 def require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
     """Raises UnreadableInput where every source was refused, so that nobody takes silence for health."""
-    useless = ("refused", "not read", "an empty file", "only blanks")
+    useless = ("refused", "not read", "not parsed", "an empty file", "only blanks")
     if found.sources and not all(a.note.startswith(useless) for a in artifacts):
         return
     reasons = "; ".join(f"{a.path}: {a.note}" for a in artifacts[:5])

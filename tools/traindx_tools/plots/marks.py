@@ -36,12 +36,12 @@ class Marks:
 
 
 def marks_of(findings: Sequence[Finding], axis: Axis) -> Marks:
-    """Remarks (severity "info") have a row only where nothing worse was found."""
-    worse = [f for f in findings if f.severity is not Severity.INFO]
+    """Remarks (severity "info") have no row: its title is that of a fault, which a remark just does not say."""
+    faults = [f for f in findings if f.severity is not Severity.INFO]
     spans: dict[str, list[tuple[float, float]]] = {}
     first: dict[str, Finding] = {}
     elsewhere: list[str] = []
-    for f in worse or findings:
+    for f in faults:
         span = axis.span(f.where)
         if span is None:
             elsewhere.append(f"{f.rule} {f.title} ({_place(f)})")

@@ -92,3 +92,28 @@ def test_a_bar_that_ends_with_its_count_is_read() -> None:
 ])
 def test_what_only_looks_like_a_bar_gives_nothing(line: str) -> None:
     assert not read(line + "\n").series
+
+
+def lightning(scores: list[tuple[float, float]], every: int = 25) -> str:
+    """Lightning's bar: behind it stand the scores of the last evaluation until the next one."""
+    lines, shown = [], ""
+    for epoch, (loss, accuracy) in enumerate(scores):
+        for n in range(every, 126, every):
+            lines.append(f"Epoch {epoch}: {n * 100 // 125:3}%|###  | {n}/125 [00:01<00:00, 110.21it/s, v_num=0, "
+                         f"train_loss={2 / (n + 125 * epoch):.4f}{shown}]\n")
+        shown = f", val_loss={loss:.4f}, val_acc={accuracy:.4f}"
+        lines.append(lines[-1].partition(", val_loss")[0].rstrip("]\n") + shown + "]\n")
+    return "".join(lines)
+
+
+def test_scores_that_stay_behind_a_bar_are_counted_once_an_epoch() -> None:
+    values = found(read(lightning([(3.9, 0.0), (6.1, 0.0), (7.4, 0.0)])))
+    assert values["validation", "loss"] == [3.9, 6.1, 7.4]
+    assert values["validation", "accuracy"] == [0.0, 0.0, 0.0]
+    assert len(values["train", "loss"]) == 15
+
+
+def test_a_score_that_moves_within_an_epoch_is_kept() -> None:
+    text = "".join(f"Epoch 0:  {n}%|###  | {n}/100 [00:01<00:00, 9.9it/s, loss={1 / n:.4f}, val_loss={2 / n:.4f}]\n"
+                   for n in range(10, 101, 10))
+    assert len(found(read(text))["validation", "loss"]) == 10

@@ -210,3 +210,15 @@ def test_the_merged_log_names_ranks_once_a_line(tmp_path: Path) -> None:
     assert text.count("loader: fetching batch") == 1
 
 
+@pytest.mark.parametrize("end", [0, 31, 120])
+def test_what_the_launcher_says_at_the_end_takes_no_rank_away(end: int, tmp_path: Path) -> None:
+    told = "".join(f"{r}: {line}\n" for i in range(12) for r in range(4) for line in lines(r)[i:i + 1])
+    trace = "Traceback (most recent call last):\n" + '  File "train.py", line 18, in <module>\n' * end if end else ""
+    (tmp_path / "slurm-1.out").write_text(told + trace)
+    assert len(seen(tmp_path).job.last.ranks) == 4
+
+
+def test_a_table_in_a_log_is_of_no_ranks(tmp_path: Path) -> None:
+    table = "".join(f"{i}: class {i}\n" for i in range(10))
+    (tmp_path / "train.log").write_text(table + "\n".join(steps(0, 0, 50)) + "\n")
+    assert examine_ranks(discover([tmp_path]).sources, workers=1) is None

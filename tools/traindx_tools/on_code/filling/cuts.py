@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from traindx_tools.on_code.filling.keeping import traces
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
@@ -21,7 +22,8 @@ class Cuts:
         self._fresh = [e for e in project.calls(*_FRESH) if e.name.startswith("torch.")]
         leaves = [e.receiver for e in project.calls("requires_grad_") if isinstance(e.receiver, Tensor)]
         stores = [e.receiver for e in project.events if e.kind == "store" and e.name == "attribute.requires_grad"]
-        self._of_inputs = any(not _of_model(v) for v in leaves + stores)
+        made = [e.args[0] for e in project.calls("Parameter") if e.args and not _in_a_module(e)]
+        self._of_inputs = any(not _of_model(v) for v in leaves + stores + made)
 
     def note(self, act: Act, event: Event, loss: Value | None) -> None:
         """Whether what is sent backward has a graph."""
@@ -45,15 +47,20 @@ class Cuts:
 
     def opaque(self) -> frozenset[Hashable]:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
-        return frozenset(str(v.site) for e in self._project.events if e.kind == "call"
-                         and not isinstance(e.result, Tensor) for v in (*e.args, *e.kwargs.values())
-                         if isinstance(v, Tensor) and v.grad and v.site is not None)
+        return frozenset(t for e in self._project.events if e.kind == "call" and not isinstance(e.result, Tensor)
+                         for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad for t in traces(v))
 
     def _of_cut_outputs(self, loss: Tensor) -> bool:
         """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""
         made = [e for e in self._project.events if e.kind == "call" and e.result == loss and "loss" in loss.tags]
         given = [(*e.args[:2], *e.kwargs.values()) for e in made if e.method != "requires_grad_"]
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
+
+
+def _in_a_module(event: Event) -> bool:
+    """Whether a parameter is made by a module for itself; any other is an input that is optimized, as an image is."""
+    owner = event.function.owner if event.function is not None else None
+    return owner is not None and owner.is_module
 
 
 def _of_model(value: Value | None) -> bool:

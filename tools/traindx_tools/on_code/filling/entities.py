@@ -63,7 +63,7 @@ class Entities:
 
     def optimizer(self, value: Value, guessed: bool = False) -> Optimizer:
         """The optimizer of a value that is one, or is taken for one."""
-        inner = unwrap(value)
+        inner = delegate(unwrap(value))
         key = self._key(inner)
         if key not in self._optimizers:
             self._optimizers[key] = made = self._optimizer(inner, guessed)
@@ -72,7 +72,9 @@ class Entities:
 
     def known_optimizer(self, value: Value | None) -> Optimizer | None:
         """The entity of a value that was taken for an optimizer before."""
-        return self._optimizers.get(self._key(unwrap(value))) if value is not None and value != UNKNOWN else None
+        if value is None or value == UNKNOWN:
+            return None
+        return self._optimizers.get(self._key(delegate(unwrap(value))))
 
     def _optimizer(self, value: Value, guessed: bool) -> Optimizer:
         known = Known.GUESSED if guessed else Known.DERIVED
@@ -175,6 +177,15 @@ class Entities:
             return value
         self._kept.append(value)
         return id(value)
+
+
+def delegate(value: Value) -> Value:
+    """The optimizer that steps for one of the project's own class and shares its parameters (SAM, Lookahead, a warmup
+    around another): clearing the one clears the other. The value itself where it holds none or several."""
+    if not isinstance(value, Instance) or not is_optimizer(value):
+        return value
+    inner = [unwrap(v) for v in value.attrs.values() if is_optimizer(v)]
+    return inner[0] if len(inner) == 1 and inner[0] is not value else value
 
 
 def _of_parameters(optimizer: Thing) -> dict[str, Any]:

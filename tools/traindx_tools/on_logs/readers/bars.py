@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from traindx_tools.on_logs.readers.names import TEST, VALIDATION
 from traindx_tools.on_logs.readers.recorder import Columns
 
 
@@ -40,19 +41,34 @@ class Record:
         return parts
 
 
+def _alike(before: float | None, now: float) -> bool:
+    return before is not None and (before == now or (math.isnan(before) and math.isnan(now)))
+
+
 @dataclass
 class Bars:
     """Holds a bar's last drawing back until the bar has moved on.
 
     A tqdm bar shows the values of the moment: the last drawing at each count is kept. A Keras bar shows means over the
     epoch so far: only the last drawing of the epoch is kept. So do the meters of an evaluation, a line now and then,
-    and a row of a table that a bar ends ("row").
+    and a row of a table that a bar ends ("row"). Behind a tqdm bar the scores of the last evaluation stand until the
+    next one (Lightning): drawings of an epoch that is not full repeat them, and are no evaluations.
     """
 
     redrawn: int = 0
     """Drawings of bars with means that a later one of the same epoch replaced."""
     _held: Record | None = None
     _kind: str = ""
+    _held_out: set[int] = field(default_factory=set)
+    """Identities of the columns that an evaluation fills."""
+    _shown: dict[int, float] = field(default_factory=dict)
+    """What stood in each of them last."""
+
+    def known(self, group: str, columns: Columns | None) -> Columns | None:
+        """The columns of a series as they are given, with their group kept in mind."""
+        if group in (VALIDATION, TEST) and columns is not None:
+            self._held_out.add(id(columns))
+        return columns
 
     @property
     def remark(self) -> str:
@@ -89,7 +105,19 @@ class Bars:
 
     def _released(self, held: Record) -> Record:
         """What counts the batches of an evaluation says nothing of where in the run it stands."""
-        return replace(held, step=math.nan, total=math.nan, slot=-1) if self._kind == "meter" else held
+        if self._kind == "meter":
+            return replace(held, step=math.nan, total=math.nan, slot=-1)
+        return self._without_repeats(held) if self._kind == "tqdm" and self._held_out else held
+
+    def _without_repeats(self, held: Record) -> Record:
+        """Without held-out scores that all stood there before, within an epoch: it is the same evaluation."""
+        now = {id(c): n for c, n in zip(held.columns, held.numbers, strict=False) if id(c) in self._held_out}
+        same = bool(now) and all(_alike(self._shown.get(c), n) for c, n in now.items())
+        self._shown.update(now)
+        if not same or math.isnan(held.epoch) or not held.step < held.total:
+            return held
+        kept = [(c, n) for c, n in zip(held.columns, held.numbers, strict=False) if id(c) not in now]
+        return replace(held, columns=[c for c, _ in kept], numbers=[n for _, n in kept]) if kept else held
 
     def flush(self) -> list[Record]:
         """What is still held back."""

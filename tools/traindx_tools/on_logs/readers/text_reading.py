@@ -304,7 +304,7 @@ class TextReading:
             keys = [k if rank is None else Key(k.original, k.group, rank, k.metric) for k in shape.keys]
             for key, planned in zip(keys, shape.plan.fields, strict=False):
                 (self.tentative if planned.tentative else self.firm).add(key)
-            columns = shape.columns[rank] = [self.recorder.columns(key) for key in keys]
+            columns = shape.columns[rank] = [self._bars.known(k.group, self.recorder.columns(k)) for k in keys]
             shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
         return columns
 

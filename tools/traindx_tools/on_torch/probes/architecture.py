@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_torch.architecture.analysis import analyze_architecture
+from traindx_tools.on_torch.architecture.analysis import Architecture, analyze_architecture
 from traindx_tools.on_torch.comparison.tensors import tensors_in
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t901_embedding_heavy, t902_initial_loss
@@ -30,6 +30,9 @@ class ArchitectureProbe(TorchProbe):
         self._first: torch.Tensor | None = None
         self._output: tuple[int, ...] = ()
         self._done = False
+        self._counted: Architecture | None = None
+        """The model's counts, until it is known what is trained beside it."""
+        self._own: set[int] = set()
 
     def next_look(self) -> int:
         """Never after the first loss."""
@@ -39,8 +42,7 @@ class ArchitectureProbe(TorchProbe):
         seen = analyze_architecture(model)
         self.scene.recorder.metrics(self.scene.step, {"parameters": seen.parameters,
                                                       "parameters_trainable": seen.trainable})
-        for finding in t901_embedding_heavy.check(seen, SOURCE):
-            self.scene.recorder.finding(finding)
+        self._counted, self._own = seen, {id(p) for p in model.parameters()}
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         if not self._done and not self._output:
@@ -54,6 +56,7 @@ class ArchitectureProbe(TorchProbe):
         self._first = loss.detach().clone()
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._weighed(optimizer)
         if self._done or self._first is None or self.scene.step < 2:
             return
         self._done = True
@@ -64,8 +67,18 @@ class ArchitectureProbe(TorchProbe):
                 self.scene.recorder.finding(finding)
         self._first = None
 
+    def _weighed(self, optimizer: torch.optim.Optimizer) -> None:
+        """Embeddings as a share of all that is stepped together, at the first step of the model."""
+        held = {id(p): p.numel() for g in optimizer.param_groups for p in g["params"]}
+        if self._counted is None or not self._own & held.keys():
+            return
+        beside = sum(n for i, n in held.items() if i not in self._own)
+        for finding in t901_embedding_heavy.check(self._counted, SOURCE, beside):
+            self.scene.recorder.finding(finding)
+        self._counted = None
+
     def finish(self) -> Iterable[Finding]:
-        self._first = None
+        self._first = self._counted = None
         return ()
 
 

@@ -33,14 +33,19 @@ RULE = Rule(
 )
 
 
-def check(architecture: Counts, source: str) -> Iterator[Finding]:
-    """One finding where embeddings hold at least 70 % of the parameters."""
-    share = architecture.share("embedding")
-    if share < SHARE or architecture.parameters < FEWEST:
+def check(architecture: Counts, source: str, beside: int = 0) -> Iterator[Finding]:
+    """One finding where embeddings hold at least 70 % of the parameters.
+
+    `beside`: parameters of other modules that are trained with this one, as where a program has no one model around
+    its parts.
+    """
+    parameters = architecture.parameters + beside
+    embedded = architecture.by_kind.get("embedding", 0)
+    if parameters < FEWEST or embedded < SHARE * parameters:
         return
-    trunk = architecture.parameters - architecture.by_kind["embedding"]
+    share, trunk = embedded / parameters, parameters - embedded
     path = next(p for p, *_ in architecture.largest)
     yield RULE.finding(
-        f"{share:.0%} of the {architecture.parameters:,} parameters are embeddings (largest: {path}); the rest of the "
-        f"model has {trunk:,}", Location(module=path.rpartition(".")[0] or path), source, bearing=Bearing.COMPANION,
-        measured={"share": round(share, 3), "parameters": architecture.parameters, "trunk": trunk})
+        f"{share:.0%} of the {parameters:,} parameters are embeddings (largest: {path}); the rest of the model has "
+        f"{trunk:,}", Location(module=path.rpartition(".")[0] or path), source, bearing=Bearing.COMPANION,
+        measured={"share": round(share, 3), "parameters": parameters, "trunk": trunk})
