@@ -22,9 +22,10 @@ WORTH_A_LINE = 0.05
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
-_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), ("traindx experiment ", 0),
-                   ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
-                   ("traindx ", 3))  # fmt: skip
+_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), (" --screen", 2), ("traindx experiment ", 0),
+                   ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 3), ("traindx plot ", 5),
+                   ("traindx ", 4))  # fmt: skip
+"""A screen comes behind one run with instruments: that is a single run, and says more of it."""
 _SHOWS = dict(_RELATIVE_WORTH)["traindx "]
 """The worth from which on commands show and decide nothing; the picture comes last, for the report holds it already."""
 _WHAT_IT_DOES = (
