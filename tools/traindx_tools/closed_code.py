@@ -13,13 +13,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PLAIN = frozenset({"PIL", "cv2", "datasets", "einops", "h5py", "jax", "jaxlib", "matplotlib", "numpy", "optax", "pandas",
-                   "pyarrow", "safetensors", "scipy", "seaborn", "sklearn", "tensorboard", "tensorboardX", "torch",
+PLAIN = frozenset({"PIL", "cv2", "datasets", "einops", "h5py", "jax", "jaxlib", "matplotlib", "numpy", "optax",
+                   "pandas", "pyarrow", "safetensors", "scipy", "seaborn", "sklearn", "tensorboard", "tensorboardX", "torch",
                    "torchaudio", "torchvision", "tqdm", "wandb", "yaml"})  # fmt: skip
 """Libraries that do to a training what the program's own lines ask for, and nothing else."""
 MOST = 400_000
 """Characters of a file; of a longer one nobody knows its end."""
-_COMPUTED = re.compile(r"\b(?:import_module|__import__|exec|eval|spec_from_file_location|runpy|instantiate|hub\.load)\s*\(")
+_COMPUTED = re.compile(r"\b(?:import_module|__import__|exec|eval|spec_from_file_location|run_path|run_module|"
+                       r"instantiate|hub\.load)\s*\(")
 
 
 def closed_text(code: Iterable[Path]) -> str | None:

@@ -2,8 +2,8 @@
 
 A loss that turns NaN may be an overflow of float16, if float16 is used. Where nothing in the log, the configuration or
 the code speaks of float16, that mode has no worse evidence than others and still less ground: it stands behind them,
-and says what would show its ground. Where all the code of the run was read (`closed_code.py`) and does not hold what the
-mode cannot be without, it is no suspect on a hint. The table is `catalog/preconditions.toml`.
+and says what would show its ground. Where all the code of the run was read (`closed_code.py`) and does not hold what
+the mode cannot be without, it is no suspect on a hint. The table is `catalog/preconditions.toml`.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
 
 def _seen_itself(pro: Sequence[Weighed]) -> bool:
     """Whether something shows the cause itself or a sign of it, whatever its ground."""
-    return any(w.bearing is Bearing.CAUSE or w.role in ("cause", "sign") for w in pro)
+    return any(w.role in ("cause", "sign") for w in pro)
 
 
 def _found_itself(one: Hypothesis) -> bool:
