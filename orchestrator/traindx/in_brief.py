@@ -188,9 +188,16 @@ def _worth(command: str) -> int:
     return next((worth for words, worth in _RELATIVE_WORTH if words in f"{command} "), len(_RELATIVE_WORTH))
 
 
-def what_it_does(command: str) -> str:
-    """A command in few words, "" for one of the catalog."""
+def what_it_does(command: str, *, by_hand: bool = False) -> str:
+    """A command in few words, "" for one of the catalog. `by_hand`: no option of the fix is there as a diff."""
+    if by_hand and command.startswith("traindx debug "):
+        return "says what to change and asks you; you make the change, and it is verified"
     return next((words for part, words in _WHAT_IT_DOES if part in f"{command} "), "")
+
+
+def made_by_hand(view: View) -> bool:
+    """Whether a person makes the change that is proposed: no option is there as a diff."""
+    return view.diagnosis is not None and not any(fix.edits for fix in view.diagnosis.options)
 
 
 def decides(command: str) -> bool:

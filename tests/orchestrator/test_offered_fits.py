@@ -9,7 +9,7 @@ import pytest
 
 from traindx.decidable import _can_be_made, can_be_screened
 from traindx.experiments import Request, run_experiments
-from traindx.in_brief import next_command
+from traindx.in_brief import next_command, what_it_does
 from traindx.places import Places
 from traindx.rerun import NEVER_TRAINED, NO_METRICS, fruitless
 from traindx_tools.experiments.change import parse_change
@@ -72,9 +72,17 @@ def test_one_run_with_instruments_comes_before_a_screen_and_behind_a_decision() 
     assert next_command(Checks("traindx log .", screen)) == screen  # type: ignore[arg-type]
 
 
+def test_a_session_is_told_to_apply_only_what_it_has_as_a_diff() -> None:
+    assert "applies and verifies" in what_it_does("traindx debug .")
+    by_hand = what_it_does("traindx debug .", by_hand=True)
+    assert "you make" in by_hand
+    assert "applies" not in by_hand
+    assert what_it_does("traindx log .", by_hand=True) == what_it_does("traindx log .")
+
+
 @pytest.mark.parametrize(("text", "trains"), [
     ("import time\nfrom traindx import diagnose\nprint(diagnose([{'loss': 2.3}]))\n", False),
-    ("import torch\nnet(x).backward()\n", True), ("from mylab.training import main\nmain()\n", True)])
+    ("import torch\nnet(x).backward()\n", True), ("from training import main\nmain()\n", True)])
 def test_a_script_that_uses_traindx_is_no_training(tmp_path: Path, text: str, *, trains: bool) -> None:
     script = tmp_path / "job.py"
     script.write_text(text)
@@ -94,7 +102,7 @@ def test_a_control_that_is_well_by_its_bound_is_measured_by_where_it_ends() -> N
 def test_an_outcome_that_nobody_named_is_changed_where_the_control_contradicts_it(tmp_path: Path, *,
                                                                                  chosen: bool) -> None:
     request = Request(program(tmp_path, STEADY), f"{sys.executable} train.py", (parse_change("env:RATE=0.9"),),
-                      Outcome("fall", bound=0.1), chosen=chosen)
+                      Outcome("fall", bound=0.1), budget=600, chosen=chosen)
     said: list[str] = []
     (result,) = run_experiments(request, said.append).results
     assert result.verdict.is_effect == chosen

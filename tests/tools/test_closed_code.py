@@ -41,7 +41,7 @@ def test_what_the_whole_code_does_not_hold_is_impossible(tmp_path: Path, mode: s
     ("loss.softmax-before-ce", "p = net(x).softmax(1)\n"),
     ("ckpt.missing-keys-silent", "net.load_state_dict(torch.load('net.pt'), strict=False)\n"),
     ("accum.zero-grad-before-step", "loss.backward()\nopt.zero_grad()\nopt.step()\n"),
-    ("accum.zero-grad-before-step", "def clear():\n    opt.zero_grad()\ndef fit():\n    loss.backward()\n    clear()\n"),
+    ("accum.zero-grad-before-step", "def clear():\n    opt.zero_grad()\ndef fit():\n    loss.backward()\n"),
     ("amp.scaler-incomplete", "scaler = torch.amp.GradScaler()\n"),
     ("act.dead-relu", "act = torch.nn.ReLU()\n"),
 ])

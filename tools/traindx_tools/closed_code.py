@@ -13,9 +13,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PLAIN = frozenset({"PIL", "cv2", "datasets", "einops", "h5py", "jax", "jaxlib", "matplotlib", "numpy", "optax",
-                   "pandas", "pyarrow", "safetensors", "scipy", "seaborn", "sklearn", "tensorboard", "tensorboardX", "torch",
-                   "torchaudio", "torchvision", "tqdm", "wandb", "yaml"})  # fmt: skip
+PLAIN = frozenset({
+    "PIL", "cv2", "datasets", "einops", "h5py", "jax", "jaxlib", "matplotlib", "numpy", "optax", "pandas", "pyarrow",
+    "safetensors", "scipy", "seaborn", "sklearn", "tensorboard", "tensorboardX", "torch", "torchaudio", "torchvision",
+    "tqdm", "wandb", "yaml",
+})
 """Libraries that do to a training what the program's own lines ask for, and nothing else."""
 MOST = 400_000
 """Characters of a file; of a longer one nobody knows its end."""
