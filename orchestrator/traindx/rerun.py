@@ -34,7 +34,7 @@ from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import Watch
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.reading import read_folder
-from traindx_tools.live.runner import EAGER, Enough, Job, arms, tripped
+from traindx_tools.live.runner import EAGER, Enough, Job, arms, came_in, tripped
 from traindx_tools.live.settings import Settings, environment_for
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache",
@@ -181,16 +181,22 @@ def _made_before(command: str, folder: Path, state: str) -> Rerun | None:
 
 def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: Job,
              seen: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What passes with tracing name, each in a fresh copy, where a value stopped being finite."""
+    """What passes with tracing name, each in a fresh copy, where a value stopped being finite.
+
+    Where it came in from before the first traced step, a pass from the start of the program may see it made.
+    """
+    entered: tuple[Finding, ...] = ()
     for number, arm in enumerate(arms(tripped(seen)), 1):
         copy = folder / f"copy{number}"
         copy_workspace(workspace, copy)
         settings = job.tracing(number, arm, seen)
         run_here(_attached(command, copy, folder / f"run{number}", timeout, settings, tracing=True))
         found = [f for f in read_folder(Path(settings.folder)).seen_from(copy.resolve()) if f.rule != "T102"]
-        if found:
-            return tuple(found)
-    return ()
+        if found and arm and came_in(found):
+            entered = tuple(found)
+        elif found:
+            return entered if entered and came_in(found) else tuple(found)
+    return entered
 
 
 async def _attached(command: str, copy: Path, run: Path, timeout: float, settings: Settings, *,

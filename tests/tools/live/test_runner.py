@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.live.launch import launch
-from traindx_tools.live.runner import Job, arms, run
+from traindx_tools.live.runner import Job, arms, came_in, run
 from traindx_tools.live.settings import VARIABLE, Settings, environment_for, settings_here
 
 
@@ -73,6 +74,15 @@ def test_tracing_begins_a_little_before_and_then_at_the_start() -> None:
     assert arms([40, 37]) == (35, 0)
     assert arms([1]) == (0,)
     assert arms([]) == ()
+
+
+def test_what_came_in_from_before_the_traced_steps_is_looked_for_from_the_start() -> None:
+    def origin(kind: str) -> Finding:
+        return Finding("T101", "t", Severity.CRITICAL, Bearing.CAUSE, "s", Location(module="m"), "here",
+                       measured={"kind": kind})
+
+    assert came_in([origin("outside"), origin("batch")])
+    assert not came_in([origin("outside"), origin("made")])
 
 
 def test_an_empty_entry_of_pythonpath_is_the_current_folder_with_and_without_instruments() -> None:

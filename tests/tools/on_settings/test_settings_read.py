@@ -14,9 +14,11 @@ from traindx_tools.live.reading import read_folder
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_settings.named import named
 from traindx_tools.on_settings.observe import observed
-from traindx_tools.on_settings.rules import s101_never_arrives, s102_read_as_other_type
+from traindx_tools.on_settings.rules import s101_never_arrives, s102_read_as_other_type, s104_lost_in_merging
 from traindx_tools.on_settings.seen import SettingsSeen
 from traindx_tools.on_settings.written import parsed
+from traindx_tools.on_variables import composed as composed_of_now
+from traindx_tools.on_variables.composed import Composed
 
 BASE = "optim:\n  lr: 0.15\n  momentum: 0.9\ntrain:\n  epochs: 14\n"
 CODE = """
@@ -186,3 +188,44 @@ def test_keys_with_leading_zeros_are_other_numbers():
     "on: 1\noff: 2\n", "a: {on: true, p: 0.5}\n", "years: {2010: 1, 2008: 2}\n"])
 def test_keys_that_are_read_as_written_are_left_alone(text):
     assert not other(text)
+
+
+MERGED = BASE + "  warmup: 100\n"
+SWEEP = "optim:\n  momentum: 0.5\n"
+
+
+def lost(held, code=CODE, base=MERGED, over=SWEEP):
+    composed = [Composed(("train.py", "main", "cfg"), {p: frozenset(k) for p, k in held.items()})]
+    made = [parsed("base.yaml", base), parsed("sweep.yaml", over)]
+    names = named([compile(code, "train.py", "exec")])
+    return list(s104_lost_in_merging.check(SettingsSeen([f for f in made if f], names, composed=composed)))
+
+
+def test_a_section_that_took_the_place_of_another_file_s():
+    (found,) = lost({(): {"optim", "train"}, ("optim",): {"momentum"}, ("train",): {"epochs"}})
+    assert "lacks lr (0.15), which base.yaml sets" in found.statement
+    assert (found.where.file, found.where.line, found.measured["kind"]) == ("sweep.yaml", 1, "missing")
+    (found,) = lost({(): {"optim", "train"}, ("optim",): {"momentum"}, ("train",): {"epochs"}},
+                    code='def main(cfg):\n    return cfg["optim"].get("lr", 1e-5)\n')
+    assert found.measured["kind"] == "default"
+    assert "with a default, which applies" in found.statement
+
+
+def test_files_that_were_merged_section_by_section_or_not_at_all_are_left_alone():
+    whole = {(): {"optim", "train"}, ("train",): {"epochs", "warmup"}}
+    assert not lost({**whole, ("optim",): {"lr", "momentum"}})
+    assert not lost({(): {"optim"}, ("optim",): {"momentum"}})  # nothing of base.yaml is in it
+    replaced = {**whole, ("optim",): {"momentum", "kind"}}
+    assert not lost(replaced, over="optim:\n  momentum: 0.5\n  kind: sgd\n")  # another kind, replaced on purpose
+    assert not lost({**whole, ("optim",): {"momentum"}}, code='def main(cfg):\n    return cfg["optim"]["momentum"]\n')
+
+
+def test_what_the_variables_hold_is_kept_by_its_keys():
+    cfg = {"optim": {"lr": 1.0, "betas": [1, 2]}, "train": {"epochs": 3}}
+    numbers = {1: {"a": 2}}
+    composed_of_now.look()
+    (held,) = [c for c in composed_of_now.kept() if c.where[2] == "cfg"]
+    assert held.maps[("optim",)] == {"lr", "betas"}
+    assert not [c for c in composed_of_now.kept() if c.where[2] == "numbers"]
+    assert cfg
+    assert numbers

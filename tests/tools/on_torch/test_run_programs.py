@@ -193,6 +193,29 @@ def test_the_origin_in_a_sharded_model_is_named(tmp_path: Path) -> None:
     assert {(f.measured["op"], f.where.line) for f in origins} == {("log", marked(SHARDED))}
 
 
+BEFORE = HEAD + """
+width = torch.rand(400) + 0.1
+width[321] = 0.0
+target = torch.log(width / 2)  # <- origin
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+x = torch.rand(400, 4)
+for rows in torch.arange(400).split(10):
+    loss = ((model(x[rows]).squeeze(1) - target[rows]) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_value_that_was_made_long_before_its_step_is_named_where_it_was_made(tmp_path: Path) -> None:
+    """The pass that traces from a little before sees it come in; the one from the start sees the logarithm."""
+    seen = ran(tmp_path, sys.executable, str(program(tmp_path, BEFORE)))
+    (origin,) = [f for f in seen.findings if f.rule == "T101"]
+    assert (origin.measured["op"], origin.where.line) == ("log", marked(BEFORE))
+    assert origin.measured["step"] == 33
+
+
 def test_a_program_that_is_killed_leaves_what_was_seen_and_its_origin(tmp_path: Path) -> None:
     seen = ran(tmp_path, sys.executable, str(program(tmp_path, CRASH)), expect=128 + signal.SIGKILL)
     assert {"T101", "T102"} <= {f.rule for f in seen.findings}

@@ -161,3 +161,22 @@ def test_a_wrapped_model_has_the_prefix_itself(tmp_path: Path) -> None:
     ((kind, said),) = _told(_seen(tmp_path, _state(), wrapped))
     assert kind == "prefix"
     assert "'module.' taken away" in said
+
+
+def test_a_class_derived_from_sequential_names_its_layers_by_their_numbers(tmp_path: Path) -> None:
+    model = '''
+from torch import nn
+class Encoder(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+class Net(nn.Module):
+    def __init__(self, d=16):
+        super().__init__()
+        self.encoder = Encoder()
+        self.embed = nn.Embedding(100, d)
+        self.head = nn.Linear(d, 10)
+'''
+    parts = {n: t for n, t in _state().items() if n.startswith(("stem", "embed", "head"))}
+    renamed = {n.replace("stem.", "encoder."): t for n, t in parts.items()}
+    assert _told(_seen(tmp_path, renamed, model=model)) == []
+    assert _told(_seen(tmp_path, parts, model=model))

@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ GRACE = 3.0
 """Seconds that other ranks get to say what they saw after the first one has."""
 NAMED = ("T101", "J101")
 """Rules that name an origin."""
+CAME_IN = ("outside", "batch")
+"""The kinds of origins that were there before the first traced step: data, or what the program computed from it."""
 EAGER = {"TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1", "PYTHONUNBUFFERED": "1"}
 """Under tracing compiled regions run eagerly: an operation inside a fused kernel cannot be seen."""
 
@@ -106,11 +108,35 @@ def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = Tru
     if not asked:
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
                 "again and names the operation",)
+    entered: tuple[int, Sequence[Finding]] | None = None
+    """A pass that saw the value come in from before its first traced step: a pass from the start may see it made."""
     for number, arm in enumerate(arms(tripped(before)), 1):
-        if any(f.rule in NAMED for f in trace(job, environment, number, arm, before)):
+        named = [f for f in trace(job, environment, number, arm, before) if f.rule in NAMED]
+        if named and arm and came_in(named):
+            entered = number, named
+        elif named:
+            if entered is not None:
+                number, named = (number, named) if came_in(named) else entered
+                _withdraw(job.folder / f"origin{number}", named)
             return ()
+    if entered is not None:
+        return ()
     return ("the run was repeated with tracing and the values stayed finite: it does not take the same course twice "
             "(unseeded randomness, data order, timing)",)
+
+
+def came_in(findings: Iterable[Finding]) -> bool:
+    """Whether all that a pass named was there before its first traced step."""
+    return all(f.measured.get("kind") in CAME_IN for f in findings if f.rule in NAMED)
+
+
+def _withdraw(folder: Path, findings: Sequence[Finding]) -> None:
+    """What another pass saw better is no finding any more; the record stays, with that said."""
+    for path in folder.glob("rank*.jsonl"):
+        with path.open("a", encoding="utf-8") as file:
+            for f in findings:
+                told = {"kind": "withdrawn", "rule": f.rule, "key": "kind", "value": f.measured.get("kind")}
+                file.write(json.dumps(told) + "\n")
 
 
 def trace(job: Job, environment: Mapping[str, str], number: int, arm: int,

@@ -55,8 +55,9 @@ class Session:
         """What became of the configuration files that this process read, judged where it trained."""
         if self.files.settings:
             from traindx_tools.on_settings.observe import observed
+            from traindx_tools.on_variables.composed import kept
 
-            for finding in observed(self.files.settings, self.folder):
+            for finding in observed(self.files.settings, self.folder, kept()):
                 self.recorder.finding(finding)
 
     def note_originals(self) -> None:

@@ -14,6 +14,7 @@ from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
+    LAYERS,
     NONE,
     UNKNOWN,
     Bag,
@@ -39,8 +40,6 @@ MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
 LARGE = 25
 """Files from which on a project counts as large."""
-LAYERS = "__layers__"
-"""The attribute that holds what a class derived from Sequential was built of."""
 _TRAINING = frozenset(
     {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
 )

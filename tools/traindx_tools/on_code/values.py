@@ -27,6 +27,7 @@ from traindx_tools.on_code.definitions import (
 from traindx_tools.on_code.descriptions import Const, Ref, Shape, Site, Tensor
 
 __all__ = [
+    "LAYERS",
     "NONE",
     "UNKNOWN",
     "Bag",
@@ -58,6 +59,8 @@ __all__ = [
 
 NONE = Const(None)
 UNKNOWN = Symbol("unknown", "?")
+LAYERS = "__layers__"
+"""The attribute that holds what a class derived from Sequential was built of."""
 
 
 def join(left: Value, right: Value) -> Value:

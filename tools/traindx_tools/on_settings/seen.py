@@ -10,6 +10,7 @@ from functools import cached_property
 
 from traindx_tools.on_settings.named import Named
 from traindx_tools.on_settings.written import Setting, SettingsFile
+from traindx_tools.on_variables.composed import Composed
 
 SOURCE = "settings as the process read them"
 ALIKE = 0.85
@@ -50,6 +51,8 @@ class SettingsSeen:
     named: Named = field(default_factory=Named)
     handed: Sequence[Handed] = ()
     stopped: Sequence[Stopped] = ()
+    composed: Sequence[Composed] = ()
+    """What the program held while it trained."""
 
     @cached_property
     def spelt(self) -> Mapping[str, tuple[str, ...]]:

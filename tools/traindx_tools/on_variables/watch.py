@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_variables import composed
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
@@ -41,6 +42,7 @@ class VariablesWatch:
         if not self._spent.open:
             return
         with self._spent.counted():
+            composed.look()
             look = take_look()
             until = time.thread_time() + DIGITS
             for place, array in look.arrays:
