@@ -22,7 +22,7 @@ torch.save(net.state_dict(), "net.pt")
 """
 FLAT = "".join(f"step {i} loss {0.693 + 0.0001 * (i % 3):.4f} acc 0.501\n" for i in range(60))
 ABSENT = ("loss.sigmoid-before-bce", "loss.softmax-before-ce", "ckpt.missing-keys-silent",
-          "accum.zero-grad-before-step", "amp.scaler-incomplete", "act.dead-relu")
+          "accum.zero-grad-before-step", "amp.scaler-incomplete", "act.dead-relu", "multi.starved-task")
 
 
 def grounds(folder: Path, *, log: str = "", **files: str) -> frozenset[str]:
@@ -44,6 +44,8 @@ def test_what_the_whole_code_does_not_hold_is_impossible(tmp_path: Path, mode: s
     ("accum.zero-grad-before-step", "def clear():\n    opt.zero_grad()\ndef fit():\n    loss.backward()\n"),
     ("amp.scaler-incomplete", "scaler = torch.amp.GradScaler()\n"),
     ("act.dead-relu", "act = torch.nn.ReLU()\n"),
+    ("multi.starved-task", "total = box_loss + 2 * class_loss\n"),
+    ("multi.starved-task", "other.backward()\n"),
 ])
 def test_what_it_holds_is_possible(tmp_path: Path, mode: str, more: str) -> None:
     assert not impossible(mode, grounds(tmp_path, train=LOOP + more))

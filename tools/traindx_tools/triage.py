@@ -28,7 +28,7 @@ from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
 from traindx_tools.weighing import Hypothesis as Hypothesis
 from traindx_tools.weighing import Weighed as Weighed
-from traindx_tools.weighing import described, matched_sides, netted, onset, place_of
+from traindx_tools.weighing import described, matched_sides, nearest_first, netted, onset, place_of
 
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9)."""
@@ -292,7 +292,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
-    ordered = _each_fact_once(grounded_first(ordered, grounds))
+    ordered = _each_fact_once(grounded_first(nearest_first(ordered), grounds))
     told = {h.mode.id for h in ordered}
     modes = {k: m for k, m in modes.items() if k in told or k not in found}
     shown = ordered[:MOST_SHOWN]
