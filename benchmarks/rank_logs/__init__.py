@@ -9,12 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 FORMS = ("torchrun", "slurm", "srun", "pods", "jax")
 A_HOST = 8
 BATCHES = 100
 """Batches of an epoch."""
 GRADIENTS, BUCKETS = 25_557_032, 2
+BEGAN, STAMP = 1767225600, len("2026-01-01 00:00:00")
+"""When the job began, in seconds since 1970, and the length of a time."""
 
 
 @dataclass
@@ -48,10 +51,15 @@ def host(rank: int) -> str:
     return f"node-{rank // A_HOST:03d}"
 
 
+@lru_cache(maxsize=8192)
+def _skew(seed: int, at: int) -> int:
+    """Seconds by which the clock of a host is beside that of the others."""
+    return int(np.random.default_rng([seed, at]).integers(-400, 400))
+
+
 def clock(case: Case, rank: int, step: float) -> str:
     """The time of this rank's host, which is minutes beside that of others."""
-    skew = int(np.random.default_rng([case.seed, rank // A_HOST]).integers(-400, 400))
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(1767225600 + skew + 0.5 * step))
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(BEGAN + _skew(case.seed, rank // A_HOST) + 0.5 * step))
 
 
 def banner(case: Case, rank: int, world: int) -> Iterator[str]:
@@ -75,34 +83,60 @@ def banner(case: Case, rank: int, world: int) -> Iterator[str]:
     yield f"{say}data: {1_600 + rank % 3} samples, shard {rank} of {world}"
 
 
-@lru_cache(maxsize=64)
-def _body(seed: int, variant: int, first: int, last: int, skew: int, slow: bool, traced: bool) -> str:
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """Lines that begin with their time: as text, where each begins, and the seconds of each since the job began."""
+
+    text: bytearray
+    starts: NDArray[np.int64]
+    seconds: NDArray[np.int64]
+
+    def at(self, skew: int) -> str:
+        """The lines as a host writes them whose clock is so many seconds beside the others'."""
+        signs = np.frombuffer(self.text, np.uint8)
+        whole = self.seconds + skew
+        each, of = np.unique(whole, return_inverse=True)
+        stamps = "".join(map(_stamp, each.tolist())).encode()
+        signs[self.starts[:, None] + np.arange(STAMP)] = np.frombuffer(stamps, np.uint8).reshape(-1, STAMP)[of]
+        return self.text.decode()
+
+
+def _stamp(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(BEGAN + seconds))
+
+
+@lru_cache(maxsize=8)
+def _body(seed: int, variant: int, first: int, last: int, slow: bool, traced: bool) -> _Body:
     """The lines of steps `first` to `last` of an ordinary rank."""
     rng = np.random.default_rng([seed, variant])
-    out = []
+    out: list[str] = []
+    seconds: list[int] = []
+    none = "-" * STAMP
     loss = 2.0 + 4.0 * np.exp(-np.arange(last + 1) / 150) + 0.05 * rng.standard_normal(last + 1)
     for t in range(first, last + 1):
-        at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(1767225600 + skew + t // 2))
-        data = (0.09 if slow else 0.03) + 0.004 * rng.random()
-        out.append(f"{at} INFO loader: fetching batch {t} from /data/shard_{int(rng.integers(0, 400)):04d}.tar")
+        data, before = (0.09 if slow else 0.03) + 0.004 * rng.random(), len(out)
+        out.append(f"{none} INFO loader: fetching batch {t} from /data/shard_{int(rng.integers(0, 400)):04d}.tar")
         if traced:
-            out += [f"{at} DEBUG ddp: all_reduce seq={BUCKETS * t + b} numel={GRADIENTS // BUCKETS} group=dp"
+            out += [f"{none} DEBUG ddp: all_reduce seq={BUCKETS * t + b} numel={GRADIENTS // BUCKETS} group=dp"
                     for b in range(BUCKETS)]
-        out.append(f"{at} INFO train: epoch {t // BATCHES} step {t} loss {loss[t]:.4f} grad_norm "
+        out.append(f"{none} INFO train: epoch {t // BATCHES} step {t} loss {loss[t]:.4f} grad_norm "
                    f"{0.8 + 0.1 * np.cos(t):.4f} "
                    f"lr 3.000e-04 step_time 0.512 data_time {data:.4f}")
         if (t + 1) % BATCHES == 0:
-            out.append(f"{at} INFO train: epoch {t // BATCHES} finished: {BATCHES} batches")
-            out += [f"{at} INFO eval: evaluation of epoch {t // BATCHES} started", f"{at} INFO eval: evaluation "
-                                                                                   f"finished"]
-    return "\n".join(out)
+            out.append(f"{none} INFO train: epoch {t // BATCHES} finished: {BATCHES} batches")
+            out += [f"{none} INFO eval: evaluation of epoch {t // BATCHES} started",
+                    f"{none} INFO eval: evaluation finished"]
+        seconds += [t // 2] * (len(out) - before)
+    text = bytearray("\n".join(out).encode())
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
+    return _Body(text, np.concatenate([np.zeros(1, np.int64), ends + 1]), np.array(seconds))
 
 
 def body(case: Case, rank: int, first: int, last: int) -> str:
     if last < first:
         return ""
-    skew = int(np.random.default_rng([case.seed, rank // A_HOST]).integers(-400, 400))
-    return _body(case.seed, rank % 4, first, last, skew, rank // A_HOST == case.slow, case.traced)
+    return _body(case.seed, rank % 4, first, last, rank // A_HOST == case.slow, case.traced).at(
+        _skew(case.seed, rank // A_HOST))
 
 
 def glog(case: Case, rank: int) -> str:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from traindx.durable import HALF_BEGINS, HALF_ENDS
+
 MARK = "in-use"
 SUPERVISOR = "supervisor.lock"
 """Held by who ends the processes of a run: they go before their folder does."""
@@ -43,6 +45,10 @@ def temporary(prefix: str) -> Iterator[Path]:
         yield Path(name)
 
 
+MADE_SECONDS = 60.0
+"""Between making a folder and marking it, or a file's half and the whole, pass milliseconds; a busy disk takes more."""
+
+
 def remove_abandoned(parent: Path, pattern: str, *, wait: float = WAIT_SECONDS) -> tuple[Path, ...]:
     """Removes this user's folders of killed processes below `parent`; one whose run has not ended by then stays."""
     gone = []
@@ -50,7 +56,27 @@ def remove_abandoned(parent: Path, pattern: str, *, wait: float = WAIT_SECONDS) 
         if _is_abandoned(folder) and _ended(folder, time.monotonic() + wait):
             shutil.rmtree(folder, ignore_errors=True)
             gone.append(folder)
+        elif _is_old(folder):
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # empty, of a process that was killed before it could mark it; any other stays
+                gone.append(folder)
     return tuple(gone)
+
+
+def remove_halves(folder: Path) -> None:
+    """Removes the half-written files that `durable` leaves in a folder where its process is killed."""
+    for half in folder.glob(f"{HALF_BEGINS}*{HALF_ENDS}"):
+        if _is_old(half):
+            with contextlib.suppress(OSError):
+                half.unlink()
+
+
+def _is_old(path: Path) -> bool:
+    """Whether it was made so long ago that no living process is about to go on with it."""
+    try:
+        return time.time() - path.lstat().st_mtime > MADE_SECONDS
+    except OSError:
+        return False
 
 
 def _is_abandoned(folder: Path) -> bool:

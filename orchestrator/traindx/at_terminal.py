@@ -7,11 +7,12 @@ the rest. Where there is no terminal nobody is asked, and the session waits on d
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -37,6 +38,9 @@ INTERRUPTED = 130
 
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
+_OBJECTIONS: dict[str, Literal["reject", "revise"]] = {"r": "reject", "reject": "reject", "v": "revise",
+                                                       "revise": "revise"}
+"""What stands behind one of them on the same line is the comment."""
 
 
 def interactive() -> bool:
@@ -111,20 +115,23 @@ def ask_approval(diagnosis: Diagnosis, session: str = "") -> Decision | None:
     """Shows Gate 4 and asks; None for "later". `session`: its folder, so that a person can also decide elsewhere."""
     show_gate(diagnosis)
     if session:
-        say(f"Session {Path(session).name} waits. From another shell: {_typed('approve {s} --option A', session)}")
+        folder = SessionFolder(Path(session))
+        say(f"Session {folder.path.name} waits. From another shell: traindx approve {folder.path.name} --option A "
+            f"--workspace {shlex.quote(str(folder.workspace.resolve()))}")
     offered = {f.option for f in diagnosis.options}
     while True:
-        answer = (prompted(f"Your decision: {_CHOICES}", "l") or "l").strip().lower()
-        if answer in ("l", "later"):
+        answer = (prompted(f"Your decision: {_CHOICES}", "l") or "l").strip()
+        choice, _, said = answer.partition(" ")
+        if answer.lower() in ("l", "later"):
             return None
         if answer.upper() in offered:
             return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option=answer.upper())
-        if answer in ("r", "reject", "v", "revise"):
-            comment = prompted("What do you know that speaks against it?")
-            return None if comment is None else Decision(
-                verdict="reject" if answer in ("r", "reject") else "revise", diagnosis_digest=diagnosis.digest(),
-                comment=comment)
-        say(f"'{line(answer)}' is none of the choices")
+        if verdict := _OBJECTIONS.get(choice.lower().rstrip(":,")):
+            comment = said.strip() or prompted("What do you know that speaks against it?")
+            return None if comment is None else Decision(verdict=verdict, diagnosis_digest=diagnosis.digest(),
+                                                         comment=comment)
+        say(f"'{line(answer)}' is none of the choices: one of them first, as in: v {line(answer, 60)}" if said else
+            f"'{line(answer)}' is none of the choices")
 
 
 def show_gate(diagnosis: Diagnosis) -> None:
@@ -196,7 +203,8 @@ def _table(rows: Sequence[MetricChange]) -> Iterator[str]:
     """Before and after, a blank line between what the symptom is about and the rest."""
     if not rows:
         return
-    cells = [("", "before", "after", ""), *((block(r.name), *_with_unit(r), r.change) for r in rows)]
+    cells = [("mean of the last fifth", "before", "after", ""),
+             *((block(r.name), *_with_unit(r), r.change) for r in rows)]
     wide = [max(len(row[i]) for row in cells) for i in range(3)]
     for number, (name, before, after, change) in enumerate(cells):
         if number > 1 and rows[number - 2].asked and not rows[number - 1].asked:

@@ -80,7 +80,7 @@ RULE_ROUTES = (
     RuleRoute("failure-mode-researcher", ("L101", "L102", "L105", "L106", "L107", "L6"), 2,
               "a documented way in which training fails"),
     RuleRoute("failure-mode-researcher", ("L403", "L404", "L501", "L511"), 1, "a problem that others have met"),
-    RuleRoute("paper-alignment-auditor", ("L602", "L604", "L605", "L607", "C126", "C127", "C130"), 2,
+    RuleRoute("paper-alignment-auditor", ("L602", "L604", "L605", "L607"), 2,
               "a quantity of the algorithm has a value that it must not have"),
     RuleRoute("paper-alignment-auditor", ("L108", "L202", "L209", "L210", "L601", "L603", "L606", "L608"), 1,
               "a term of the objective looks wrong"),

@@ -32,13 +32,17 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+HALF_BEGINS, HALF_ENDS = ".traindx-", ".part"
+"""Name of a file that is not whole yet."""
+
+
 def write_durably(path: Path, content: bytes, *, mode: int | None = None, staging: Path | None = None) -> None:
     """Replace a file's content atomically, through a temporary file in `staging` (default: beside it).
 
     `mode` sets the permission bits; the owner of an existing file is kept where the process may. Raises OSError as it
     comes; no temporary file is left behind unless the process is killed, and then only in `staging`.
     """
-    descriptor, name = tempfile.mkstemp(prefix=".traindx-", suffix=".part", dir=staging or path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=HALF_BEGINS, suffix=HALF_ENDS, dir=staging or path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

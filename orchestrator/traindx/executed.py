@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -31,6 +31,8 @@ _OUT_OF_SIGHT = re.compile(r"torch\.compile\(|jit\.(?:script|trace)\b|\btriton\b
                            r"(?<!\bre)\.compile\(")
 """What runs a function from its source or bytecode without executing its lines as Python does."""
 
+Lines = Callable[[Change], Iterator[int]]
+
 
 @dataclass(frozen=True)
 class Executed:
@@ -40,7 +42,7 @@ class Executed:
     said: str = ""
 
 
-def statements(change: Change) -> tuple[tuple[int, int], ...]:
+def statements(change: Change, lines: Lines | None = None) -> tuple[tuple[int, int], ...]:
     """(first, last) line of each statement that the change added or altered, in the file as it is after it.
 
     Of a compound statement its header alone. Where lines were only taken out, the statements beside the gap stand for
@@ -50,15 +52,25 @@ def statements(change: Change) -> tuple[tuple[int, int], ...]:
         spans = tuple(_spans(ast.parse(change.after)))
     except (SyntaxError, ValueError, RecursionError):
         return ()
-    found = [s for line in _changed_lines(change) for s in [_innermost(spans, line)] if s is not None]
+    found = [s for line in (lines or _changed_lines)(change) for s in [_innermost(spans, line)] if s is not None]
     return tuple(dict.fromkeys(found))
 
 
-def _changed_lines(change: Change) -> Iterator[int]:
+def _made_lines(changes: Iterable[Change], workspace: Path) -> frozenset[tuple[str, int]]:
+    """(real path, line) of the statements on lines that came, and not only beside lines that went."""
+    return frozenset((str((workspace / c.path).resolve()), line) for c in changes if c.path.endswith(".py")
+                     for first, last in statements(c, _came) for line in range(first, last + 1))
+
+
+def _came(change: Change) -> Iterator[int]:
+    return _changed_lines(change, beside_gaps=False)
+
+
+def _changed_lines(change: Change, *, beside_gaps: bool = True) -> Iterator[int]:
     old, new = change.before.split("\n"), change.after.split("\n")
     for kind, _, _, start, stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "delete":
-            yield from (start, start + 1)
+            yield from (start, start + 1) if beside_gaps else ()
         elif kind != "equal":
             yield from range(start + 1, stop + 1)
 
@@ -106,10 +118,13 @@ def executed(changes: Sequence[Change], workspace: Path, folders: Sequence[Path]
         what = f"{', '.join(other)} is no Python file" if other else "the change holds no line that is executed"
         return Executed("unknown", f"whether the change was executed cannot be told: {what}")
     notes = {p.name for folder in folders if folder.is_dir() for p in folder.iterdir()}
-    hit = [f"{Path(path).name}:{line}" for number, path in enumerate(sorted(lines)) for line in lines[path]
+    hit = [(path, line) for number, path in enumerate(sorted(lines)) for line in lines[path]
            if f"{number}-{line}" in notes]
     if hit:
-        return Executed("yes", f"the changed line {hit[0]} was executed")
+        made = _made_lines(changes, workspace)
+        path, line = next((h for h in hit if h in made), hit[0])
+        what = "the changed line" if (path, line) in made else "the line beside those that went,"
+        return Executed("yes", f"{what} {Path(path).name}:{line} was executed")
     why = _unseen(notes, other, workspace)
     if why:
         return Executed("unknown", f"whether the change was executed cannot be told: {why}")

@@ -13,6 +13,7 @@ from traindx.covering import covers as covers
 from traindx.model import Decision, Diagnosis, Evidence, Fix, ProposedEdit
 from traindx.sections import SECTIONS as SECTIONS
 from traindx.sections import empty as empty
+from traindx.unseen import unseen_in
 from traindx_tools.errors import TraindxError
 
 CONFIDENT = 0.70
@@ -76,6 +77,9 @@ def _option(fix: Fix) -> Iterator[str]:
         yield f"option {fix.option} names no path and line"
     if any(not path.strip() for path, _, _ in fix.places):
         yield f"option {fix.option} has a change without a path"
+    for path in dict.fromkeys(path for path, _, _ in fix.places):
+        if hidden := unseen_in(path, keep=""):
+            yield f"option {fix.option} changes {path!a}: nobody sees {', '.join(hidden)} in that path"
     for instruction in fix.instructions:
         if empty(instruction.text):
             yield f"option {fix.option} says nothing to do at {instruction.where}"

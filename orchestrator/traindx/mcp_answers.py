@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from traindx import mcp_arguments as asked
@@ -198,6 +199,20 @@ def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> st
     return _listing([f"{example(i)}  {i.about}" for i in known], f"{len(known)} changes; with `name` its page", [])
 
 
+def _folder_of(given: asked.RunExperiment, reach: Reach) -> Path:
+    """Where the command is run: the root, or the one folder that was named where only that holds its script."""
+    named = [reach.root / p for p in given.paths if (reach.root / p).is_dir()]
+    inside = [p.resolve() for p in named if p.resolve().is_relative_to(reach.root)]
+    try:
+        words = shlex.split(given.command)
+    except ValueError:
+        return reach.root
+    if len(inside) == 1 and any((inside[0] / w).is_file() for w in words) and not any(
+            (reach.root / w).is_file() for w in words):
+        return inside[0]
+    return reach.root
+
+
 def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     """One change, one control, one verdict, as JSON, or a screen. Raises BadUsage without consent: the command trains.
     """
@@ -210,15 +225,22 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     if bool(given.change) is bool(given.screen):
         raise BadUsage("give either `change`, as in learning-rate:times=0.1, or `screen`, as in settings,files")
     asked_for = ["--change", given.change] if given.change else ["--screen", given.screen]
-    typed = shlex.join(["traindx", "experiment", ".", "--run", given.command, *asked_for])
+    folder = _folder_of(given, reach)
+    where = folder.relative_to(reach.root).as_posix()
+    typed = shlex.join(["traindx", "experiment", where, "--run", given.command, *asked_for])
     if not reach.allow_run:
         raise BadUsage(f"an experiment runs the training, and this server has no consent to that. The person can run "
                        f"`{typed}`, or start the server with `traindx mcp --run`")
     files = reach.logs(given.paths).files if given.paths else []
     outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
     changes = (parse_change(given.change),) if given.change else ()
+<<<<<<< HEAD
     request = Request(reach.root, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
                       resume=True, chosen=not given.outcome)
+=======
+    request = Request(folder, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
+                      resume=True)
+>>>>>>> main
     if given.screen:
         return _json(run_screen(request, [k.strip() for k in given.screen.split(",")], say).to_json())
     answer = run_experiments(request, say).to_json()

@@ -281,9 +281,11 @@ def _in_words(fix: Approved, path: str, changes: Sequence[Change]) -> Verdict:
     """The question about text that nobody was shown, with that text."""
     texts = "\n".join(line for c in changes for line in (f"{path}:{c.line}", *(f"-{o}" for o in c.old),
                                                          *(f"+{n}" for n in c.new)))
-    shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in texts)
+    from traindx.unseen import escaped  # seldom reached, and each call of a hook pays for what is imported
+
     return Verdict(False, f"option {fix.option} was approved in words, without the new text of {path}. This would be "
-                   f"written:\n{shown}\n", "show that text as a diff in the diagnosis, and have it approved", ask=True)
+                   f"written:\n{escaped(texts)}\n", "show that text as a diff in the diagnosis, and have it approved",
+                   ask=True)
 
 
 def _outside(fix: Approved, relative: str, path: str, change: Change) -> Verdict:

@@ -115,9 +115,9 @@ def _environment() -> Environment:
     made = Environment(loader=FileSystemLoader(pack_folder("templates")), undefined=StrictUndefined, trim_blocks=True,
                        lstrip_blocks=True, keep_trailing_newline=True,
                        autoescape=lambda name: name is not None and ".html" in name)
-    made.filters.update(inline=safe_text.inline, line=safe_text.line, block=safe_text.block, fence=safe_text.fence,
-                        diff=diff_of, prose=_prose, weights=weights_of, percent=percent, picture_name=_picture_name,
-                        sentence=_sentence)
+    made.filters.update(inline=safe_text.inline, line=safe_text.line, block=safe_text.block, code=safe_text.code,
+                        fence=safe_text.fence, diff=diff_of, prose=_prose, weights=weights_of, percent=percent,
+                        picture_name=_picture_name, sentence=_sentence)
     return made
 
 

@@ -150,6 +150,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     opening, s = opening_of(records), replay(records)
     status, reason, next_step = _standing(s, folder, opening)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
+    moved = [r.body["moved_by_hand"] for r in records if r.kind == "note" and "moved_by_hand" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
     others = () if s.phase in ENDS else _beside(folder)
     tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
@@ -167,6 +168,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
         has_verify=opening.verify is not None, budget=opening.budget,
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+               *(f"lines moved by hand, also outside of the approved ones: {', '.join(m)}" for m in moved),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from traindx.diffs import changed_lines
 from traindx.in_brief import (
     WORTH_A_LINE,
     Said,
@@ -239,8 +240,7 @@ def _changed_lines(fix: Fix) -> Iterator[str]:
     for edit in edits:
         if len(edits) > 1:
             yield f"{line(edit.path)}:{edit.line}"
-        for sign, text in (("-", edit.original), ("+", edit.replacement)):
-            rows = block(text).removesuffix("\n").split("\n") if text else []
+        for sign, rows in zip("-+", changed_lines(edit), strict=True):
             yield from (f"{sign}{row}" for row in rows)
 
 

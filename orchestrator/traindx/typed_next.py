@@ -58,7 +58,7 @@ COMMANDS = {
     "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed",
                          "resume {s} --undo"),
     "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed", "resume {s} --undo"),
-    "needs_more_data": ("resume {s} --give {w}",),
+    "needs_more_data": ("resume {s} --give FILE",),
     "fixed": ("resume {s} --remember",),
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
     "rejected": ("resume {s}",),
@@ -67,7 +67,7 @@ COMMANDS = {
     "running": ("resume {s}",),
     "stopped": ("show {s}",),
 }
-"""What a person types next, by status, with the session, its folder and the preferred option (of one that is approved
+"""What a person types next, by status, with the session and the preferred option (of one that is approved
 and waits for an edit: another one); after "healthy" nothing is left to do."""
 
 
@@ -79,7 +79,7 @@ def next_commands(result: Result, *, anywhere: bool = False) -> tuple[str, ...]:
     options = [f.option for f in result.diagnosis.options] if result.diagnosis is not None else []
     taken = result.decision.option if result.status == "awaiting_edit" and result.decision is not None else None
     first = next((o for o in options if o != taken), "" if options else "A")
-    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())
+    own = [f"traindx {c.format(s=result.session, o=first)}{where}" for c in COMMANDS.get(result.status, ())
            if first or "{o}" not in c]
     if result.status == "needs_more_data" and result.needs is not None and not result.needs.artifacts:
         own = []  # nothing that could be handed over was asked for

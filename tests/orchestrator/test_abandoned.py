@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx.abandoned import MARK, SUPERVISOR, in_use, remove_abandoned
+from traindx.abandoned import MADE_SECONDS, MARK, SUPERVISOR, in_use, remove_abandoned, remove_halves
 from traindx.experiment_place import ProtectedPlace
 from traindx_tools.experiments.place import Prepared
 
@@ -140,3 +140,19 @@ def test_a_supervisor_whose_parent_is_another_one_cancels_at_once(tmp_path: Path
         assert stop.now()
     finally:
         stop.parent = None
+
+
+def test_what_a_kill_left_unmarked_goes_when_it_is_old_and_empty(tmp_path: Path) -> None:
+    old, young, full = tmp_path / "run-old", tmp_path / "run-young", tmp_path / "run-full"
+    for folder in (old, young, full):
+        folder.mkdir()
+    (full / "output.log").write_text("x")
+    half, whole = full / ".traindx-abc.part", full / ".traindx-abd.part"
+    half.write_text("{")
+    whole.write_text("{")
+    before = time.time() - 2 * MADE_SECONDS
+    for path in (half, old, full):
+        os.utime(path, (before, before))
+    assert remove_abandoned(tmp_path, "run-*") == (old,)
+    remove_halves(full)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == [".traindx-abd.part", "output.log", "run-full", "run-young"]

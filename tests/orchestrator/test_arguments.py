@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from traindx import resume_session_sync, run_debug_session_sync
 from traindx.diagnose import diagnose
-from traindx_tools.errors import BadUsage
+from traindx_tools.errors import BadUsage, UnreadableInput
 
 LOG = "".join(f"step {i} loss {2.0 - i / 100:.3f}\n" for i in range(60))
 HISTORY = [{"epoch": i, "loss": value} for i, value in enumerate([2.0, 1.9, 1.8, 1.7, 1.6, 1.5, *[float("nan")] * 6])]
@@ -79,3 +80,25 @@ def test_a_history_beside_its_code(tmp_path):
     shows = [c for c in report.next_checks if c.startswith(("traindx plot", "traindx log"))]
     assert not shows, "its series are in no file"
     assert report.seen.code
+
+
+class Raises:
+    """An object that answers nothing it is asked."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("given", ["a\0b", "a" * 5000, "a/" * 3000, Raises(), [Raises()]],
+                         ids=["nul", "name", "path", "object", "objects"])
+def test_what_can_be_no_path_is_refused_in_words(given: object) -> None:
+    with pytest.raises(BadUsage, match="expected the path of a log"):
+        diagnose(given)  # type: ignore[arg-type]
+
+
+def test_a_long_name_that_a_system_takes_is_only_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput):
+        diagnose(tmp_path / ("a" * 250))

@@ -60,13 +60,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-WEIGHT = Path(__file__).parent.parent / "tools/on_code/fixtures/c130/bad_weight.py"
-READ = 'import torch\nimport yaml\nfrom torch import nn\n\ncfg = yaml.safe_load(open("conf.yaml"))\n'
-OPENS = WEIGHT.read_text().replace("import torch\nfrom torch import nn\n", READ).replace("beta=25.0", "beta").replace(
-    "Quantizer(32, 4)", 'Quantizer(32, 4, cfg["beta"])')
-"""The weight of the commitment term, out of a configuration."""
-
-
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run(["audit", *arguments])
     out, err = capsys.readouterr()
@@ -116,15 +109,6 @@ def test_a_mild_finding_is_told_and_does_not_fail(repository: Path, capsys: pyte
     assert out.count("\n") == 1
     assert err == "traindx: 1 finding in 1 file, none that fails (--fail-on medium)\n"
     assert said(capsys, ".", "--fail-on", "low")[0] == 1
-
-
-def test_a_patch_of_a_configuration_file_is_in_the_diff(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (repository / "train.py").write_text(OPENS)
-    (repository / "conf.yaml").write_text("beta: 25.0  # of the commitment\nepochs: 3\n")
-    out = said(capsys, ".", "--patch")[1]
-    subprocess.run(["git", "apply"], input=out.encode(), cwd=repository, check=True)
-    assert (repository / "conf.yaml").read_text() == "beta: 0.25  # of the commitment\nepochs: 3\n"
-    assert said(capsys, ".")[0] == 0
 
 
 def test_formats(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,21 @@ def test_a_line_that_ran_was_executed(tmp_path: Path) -> None:
     assert found == Executed("yes", "the changed line train.py:2 was executed")
 
 
+def test_of_a_line_that_moved_the_one_that_came_is_named(tmp_path: Path) -> None:
+    rows = ["x = 1", "y = 2", "z = 3", "print(x, y, z)"]
+    (tmp_path / "train.py").write_text(text := "\n".join([*rows[1:3], rows[0], rows[3]]) + "\n")
+    change = Change("train.py", "\n".join(rows) + "\n", text)
+    notes = tmp_path / "notes"
+    environment = watching(notes, watched([change], tmp_path), dict(os.environ))
+    subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert executed([change], tmp_path, [notes]).said == "the changed line train.py:3 was executed"
+
+
+def test_of_a_line_that_went_the_one_beside_it_is_named_as_such(tmp_path: Path) -> None:
+    found = ran(tmp_path, "print(1)\nprint(2)\n", before="print(1)\nx = 3\nprint(2)\n")
+    assert found.said == "the line beside those that went, train.py:1 was executed"
+
+
 def test_a_line_in_a_function_that_nobody_calls_was_not(tmp_path: Path) -> None:
     found = ran(tmp_path, BEFORE.replace("x * 2", "x * 3"))
     assert (found.state, "train.py:5" in found.said) == ("no", True)

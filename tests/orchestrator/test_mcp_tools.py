@@ -264,6 +264,8 @@ def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
         ask(root, "jaxpr", file="code/model.py", function="loss")
     with pytest.raises(BadUsage, match=r"traindx experiment \. .*--run"):
         ask(root, "run_experiment", command="python code/model.py", change="env:A=1", outcome="exit")
+    with pytest.raises(BadUsage, match=r"traindx experiment code .*--run"):
+        ask(root, "run_experiment", command="python model.py", change="env:A=1", outcome="exit", paths=["code"])
     with pytest.raises(BadUsage, match=r"traindx replay traindx-run .*--run"):
         ask(root, "replay_step", file="traindx-run", command="python code/model.py")
     assert not list(root.rglob("executed"))

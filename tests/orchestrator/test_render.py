@@ -161,7 +161,7 @@ def test_hostile_text_adds_no_heading_no_tag_and_no_escape_to_markdown(render):
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "‮" not in text
-    assert "{{ 7*7 }}" in text, "the text of a log is no template"
+    assert "{{ 7*7 }}" in text.replace("\\*", "*"), "the text of a log is no template"
 
 
 def test_a_diff_that_holds_backticks_cannot_leave_its_block():

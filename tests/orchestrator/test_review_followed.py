@@ -152,6 +152,8 @@ def test_after_a_revision_the_page_goes_on_to_the_next_diagnosis_and_its_form(wo
     with server.following():
         between = browser.ask()[1]
         assert "no process drives" not in between
+        assert "nothing is called a cause" not in between, "it is looked again: that is no verdict"
+        assert "Best hypothesis so far" not in between
         again = resume_session_sync(result.folder, investigator=Scripted([another]), report=False,
                                     examine=examined)
         arrived = browser.ask()[1]

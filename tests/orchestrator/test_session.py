@@ -325,6 +325,17 @@ def test_a_change_by_hand_waits_and_is_taken_over(workspace: Path):
     assert result.notes == ("changed by hand beyond the approved lines: train.py:3",)
 
 
+@pytest.mark.parametrize(("rows", "note"), [
+    ([0, 1, 2, 4, 3], "lines moved by hand, also outside of the approved ones: train.py:4"),
+    ([0, 1, 3, 2, 4], "lines moved by hand, also outside of the approved ones: train.py:3")])
+def test_a_line_that_was_moved_is_no_other_change(workspace: Path, rows: list[int], note: str):
+    told = fix(instructions=[Instruction(path="train.py", line=4, text="set it at another place")])
+    waiting = start(workspace, diagnosis(told), approve=approve())
+    old = TRAIN.splitlines()
+    (workspace / "train.py").write_text("\n".join([*(old[i] for i in rows), *old[5:]]) + "\n")
+    assert [n for n in go_on(waiting).notes if "by hand" in n] == [note]
+
+
 def test_a_change_by_hand_that_fails_is_taken_back_and_kept_in_the_backups(workspace: Path):
     told = fix(instructions=[Instruction(path="train.py", line=4, text="set learning_rate to 0.1")])
     waiting = start(workspace, diagnosis(told), approve=approve())

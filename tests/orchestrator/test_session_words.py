@@ -8,8 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripted import Scripted
+from scripted import Scripted, diagnosis
 
+from traindx import at_terminal
 from traindx.at_terminal import describe
 from traindx.investigators.base import Case, Gathered
 from traindx.model import Artifacts, Decision, Evidence, NeedsData
@@ -121,7 +122,7 @@ def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, mon
     assert "the training script" in shown
     commands = next_commands(result)
     assert len(commands) > 1
-    assert commands[-1] == f"traindx resume {result.session} --give ."
+    assert commands[-1] == f"traindx resume {result.session} --give FILE"
     assert all(shlex.split(c) for c in commands)
 
 
@@ -194,3 +195,34 @@ def test_an_experiment_that_decided_nothing_stands_in_what_is_shown_and_in_the_r
     assert "  experiment: X001: float32 is inconclusive: too little time" in list(describe(ended))
     assert [f["rule"] for f in ended.to_diagnosis_result().findings] == ["X104"]
     assert "float32 is inconclusive" in Path(ended.documents["report.html"]).read_text()
+
+
+@pytest.mark.parametrize("made", ["empty.log", "binary.log", ""])
+def test_what_cannot_be_read_is_data_that_is_missing(made: str, tmp_path: Path) -> None:
+    if made:
+        (tmp_path / made).write_bytes(b"" if made == "empty.log" else bytes(range(256)) * 9)
+    result = run_debug_session_sync("the loss is nan", tmp_path, artifacts=[made] if made else None, report=False)
+    assert result.status == "needs_more_data", result.reason
+    assert "Nothing could be judged" in result.reason
+    assert f"traindx resume {result.session} --give FILE" in "\n".join(result.commands)
+
+
+@pytest.mark.parametrize(("typed", "verdict", "comment"), [
+    ("revise I believe the Data is wrong", "revise", "I believe the Data is wrong"), ("v: no", "revise", "no"),
+    ("r it is not", "reject", "it is not"), ("a", "approve", "")])
+def test_a_decision_and_its_words_can_be_typed_at_once(typed: str, verdict: str, comment: str, tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(at_terminal, "prompted", lambda *_: typed)
+    made = at_terminal.ask_approval(diagnosis(), str(tmp_path / "scratch/debug/20260101-000000-abcdef"))
+    assert made is not None
+    assert (made.verdict, made.comment) == (verdict, comment)
+    assert f"--workspace {tmp_path.resolve()}" in capsys.readouterr().err, "it works from any folder"
+
+
+def test_a_sentence_without_a_choice_is_said_to_lack_one(monkeypatch: pytest.MonkeyPatch,
+                                                         capsys: pytest.CaptureFixture[str]) -> None:
+    typed = iter(["I believe the Data is wrong", "l"])
+    monkeypatch.setattr(at_terminal, "prompted", lambda *_: next(typed))
+    assert at_terminal.ask_approval(diagnosis()) is None
+    assert "as in: v I believe the Data is wrong" in capsys.readouterr().err

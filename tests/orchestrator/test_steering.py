@@ -37,6 +37,15 @@ def read(comment: str, workspace: Path = Path()) -> steering.Steer:
     ("this is not lr.too-high", "lr.too-high", -HINT),
     ("the data loader was changed, but the loss function was not", "loss.log-of-zero", -HINT),
     ("the data loader was changed, but the loss function was not", "loader.worker-seed", HINT),
+    ("The scheduler was always like this, I think the data is at fault", "lr.epoch-step-confusion", -HINT),
+    ("The scheduler was always like this, I think the data is at fault", "data.labels-shuffled", HINT),
+    ("the scheduler is stepped per batch, but I suspect the labels", "lr.epoch-step-confusion", 0.0),
+    ("zero_grad was never the problem", "accum.zero-grad-missing", -HINT),
+    ("it's zero_grad", "accum.zero-grad-missing", HINT),
+    ("zero_grad() is never called here", "accum.zero-grad-missing", HINT),
+    ("I call zero_grad every step", "accum.zero-grad-missing", 0.0),
+    ("zero_grad was never the problem", "lr.too-high", 0.0),
+    ("yes this is it", "lr.too-high", 0.0),
     ("please look closer", "lr.too-high", 0.0),
     ("", "lr.too-high", 0.0),
 ])
@@ -85,10 +94,12 @@ def test_a_healthy_run_stays_healthy():
     ("it is not the loss function", "weighed against this cause (-1.2 log-odds); the evidence still carries it"),
     ("it is the learning rate", "weighed; it is about another cause than the evidence shows"),
     ("hmm", "it names no cause that the catalog knows"),
+    ("yes this is it", "noted as a yes; `approve` has the fix applied"),
+    ("no, that is not it", "noted as a no; say what speaks against it, or `reject` excludes this cause"),
 ])
 def test_it_is_said_what_the_words_did(comment: str, did: str):
     assert told([read(comment)], "loss.log-of-zero") == f'You said: "{comment}": {did}' + (
-        ", `reject` excludes it." if "against" in did else ".")
+        ", `reject` excludes it." if "weighed against" in did else ".")
 
 
 @pytest.mark.usefixtures("sure_figures")

@@ -31,7 +31,7 @@ def in_short(value: Any, depth: int = _CONTAINERS) -> str:
 
     `depth`: containers within each other that are looked into; deeper ones, and what holds itself, are "[...]".
     """
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    shape, dtype = attribute(value, "shape"), attribute(value, "dtype")
     if dtype is not None and isinstance(shape, (tuple, list)):
         return f"{str(dtype).removeprefix('torch.')}[{', '.join(map(str, shape))}]"
     if isinstance(value, (Mapping, tuple, list)) and not depth:
@@ -49,8 +49,16 @@ def in_short(value: Any, depth: int = _CONTAINERS) -> str:
 def _printed(value: Any) -> str:
     try:
         return repr(value)
-    except (RecursionError, ValueError):  # nested too deep, or a whole number of too many digits
+    except Exception:  # noqa: BLE001 - nested too deep, too many digits, or whatever an object of the caller's raises
         return f"<{type(value).__name__}>"
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute of an object that a caller handed over; None where it has none, or raises when it is asked."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - a caller's own object may raise anything
+        return None
 
 
 def _listed(parts: list[str], count: int) -> str:

@@ -8,13 +8,28 @@ REMARK = "it was a remark on a program that works, and never the cause of a fail
 UNHEARD = ("it was never right on the programs of strangers, no known failure needs it, and it went by names or was "
            "false on public programs")
 """Judgements: `benchmarks/judgements/`, `benchmarks/unseen_cases.md`; names: `benchmarks/corpus_record.py`."""
+SHOWN = ("it read from the text what the run shows by itself: its error, its log or the live process "
+         "(`traindx diagnose --run`)")
+SPELLED = ("it named one spelling of a call that does not happen, which is seen by what then does not happen "
+           "(C101, C104, C133)")
 STORY = "it knew one program's way to write the fault, not the fault"
+RUN = ("it suspected from the text what a run shows by itself: its error, or an observation of `traindx diagnose "
+       "--run`, says it with proof")
 
 WITHDRAWN: Mapping[str, str] = {
     "C118": UNHEARD,
+    "C119": SHOWN,
+    "C120": SHOWN,
     "C125": REMARK,
+    "C126": SHOWN,
+    "C127": SHOWN,
+    "C130": SHOWN,
+    "C137": REMARK,
     "C139": UNHEARD,
+    "C152": SHOWN,
     "C156": UNHEARD,
+    "C158": UNHEARD,
+    "C159": SPELLED,
     "C168": UNHEARD,
     "C169": UNHEARD,
     "C171": UNHEARD,
@@ -34,6 +49,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C190": UNHEARD,
     "C191": UNHEARD,
     "C193": UNHEARD,
+    "C194": UNHEARD,
     "C198": UNHEARD,
     "C200": UNHEARD,
     "C201": UNHEARD,
@@ -49,9 +65,12 @@ WITHDRAWN: Mapping[str, str] = {
     "C214": UNHEARD,
     "C215": STORY,
     "C216": UNHEARD,
+    "C218": SHOWN,
+    "C220": SHOWN,
     "C222": REMARK,
     "C223": REMARK,
     "C224": UNHEARD,
+    "C231": SHOWN,
     "C235": UNHEARD,
     "C237": UNHEARD,
     "C238": UNHEARD,
@@ -80,6 +99,7 @@ WITHDRAWN: Mapping[str, str] = {
     "C300": UNHEARD,
     "C303": UNHEARD,
     "C305": UNHEARD,
+    "C306": RUN,
     "C321": UNHEARD,
     "C322": UNHEARD,
     "C327": UNHEARD,
@@ -94,14 +114,18 @@ WITHDRAWN: Mapping[str, str] = {
     "C336": UNHEARD,
     "C340": UNHEARD,
     "C353": STORY,
+    "C504": RUN,
     "C510": UNHEARD,
     "C515": UNHEARD,
     "C516": UNHEARD,
+    "C518": RUN,
+    "C520": RUN,
     "C521": UNHEARD,
     "C522": UNHEARD,
     "C523": UNHEARD,
     "C525": UNHEARD,
     "C526": UNHEARD,
+    "C527": UNHEARD,
     "C532": UNHEARD,
     "C533": UNHEARD,
     "C534": UNHEARD,

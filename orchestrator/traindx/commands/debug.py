@@ -14,9 +14,11 @@ from traindx_tools.errors import BadUsage
 
 @click.command("debug")
 @click.argument("path", type=str)
-@click.option("--verify", metavar="CMD", help="How a fix is checked; your consent to run CMD after an approved fix.")
+@click.option("--verify", metavar="CMD", help="How a fix is checked; your consent to run CMD: before the "
+              "gate in copies, where reading leaves the cause open, and in PATH after an approved fix.")
 @click.option("--run", "allow_run", is_flag=True,
-              help="Your consent to run code of the project before a fix: in copies that cannot change it (probes).")
+              help="Your consent to run code of the project before a fix, in copies that cannot change it (probes); "
+                   "--verify includes it. It takes no command.")
 @click.option("--symptom", default="", help="What you saw, in your words.")
 @click.option("--artifact", "artifacts", multiple=True, help="A log, metrics file or folder (default: all of PATH).")
 @scope_options

@@ -50,6 +50,7 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
     """Run CMD with instruments attached: traindx run [OPTIONS] -- CMD ...
 
     Works with plain loops, torchrun, accelerate, Lightning, HF Trainer and JAX. Results stay bitwise the same.
+    Ctrl-C and SIGTERM end CMD as well; a `kill -9` of traindx alone does not: CMD trains on to its own end.
     """
     if listed:
         return _list()

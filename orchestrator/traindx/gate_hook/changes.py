@@ -27,7 +27,7 @@ _INTRODUCED = re.compile(rf"[ \t:.;,(\u2013\u2014>\u2192-]*(?:{_VERB})?[ \t:]*")
 _END = re.compile(r"\.?(?:\s+(?=Verif)|\n|$)|\.\s|;\s")
 _CODE = re.compile(r"(?:[\w.\[\]'\", ()*:]+[ \t]*(?:[-+*/|&%@]|//|\*\*)?=(?!=)[ \t]*\S|[\w.]+\(.*\)$)")
 _QUOTED = re.compile(r"`([^`\n]+)`")
-_FENCE = re.compile(r"```(?P<kind>\w*)[ \t]*\n(?P<body>.*?)\n?[ \t]*```", re.DOTALL)
+_FENCE = re.compile(r"(?P<mark>```|~~~)(?P<kind>\w*)[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=mark)", re.DOTALL)
 _HUNK = re.compile(r"@@ -(?P<line>\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
@@ -74,7 +74,7 @@ def _statements(option: str) -> Iterator[tuple[str, int, str]]:
     head = _HEAD.match(option)
     at = head.end() if head is not None else 0
     first = option[at:].lstrip("\n")
-    yield "words", 0, first.split("```", 1)[0].split("\n", 1)[0]
+    yield "words", 0, re.split("```|~~~", first, maxsplit=1)[0].split("\n", 1)[0]
     for match in _CHANGE.finditer(option):
         if not any(a <= match.start() < b for a, b in within):
             yield "words", match.start() + 1, match["said"]

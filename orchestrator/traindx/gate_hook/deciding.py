@@ -12,12 +12,16 @@ from traindx.gate_hook.state import Approval, Option, Original, Place, Shown, St
 from traindx.gate_hook.store import mark_of
 from traindx.scratch import LEDGER
 from traindx.strike_levels import STRIKES_OUT, level
+from traindx.unseen import escaped
 
 Outcome = tuple[State, str]
 """The new state, and what the person and the agent are told."""
 
 KEPT_AT_MOST = 8 * 2**20
 """Bytes of one file that an approval keeps to compare with and to restore."""
+
+NAMED_AT_MOST = 200
+"""Characters of a new text beside its place; the diagnosis shows all of it."""
 
 
 def now() -> str:
@@ -77,13 +81,20 @@ def _named(option: Option, place: Place) -> str:
     where = f"{path} (new)" if last < first else f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
     shown = [line for b in option.bound if (b.path, b.first, b.last) == place for line in b.lines]
     if shown:
-        return f"{where} (to {' | '.join(shown)[:200]})"
+        return f"{where} (to {cut(' | '.join(shown), NAMED_AT_MOST)})"
     deleted = any((b.path, b.first, b.last) == place for b in option.bound)
     return f"{where} (deleted)" if deleted else f"{where} (no new text was shown: each edit is put to the person)"
 
 
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, with how much of it is left out; what nobody sees stands as its escape."""
+    said = escaped(text, keep="")
+    return said if len(said) <= most else f"{said[:most]} ... and {len(said) - most} more characters, which the " \
+        "diagnosis shows"
+
+
 def _commands(option: Option) -> str:
-    return " with exactly: " + "; ".join(option.verify) if option.verify else (
+    return " with exactly: " + "; ".join(escaped(one) for one in option.verify) if option.verify else (
         " and ask the person: the option names no command")
 
 

@@ -6,20 +6,25 @@ import re
 from zlib import adler32, crc32
 
 from traindx.gate_hook.changes import PLACE, changes_in
+from traindx.gate_hook.hidden import hidden_in, table_in
 from traindx.gate_hook.state import Option, Shown
 from traindx.sections import SECTIONS, empty
+from traindx.unseen import unseen_in
 
 _LINE = r"^[#>*_\d.) \t]*{heading}[ \t]*[:*_]*[ \t]*(?P<rest>[^\n]*)$"
 _OPTION = re.compile(r"^[-*>#+_ \t]*(?:(?:option|fix)[ \t]+)?(?P<name>[AB])(?:\*\*|__)?"
                      r"[ \t]*(?:[:.)(]|[-\u2013\u2014] )", re.IGNORECASE | re.MULTILINE)
 _QUOTED = re.compile(r"`([^`\n]{3,400})`")
-_FENCED = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+_FENCED = re.compile(r"(?P<mark>```|~~~)\w*\n(?P<body>.*?)(?P=mark)", re.DOTALL)
 _COMMAND = re.compile(
     r"(?:\$ |[A-Z_]\w*=\S* )*(?:python[\d.]*|pytest|torchrun|accelerate|deepspeed|bash|sh|make|uv|poetry|conda|srun"
     r"|mpirun|traindx|\S+\.(?:py|sh))(?: |$)")
 """What is run; `loss < 2.0` in backticks is a condition."""
 
 _VERIFY = re.compile(r"\bverif(?:y|ication|ied)\b", re.IGNORECASE)
+
+CAUSE_AT_MOST = 300
+"""Characters of the cause that the gate's question and the ledger repeat."""
 
 
 def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown | tuple[str, ...]:
@@ -35,11 +40,18 @@ def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown |
         problems.append("section 'Proposed Fix' states no change: begin an option with its place, as in `A: "
                         "train.py:3: EPS = 1e-6`, and state each further one on a line `change: path:line: new text` "
                         "or `change: path (new)`, or show a diff")
+    problems += [f"a viewer may hide {kind}: write it plainly, code in backticks or in a fence at the margin"
+                 for kind in hidden_in(text)]
+    problems += [f"option {one.option} holds characters that nobody sees ({', '.join(unseen[:3])})" for one in options
+                 if (unseen := unseen_in("\n".join([*one.verify, *(row for b in one.bound for row in b.lines)])))]
+    if table_in(parts["Proposed Fix"]):
+        problems.append("section 'Proposed Fix' holds a table, of which a viewer may drop cells: write it in sentences")
     if problems:
         return tuple(problems)
     whole = "\n".join(parts.values()).encode("utf-8", "surrogateescape")
     cause = next(line.strip() for line in parts["Root Cause"].splitlines() if line.strip())
-    return Shown(f"{crc32(whole):08x}{adler32(whole):08x}", conversation, cause[:300], options)
+    told = cause if len(cause) <= CAUSE_AT_MOST else f"{cause[:CAUSE_AT_MOST]} ..."
+    return Shown(f"{crc32(whole):08x}{adler32(whole):08x}", conversation, told, options)
 
 
 def looks_like_one(text: str) -> bool:
@@ -92,5 +104,5 @@ def commands_in(text: str) -> tuple[str, ...]:
         found += _QUOTED.findall(line)
         fence = _FENCED.match(text[line_end + 1:].lstrip()) if line_end >= 0 else None
         if fence is not None:
-            found += [command.strip() for command in fence[1].splitlines() if command.strip()]
+            found += [command.strip() for command in fence["body"].splitlines() if command.strip()]
     return tuple(dict.fromkeys(command for command in found if _COMMAND.match(command)))

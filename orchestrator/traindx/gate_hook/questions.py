@@ -12,8 +12,8 @@ from typing import Any
 from traindx.gate_hook import deciding
 from traindx.gate_hook.answers import SILENT, Answer, Event, Place
 from traindx.gate_hook.state import Option, Shown, State
+from traindx.unseen import escaped
 
-_LONGEST_CAUSE = 300
 _NOT_YET = {"label": "not yet", "description": "nothing is changed"}
 
 
@@ -32,12 +32,12 @@ def shown_now(event: Event, state: State) -> Shown | None:
 
 def question_of(shown: Shown) -> str:
     """The gate's own question about a diagnosis."""
-    cause = shown.cause.strip("*_#> ")[:_LONGEST_CAUSE]
+    cause = escaped(shown.cause.strip("*_#> "), keep="")
     return f"traindx gate, diagnosis {shown.digest}: {cause} Which change may be made?"
 
 
 def _choice(option: Option) -> dict[str, str]:
-    verify = f"; verified with {option.verify[0]}" if option.verify else ""
+    verify = f"; verified with {escaped(option.verify[0])}" if option.verify else ""
     return {"label": f"approve {option.option}", "description": f"changes {deciding.named(option)}{verify}"}
 
 

@@ -45,7 +45,11 @@ class OfflineInvestigator:
 
     async def characterize(self, case: Case) -> Symptom:
         """Fills "since when" from the earliest anomaly; what the user said is kept."""
-        report = await self.report(case)
+        try:
+            report = await self.report(case)
+        except UnreadableInput:
+            said = case.symptom.observed or "nothing that could be judged was handed over"
+            return case.symptom.model_copy(update={"observed": said})
         serious = [f for f in report.seen.verdict.anomalies if f.severity.rank >= Severity.MEDIUM.rank]
         since = next((f"{f.where.unit} {f.where.step:g}" for f in serious if f.where.step is not None), "")
         observed = case.symptom.observed or (serious[0].statement if serious else report.seen.verdict.reason)
@@ -56,14 +60,20 @@ class OfflineInvestigator:
 
     async def hypothesize(self, case: Case) -> Hypotheses:
         """The ranked hypotheses of triage; quick where the first was seen directly at one place in the code."""
-        report = await self.report(case)
+        try:
+            report = await self.report(case)
+        except UnreadableInput:
+            return Hypotheses(())
         first = report.seen.verdict.hypotheses[:1]
         quick = bool(first) and first[0].confidence >= triage.CONFIDENT
         return Hypotheses(report.hypotheses, self._evidence(report, case), quick)
 
     async def gather(self, case: Case) -> Gathered:
         """What the instruments see now, whatever a failed verification printed, and, with consent, what a run shows."""
-        report = await asyncio.to_thread(self._examined, case, may_run=True)
+        try:
+            report = await asyncio.to_thread(self._examined, case, may_run=True)
+        except UnreadableInput:
+            return Gathered((), ())
         return Gathered(self._evidence(report, case), report.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
@@ -71,7 +81,10 @@ class OfflineInvestigator:
         return _named(await self._concluded(case), case)
 
     async def _concluded(self, case: Case) -> Conclusion:
-        report = await self.report(case)
+        try:
+            report = await self.report(case)
+        except UnreadableInput as error:
+            return NeedsData(reason=f"Nothing could be judged: {str(error).rstrip('.')}.", artifacts=JUDGEABLE)
         verdict = report.seen.verdict
         if verdict.status == "healthy":
             return Healthy(reason=verdict.reason)
@@ -103,6 +116,10 @@ class OfflineInvestigator:
         known = {e.id for e in case.evidence}
         return tuple(proposal.evidence(f, exhibits[f], report.places) for f in report.seen.findings
                      if exhibits[f] not in known)
+
+
+JUDGEABLE = ("a log, a metrics file or a checkpoint of the run, or the training script",)
+"""What to hand over where nothing of what was named could be read."""
 
 
 def _named(made: Conclusion, case: Case) -> Conclusion:

@@ -8,13 +8,14 @@ talks a proven cause away: for that there is `reject`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traindx.investigators.claude_code import weighing
 from traindx.policy import Scope, readable, resolve
 from traindx.safe_text import line
+from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.examine import Examination
 from traindx_tools.triage import CONFIDENT
 
@@ -57,7 +58,26 @@ TOPICS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _CLAUSE = re.compile(r"[.;,!?\n]+|\bbut\b|\bbecause\b|\bsince\b", re.IGNORECASE)
 _DENIED = re.compile(
     r"\bnot\b|n't\b|\bno\b|\bnever\b|rule[ds]? out|exclude[ds]?|unchanged|already (checked|tried|verified)|"
-    r"\bcannot be\b|\b(is|are) (fine|right|ok|correct)\b|\bnothing to do with\b", re.IGNORECASE)
+    r"\bcannot be\b|\b(is|are|was|were) (fine|right|ok|correct)\b|\bnothing to do with\b|"
+    r"\balways (?:been|like|there|so|the same)\b|\ball along\b", re.IGNORECASE)
+_NOT_IT = re.compile(
+    r"(?:\bnot|n't|\bnever|\bno)\s+(?:\w+\s+){0,2}?(?:problem|cause|reason|culprit|issue|fault|it|to blame)\b|"
+    r"\b(?:is|are|was|were) (?:fine|right|ok|correct)\b|\bnothing to do with\b|\bcannot be\b|rule[ds]? out|"
+    r"exclude[ds]?|already (?:checked|tried|verified)|\balways (?:been|like|there|so|the same)\b|\ball along\b",
+    re.IGNORECASE)
+"""A clause that says of what it names that it is not at fault; "is never called" says what the code does."""
+_BLAMES = re.compile(
+    r"\b(?:at fault|to blame|culprit|suspect\w*|caused? by|look (?:at|into)|check)\b|"
+    r"\b(?:the|my|your|real) (?:problem|cause|reason|issue)\b|\bi (?:think|believe|bet|guess)\b|"
+    r"\bit(?:'s| is| was| must be)\b", re.IGNORECASE)
+"""A clause that says what is at fault: beside one, what other clauses speak of is only mentioned."""
+_YES = re.compile(r"^\W*(?:yes|yep|right|correct|agreed?|exactly|true)\b|\b(?:this|that) is it\b|\bthat's it\b|"
+                  r"\bi agree\b", re.IGNORECASE)
+_NO = re.compile(r"^\W*(?:no|nope|wrong)\b|\bnot (?:it|that|this|the (?:cause|problem|reason))\b|\bi disagree\b",
+                 re.IGNORECASE)
+_NAME = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[A-Za-z]\w+(?=\()")
+"""A name of the code or of a library, as a person types it."""
+_NEGATED = re.compile(r"\b(?:never|not|no)\s+\w+", re.IGNORECASE)
 _WISH = re.compile(
     r"^\s*(?:and |please |just |better )*(?:keep|set|use|make|move|replace|leave|put|add|remove|drop|lower|raise|"
     r"reduce|increase|change|prefer)\b|\boption [AB]\b|\binstead\b|\brather than\b|\bthe fix\b", re.IGNORECASE)
@@ -75,6 +95,10 @@ class Steer:
     files: tuple[Path, ...] = field(default=())
     wish: bool = False
     """Whether it says something about the fix: that moves no cause, and is shown with the fix."""
+    mentioned: frozenset[str] = frozenset()
+    """Failure modes about a name of the code that it holds, without saying whether that is at fault."""
+    agrees: bool | None = None
+    """Yes or no to what was shown, where it names nothing else; that moves no cause."""
 
     def shift(self, mode: str) -> float:
         """Log-odds for one failure mode."""
@@ -89,23 +113,53 @@ def comments(feedback: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c for c in said if c.strip(".… ") and not c.endswith(NOTHING_SAID)))
 
 
-def steers(feedback: Iterable[str], workspace: Path, modes: Iterable[str]) -> tuple[Steer, ...]:
-    """The comments, read. `modes`: ids that the words may name as they are."""
-    known = tuple(modes)
-    return tuple(_read(c, workspace, known) for c in comments(feedback))
+def steers(feedback: Iterable[str], workspace: Path, modes: Mapping[str, FailureMode]) -> tuple[Steer, ...]:
+    """The comments, read. `modes`: those that the words may name, by id or by a name of the code in their claim."""
+    return tuple(_read(c, workspace, modes) for c in comments(feedback))
 
 
-def _read(comment: str, workspace: Path, modes: Sequence[str]) -> Steer:
+def _read(comment: str, workspace: Path, modes: Mapping[str, FailureMode]) -> Steer:
     named, denied = set[str](), set[str]()
     clauses = _CLAUSE.split(comment[:4000])
     wishes = [c for c in clauses if _WISH.search(c)]
-    for clause in (c for c in clauses if c not in wishes):
-        about = {family for words, families in TOPICS if re.search(words, clause, re.IGNORECASE) for family in families}
-        (denied if _DENIED.search(clause) else named).update(about)
+    about = [(clause, topics) for clause in clauses if clause not in wishes and (topics := _topics(clause))]
+    blaming = [c for c, _ in about if _BLAMES.search(c) and not _DENIED.search(c)]
+    for clause, topics in about:
+        if _DENIED.search(clause):
+            denied |= topics
+        elif not blaming or clause in blaming:
+            named |= topics
+    by_name = {verdict: {m for c in clauses for m in _of_names(c, modes, verdict)} for verdict in ("not it", "it", "")}
     whole = {m for m in modes if re.search(rf"(?<![\w.-]){re.escape(m)}(?![\w-])", comment)}
     refused = {m for m in whole if _DENIED.search(comment[:comment.find(m)][-40:])}
+    refused |= by_name["not it"]
+    whole |= by_name["it"] - by_name["not it"]
+    yes, no = _YES.search(comment), _NO.search(comment)
+    silent = not (named or denied or whole or refused or by_name[""])
     return Steer(comment, frozenset(named - denied | whole - refused), frozenset(denied | refused),
-                 tuple(_files(comment, workspace)), bool(wishes))
+                 tuple(_files(comment, workspace)), bool(wishes), frozenset(by_name[""] - whole - refused),
+                 (no is None) if silent and (yes or no) else None)
+
+
+def _topics(clause: str) -> set[str]:
+    return {family for words, families in TOPICS if re.search(words, clause, re.IGNORECASE) for family in families}
+
+
+def _of_names(clause: str, modes: Mapping[str, FailureMode], verdict: str) -> Iterator[str]:
+    """The modes whose claim holds a name of the code that the clause holds, where it says this of them."""
+    for name in dict.fromkeys(_NAME.findall(clause)):
+        for mode in modes.values():
+            claim = mode.claim.lower()
+            if re.search(rf"\b{re.escape(name.lower())}\b", claim) and verdict == _verdict(clause, claim):
+                yield mode.id
+
+
+def _verdict(clause: str, claim: str) -> str:
+    """"not it", "it" (blamed, or said as the claim says it), or "": both ways are open."""
+    if _NOT_IT.search(clause):
+        return "not it"
+    same = any(words.lower() in claim for words in _NEGATED.findall(clause))
+    return "it" if same or (_BLAMES.search(clause) and not _DENIED.search(clause)) else ""
 
 
 def _files(comment: str, workspace: Path) -> Iterable[Path]:
@@ -150,6 +204,7 @@ def noted(given: Sequence[Steer], seen: Examination) -> str:
     return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_moved(s, seen)}{_read_for(s)}.' for s in given)
 
 
+NEITHER = "noted; it says neither that what it names is at fault nor that it is not, and moved nothing"
 WISHED = "noted as a wish about the fix; it is with the options"
 
 
@@ -162,6 +217,10 @@ def _moved(steer: Steer, seen: Examination) -> str:
         return "noted; nothing that was found speaks for a cause of that kind"
     if steer.wish:
         return "noted as a wish about a fix; no fix is proposed yet"
+    if steer.mentioned:
+        return NEITHER
+    if steer.agrees is not None:
+        return f"noted as a {'yes' if steer.agrees else 'no'}; it says nothing that could be looked up"
     return "noted; it names no cause that the catalog knows"
 
 
@@ -174,6 +233,11 @@ def _did(steer: Steer, mode: str) -> str:
     if shift < 0:
         return (f"weighed against this cause ({shift:+.1f} log-odds); the evidence still carries it, `reject` excludes "
                 "it")
+    if mode in steer.mentioned:
+        return NEITHER
+    if steer.agrees is not None:
+        return ("noted as a yes; `approve` has the fix applied" if steer.agrees else
+                "noted as a no; say what speaks against it, or `reject` excludes this cause")
     return ("weighed; it is about another cause than the evidence shows" if steer.named or steer.denied
             else "it names no cause that the catalog knows")
 

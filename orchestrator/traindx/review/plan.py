@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from traindx.diffs import changed_lines
 from traindx.journal import read_journal
 from traindx.model import Diagnosis, Fix, Verify
 from traindx.place_words import one_and_also
@@ -60,7 +61,7 @@ def _changes(fix: Fix, folder: SessionFolder, resumed: str) -> Iterator[str]:
         yield (f"Changes nothing by itself: the session waits until you made the change at {where or 'the code'}. Then "
                f"type {resumed}")
         return
-    lines = sum(max(e.end_line - e.line + 1, len(e.replacement.splitlines())) for e in fix.edits)
+    lines = sum(max(map(len, changed_lines(e))) for e in fix.edits)
     yield f"Changes {lines} line{'s' if lines > 1 else ''} at {where} in {folder.workspace}, as the diff above shows."
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from traindx.abandoned import remove_halves
 from traindx.bounded_output import judged_output
 from traindx.durable import write_state
 from traindx.executed import executed, watched, watching
@@ -147,6 +148,7 @@ async def _one(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, number:
         folder = place.folder / (f"run-{number}-again-{again}" if again else f"run-{number}")
         kept = await in_thread(_kept, folder)
         if kept is not None:
+            await in_thread(remove_halves, folder)
             return kept
         key = f"baseline-{place.folder.name}-{folder.name}"
         if turn.journal.begun(key) is None:
@@ -163,6 +165,7 @@ async def _one(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, number:
                 await in_thread(shutil.rmtree, folder, True)
                 return f"the unfixed code could not be run: {why}"
             await in_thread(_keep, folder, made)
+            await in_thread(remove_halves, folder)
             if turn.journal.finished(key) is None:
                 turn.journal.finish(key, exit_code=outcome.exit_code, seconds=outcome.seconds)
             return made

@@ -133,9 +133,10 @@ def _by_hand(turn: Turn, key: str, option: Fix) -> bool:
     if all(s.before == s.after for s in states):
         return False
     turn.halt_if_changed(but={s.path for s in states})
-    outside = [f"{s.path}:{line}" for s in states for line in _lines_outside(turn, option, s)]
-    if outside:
-        turn.journal.append("note", {"outside_approval": outside})
+    seen = [(s.path, line, moved) for s in states for line, moved in _lines_outside(turn, option, s)]
+    for note, wanted in (("outside_approval", False), ("moved_by_hand", True)):
+        if told := [f"{path}:{line}" for path, line, moved in seen if moved is wanted]:
+            turn.journal.append("note", {note: told})
     _applied(turn, option, states, ())
     return True
 
@@ -151,15 +152,27 @@ def waits_unedited(folder: SessionFolder, session: Session) -> bool:
     return all(_hash(folder.workspace, s.path) == s.before for s in states_of(begun[-1]["files"]))
 
 
-def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[int]:
-    """Lines that the person changed beyond the approved ones: theirs to change, and shown."""
+def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[tuple[int, bool]]:
+    """Lines that the person changed beyond the approved ones: theirs to change, and shown.
+
+    With whether they only hold what stands at another place of the file now: then the line is that of the new file.
+    """
     if state.before is None or state.after is None:
         return []
     old, new = (turn.store.get(d).split(b"\n") for d in (state.before, state.after))
     if len(old) * len(new) > 10**8:
         return []
-    return [start + 1 for kind, start, stop, _, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-            if kind != "equal" and not gate.covers(option, state.path, start + 1, stop)]
+    changed = [c for c in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if c[0] != "equal"]
+    covered = [gate.covers(option, state.path, start + 1, stop) for _, start, stop, _, _ in changed]
+    went = {row.strip() for _, start, stop, _, _ in changed for row in old[start:stop]}
+    came = {new[i].strip(): i for _, _, _, first, last in reversed(changed) for i in reversed(range(first, last))}
+    found = []
+    for within, (_, start, stop, first, last) in zip(covered, changed, strict=True):
+        if not within:
+            rows = {row.strip() for row in (*old[start:stop], *new[first:last])} - {b""}
+            moved = bool(rows) and rows <= went & came.keys()
+            found.append((min(came[row] for row in rows) + 1 if moved else start + 1, moved))
+    return found
 
 
 def _applied(turn: Turn, option: Fix, states: Sequence[FileState], edits: Sequence[ProposedEdit]) -> None:

@@ -174,17 +174,9 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "log of zero": ("loss.log-of-zero", (code("C107", kind="log"), seen("L101", onset="abrupt", kind="nan"))),
     "eval never undone": ("eval.mode-never-undone", (code("C104", kind="in the loop"), seen("L203", kind="loss"))),
     "graph kept": ("mem.graph-kept", (code("C103", kind="kept"), seen("L401", metric="memory"))),
-    "prepared scheduler": ("lr.stepped-too-often", (
-        code("C110", kind="prepared scheduler, length of one process"), seen("L301", onset="later"))),
     "scheduler in the wrong loop": ("lr.epoch-step-confusion", (
         code("C110", kind="per batch, length in epochs"), seen("L301", onset="later"))),
-    "rate multiplied into itself": ("lr.compounding-decay", (
-        code("C110", kind="multiplied into itself"), seen("L303", ratio=0.99))),
-    "scheduler overwrites the restored rate": ("lr.restart-on-resume", (
-        code("C110", kind="built after the optimizer's state was loaded"), seen("L302", at_resume=True))),
     "key reuse": ("jax.key-reuse", (code("C501", kind="reuse", first_use="split"), seen("L208", eval_accuracy=0.5))),
-    "group ids": ("rl.group-of-one", (code("C127", kind="groups"), seen("L602", kind="variance-present"))),
-    "revival undone": ("vq.ema-revival-undone", (code("C126"), seen("L601", kind="never-used", replaced=12.0))),
     "straight through": ("jax.straight-through-lost", (code("C503"), seen("L601", kind="never-used"))),
     "rounded updates": ("num.bf16-update-rounding", (code("C124", kind="rounding"), seen("L201", pace="crawl"))),
     "window": ("accum.zero-grad-in-window", (
@@ -200,20 +192,12 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
         code("C117", kind="rank"), seen("L515", step=None, kind="timeout"))),
     "uneven loops": ("dist.uneven-batches", (
         code("C117", kind="uneven"), seen("L515", step=None, kind="timeout"))),
-    "optimizer not restored": ("resume.optimizer-not-restored", (
-        code("C120", kind="optimizer"), seen("L207", kind="resume", lr_ratio=1.0))),
-    "schedule not restored": ("lr.restart-on-resume", (
-        code("C120", kind="learning-rate schedule"), seen("L302", at_resume=True))),
     "ordered rows": ("data.unshuffled", (code("C121", kind="ordered"), seen("L206", kind="sawtooth"))),
     "objects in workers": ("loader.copy-on-write", (
         code("C122", kind="objects"), seen("L401", metric="memory/workers"))),
-    "half model": ("amp.half-weights-with-gradscaler", (
-        code("C119", kind="half model"), seen("L513", "cause", None, kind="unscale-fp16"))),
     "cast after overflow": ("num.fp16-activation-overflow", (
         seen("L105", first=65536.0, last=1.0), seen("L101", onset="abrupt"))),
     "slow fetch": ("loader.input-bound", (code("C129", kind="fetch"), seen("L402", share=0.8))),
-    "commitment weight": ("vq.commitment-too-high", (
-        code("C130", kind="commitment"), seen("L601", kind="collapsed"))),
     "where": ("num.where-unsafe-branch", (code("C502", kind="where"), seen("L101", onset="abrupt"))),
     "adam in half": ("num.adam-eps-half", (code("C505"), seen("L101", onset="from-start"))),
     "rate in the code": ("lr.too-high", (

@@ -14,7 +14,6 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import parse_texts
 
 FIXTURES = Path(__file__).parent / "fixtures"
-ROOM = "traindx_tools.on_code.torch_rules"
 
 
 def project(folder: Path, rule: str, copies: int) -> Project:
@@ -32,8 +31,8 @@ def project(folder: Path, rule: str, copies: int) -> Project:
     ("rule", "module", "owner", "name"),
     [
         ("c133", "traindx_tools.invariants.every_optimizer_steps", None, "training_loop"),
-        ("c273", f"{ROOM}.c273_blank_is_a_character", "traindx_tools.on_code.alphabets", "_added"),
-        ("c273", f"{ROOM}.c273_blank_is_a_character", None, "_moved"),
+        ("c273", "traindx_tools.invariants.the_blank_is_no_character", "traindx_tools.on_code.filling.alphabets",
+         "_added"),
     ],
 )
 def test_twice_the_files_are_twice_the_work(

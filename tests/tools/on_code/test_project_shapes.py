@@ -68,7 +68,6 @@ FAULTS: tuple[tuple[str, str, str, str, str], ...] = (
         "C110",
         "",
     ),
-    ("ddp_loop", '        optimizer.load_state_dict(state["optimizer"])\n', "", "C120", "scaler.step(optimizer)"),
     ("grpo_loop", "copy.deepcopy(policy).requires_grad_(False)", "policy", "C186", ""),
     ("grpo_loop", "torch.exp(logp - old_logp)", "torch.exp(old_logp - logp)", "C182", ""),
     ("grpo_loop", "torch.min(ratio * advantages", "torch.max(ratio * advantages", "C182", ""),
@@ -80,7 +79,6 @@ FAULTS: tuple[tuple[str, str, str, str, str], ...] = (
         "",
     ),
     ("vq_vae", "F.mse_loss(q, z.detach()) + self", "F.mse_loss(q.detach(), z) + self", "C187", ""),
-    ("vq_vae", "commitment=0.25", "commitment=25.0", "C130", "self.commitment * F.mse_loss"),
     ("vq_vae", "            optimizer.zero_grad()\n", "", "C101", ""),
     (
         "diffusion_loop",

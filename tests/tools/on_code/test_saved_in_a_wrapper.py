@@ -24,7 +24,6 @@ def test_a_wrapper_makes_it_a_serious_fault() -> None:
 @pytest.mark.parametrize(("old", "new"), [
     ("self.net.state_dict()", "getattr(self.net, 'module', self.net).state_dict()"),
     ("nn.DataParallel(net) if devices > 1 else net", "nn.DataParallel(net)"),
-    ('ck["net"], strict', '{k.replace("module.", ""): v for k, v in ck["net"].items()}, strict'),
     ("nn.DataParallel(net) if devices > 1 else net", "net"),
 ])
 def test_what_fits_is_only_remarked(old: str, new: str, tmp_path: Path) -> None:

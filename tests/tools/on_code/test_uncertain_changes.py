@@ -27,7 +27,6 @@ def changed(rule: str, fixture: str, folder: Path, *changes: tuple[str, str]) ->
 CASES = {
     "labels that were counted elsewhere": (
         "c294", "bad_counts.py", ("np.bincount(grades, minlength=5)", "np.bincount(read_grades(), minlength=5)")),
-    "a policy that is asked for rows of the loop itself": ("c258", "bad_old_in_the_loop.py"),
     "a mask that is no tree of bools": (
         "c530", "bad_head_only.py", ("mask)", "lambda params: {k: k == 'head' for k in params})")),
     "a branch with two outcomes": (

@@ -5,7 +5,9 @@ weight; Adam's betas are (0.9, 0.999) and not the other way round; a momentum of
 counts the weight of the new batch, Keras and flax that of the old statistics: after n updates a share of
 (1 - momentum)^n of mean 0 and variance 1 is left. A bias of -3 in front of every ReLU leaves dead units, equal weights
 stay equal. Dropout takes the share that is dropped; gradients clipped to 1e-8 are gone; cosines times a temperature of
-0.07 (which divides) make a uniform softmax. The ranges and their sources stand in the table of ranges.
+0.07 (which divides) make a uniform softmax. LambdaLR multiplies the optimizer's rate with what its function gives: one
+that gives the rate itself makes its square. `optax.apply_updates` adds: parts of a chain that multiply by a positive
+number climb the loss. The ranges and their sources stand in the table of ranges.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("constants", ("C115", "C123", "C128", "C136", "C244"))
+RULES = pages("constants", ("C115", "C123", "C128", "C136", "C244", "C271", "C508"))
 
 
 def check(program: Program) -> Iterator[Breach]:

@@ -27,7 +27,7 @@ ALL = 1.0
 def check(program: Program) -> Iterator[Breach]:
     """Look at every place that drops units."""
     for drop in program.drops:
-        if drop.in_module and drop.mode in ("default", "forced") and not drop.is_layer:
+        if drop.in_module and drop.mode in ("default", "forced") and not drop.is_layer and drop.probability != 0:
             yield _in_eval_too(drop)
         if drop.probability == ALL and drop.mode != "never":
             yield _everything(drop)

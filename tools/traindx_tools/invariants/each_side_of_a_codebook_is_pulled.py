@@ -20,10 +20,12 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every distance with a side that is cut; the last of those that cut the same table is told of."""
     told: dict[str | None, Breach] = {}
     for distance in program.distances:
+        if not distance.of_a_table:
+            continue
         if distance.both_cut:
             yield Breach("C187", f"{distance.text} at {distance.at} has both sides cut from the graph: it trains "
                          "neither codes nor encoder", distance.at, measured={"kind": "both"})
-        elif distance.of_a_table and not distance.reached:
+        elif not distance.reached:
             told[distance.at.function] = Breach(
                 "C187", f"{distance.text} at {distance.at} cuts {distance.cut}, as every distance here does: the "
                 "codebook gets no gradient and stays at its initialisation", distance.at, measured={"kind": "codebook"})

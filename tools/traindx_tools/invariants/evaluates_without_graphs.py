@@ -2,7 +2,8 @@
 
 A model in eval mode that is called over and over while autograd records builds graphs for nothing, which costs memory
 and time; where its outputs or losses are collected, the graphs stay alive and memory runs out. A pass whose gradients
-are wanted (an attack, saliency, a frozen part that something behind it is trained through) is left alone.
+are wanted (an attack, saliency, a frozen part that something behind it is trained through) is left alone, as are a
+model of which nothing requires gradients and a loop that is left in its first turn.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def check(program: Program) -> Iterator[Breach]:
             scope = next(s for s in reversed(path) if s.kind in ("call", "root"))
             around = loops(path[path.index(scope):])
             if not act.gradients or not around or _WANTED & around[-1].has or _is_wanted(scope, act):
+                continue
+            if around[-1].count == 1 or (act.models and all(m.frozen for m in act.models)):
                 continue
             found = [c for scenario in passes_of(program, run, act) for c in scenario]
             key = str(scope.at), act.owner or str(act.at)

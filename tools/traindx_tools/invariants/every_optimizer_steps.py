@@ -34,7 +34,7 @@ def _never_stepped(program: Program, run: Section) -> Iterator[Breach]:
     """An optimizer whose gradients are cleared, that nothing steps and nothing unknown was given."""
     stepped = _stepped(program)
     unknown = any(a.moment is Moment.HANDED and (a.known is Known.GUESSED or not a.optimizers)
-                  for a, _ in run.acts(Moment.HANDED))
+                  for r in program.runs for a, _ in r.acts(Moment.HANDED) if r is run or a.known is Known.GUESSED)
     seen: set[int] = set()
     for clear, path in run.acts(Moment.CLEAR):
         loop = training_loop(path)

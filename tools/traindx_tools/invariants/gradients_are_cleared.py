@@ -4,6 +4,10 @@
 batches so far: the gradient norm grows with the step number and training diverges or oscillates. The invariant plays
 the program: it follows helpers, closures, several optimizers, windows and engines that clear by themselves. What a
 module's own `zero_grad` leaves out (another module of the same optimizer) counts as not cleared.
+
+In a game of two optimizers every backward fills the gradients of all networks that its loss runs through: where a
+discriminator's are not cleared between the generator's step and its own, it is also trained to believe the generator.
+Of three and more optimizers some share a loss on purpose.
 """
 
 from __future__ import annotations
@@ -14,12 +18,12 @@ from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import Uses, by_hand, path_of, uses, weakest
 from traindx_tools.program.entities import Optimizer
-from traindx_tools.program.gradients import Use
+from traindx_tools.program.gradients import Use, optimizers_of
 from traindx_tools.program.moments import Act, Section, conditions_within, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C101",))
+RULES = (*pages("step_order", ("C101",)), *pages("torch", ("C167",)))
 MOST_CLEAN = 0.5
 """Share of steps that may meet fresh gradients alone: once an epoch the first of many does."""
 
@@ -31,6 +35,20 @@ def check(program: Program) -> Iterator[Breach]:
             loop = training_loop(path_of(run, act))
             if loop is not None and all(_stale(s) for s in scenarios):
                 yield _breach(run, loop, act, optimizer, scenarios)
+            elif loop is not None and len(optimizers_of(run)) == 2:
+                yield from _of_another_loss(act, scenarios)
+
+
+def _of_another_loss(act: Act, scenarios: Uses) -> Iterator[Breach]:
+    """A step that also applies what another player has stepped with."""
+    found = [next((u.foreign for u in s if u.foreign), None) for s in scenarios]
+    foreign = found[0] if found and None not in found else None
+    if foreign is None:
+        return
+    yield Breach(
+        "C167", f"{act.owner}.step() at {act.at} also applies the gradients of the loss sent backward at line "
+        f"{foreign.act.at.line}, with which another optimizer has stepped: nothing clears them in between",
+        act.at, act.known, {"kind": "kept", "backward_line": foreign.act.at.line})
 
 
 def _stale(of_one: Sequence[Use]) -> bool:

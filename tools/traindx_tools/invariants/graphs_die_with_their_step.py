@@ -17,7 +17,7 @@ from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, step_loop, training_loops, turns_outlived
-from traindx_tools.program.moments import Act, Kept, Section, conditions_within
+from traindx_tools.program.moments import Act, Kept, Section, conditions_within, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -38,7 +38,7 @@ def check(program: Program) -> Iterator[Breach]:
                 continue
             hook = next((s for s in reversed(path) if s.kind == "hook"), None)
             if hook is not None:
-                found = _by_a_hook(program, act, kept, hook, path) if trains else None
+                found = _by_a_hook(program, act, kept, hook, path) if trains and not _inspects(run, act) else None
             elif kept.is_gradient:
                 continue
             else:
@@ -55,6 +55,8 @@ def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple
         return _breach("C295", act, kept, "entry of a large memory") if stays else None
     if loop not in turns_outlived(path, kept) or _seldom(path, loop, kept) or ends_elsewhere(program, kept):
         return None
+    if any(_steps_itself(s) for s in loops(path) if s is not loop and s not in turns_outlived(path, kept)):
+        return None
     passes = [a for a, _ in run.acts(Moment.BACKWARD)]
     sent = frozenset(t for a in passes for t in a.traces)
     if kept.sum & sent or ends_in(loop, kept, sent):
@@ -65,6 +67,19 @@ def _in_a_loop(program: Program, run: Section, act: Act, kept: Kept, path: tuple
     returned = any(kept.itself & a.traces for a, _ in run.acts(Moment.FORWARD))
     is_memory = kept.bound is not None or (returned and not is_sent and not loop.framework)
     return _breach("C295" if is_memory else "C103", act, kept, _turn(loop), passes, _pass_of(loop, is_sent))
+
+
+def _steps_itself(loop: Section) -> bool:
+    """Whether a loop sends a loss backward outside of the loops in it: they are parts of its step."""
+    return any(not loops(path[1:]) for _, path in loop.acts(Moment.BACKWARD))
+
+
+def _inspects(run: Section, act: Act) -> bool:
+    """Whether the hook comes behind all training, and no loop of passes follows: a look at one pass."""
+    acts = list(run.acts(Moment.KEPT, Moment.BACKWARD, Moment.FORWARD))
+    at = next(i for i, (a, _) in enumerate(acts) if a is act)
+    again = any(a.moment is Moment.BACKWARD or (a.moment is Moment.FORWARD and loops(path)) for a, path in acts[at:])
+    return not again and any(a.moment is Moment.BACKWARD for a, _ in acts[:at])
 
 
 def _turn(loop: Section) -> str:

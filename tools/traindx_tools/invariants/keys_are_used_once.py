@@ -39,7 +39,7 @@ def _breach(one: SharedKey) -> Breach:
         said = f"The key used by {one.text} at {one.at} {one.why}"
     else:
         said = f"{one.text} at {one.at} draws the same numbers each time: {one.why}"
-    severity = Severity.HIGH if one.trains and one.certain else Severity.MEDIUM
+    severity = Severity.LOW if one.by_path else Severity.HIGH if one.trains and one.certain else Severity.MEDIUM
     remedy = Remedy("another key", Act(Moment.FORWARD, one.at, origin=one.origin)) if one.origin is not None else None
     return Breach("C563" if one.kind == "map" else "C501", said, one.at,
                   Known.GUESSED if one.by_path else Known.DERIVED, {"kind": _KINDS[one.kind]}, severity, remedy)

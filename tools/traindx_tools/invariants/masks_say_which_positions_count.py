@@ -5,7 +5,8 @@ or ones for a token in front ignore the text and attend to the padding. What is 
 position counts and -inf (or -1e9) where not: ones and zeros raise some scores by 1 and block nothing; the library adds
 a mask of floats in the same way. A number beyond 65504 does not fit into float16 ("value cannot be converted to type
 at::Half without overflow"). A row that is filled with -inf throughout is NaN after the softmax. And where the target is
-the input one position ahead, attention without a causal mask reads its own answer.
+the input one position ahead, attention without a causal mask reads its own answer. A cross entropy leaves out what its
+ignore_index says: padded labels without one are mostly one easy class.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Iterator
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import MaskUse
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.uses import MaskUse
 
-RULES = pages("masks", ("C149", "C157", "C174", "C277", "C351"))
+RULES = pages("masks", ("C149", "C157", "C174", "C257", "C277", "C351"))
 _LARGEST_HALF = 65504.0
 """IEEE 754 binary16."""
 
@@ -42,6 +43,9 @@ def _judged(use: MaskUse) -> Breach | None:
         why = (f"{use.target} at {use.at} attends without a causal mask, and the loss at {use.next_token} compares its "
                "output with the next tokens of the same input: every position can read its answer")
         return Breach("C157", why, use.at, Known.GUESSED, {"kind": "causal", "loss_line": use.next_token.line})
+    if use.how == "padded labels":
+        return Breach("C257", f"{use.text} at {use.at} gets labels that are padded, and has no ignore_index: padding "
+                      "is a class of the loss", use.at, measured={"kind": "sequence"})
     if use.how == "filled":
         return _filled(use)
     if use.how == "padding" and use.true_for == "content" and use.boolean is not False:
@@ -67,9 +71,9 @@ def _filled(use: MaskUse) -> Breach | None:
         why = (f"{use.text} at {use.at} fills with -inf where a mask from the data says so, and a softmax follows: a "
                "row that keeps nothing becomes NaN")
         return Breach("C277", why, use.at, Known.GUESSED, {"kind": "masked row"}, is_companion=True)
-    if use.half is None or abs(value) <= _LARGEST_HALF:
-        return None
     certain = use.half is Known.DERIVED
+    if use.half is None or not abs(value) > _LARGEST_HALF or not (certain or use.target == "softmax"):
+        return None
     return Breach("C174", f"{use.text} at {use.at} fills with {value:g}, beyond the largest float16 number (65504)" + (
         "" if certain else "; the program also runs in float16"), use.at, use.half, {"kind": "mask", "value": value},
         Severity.HIGH if certain else Severity.MEDIUM, Remedy("fits every type", _act(use), text=str(value)))

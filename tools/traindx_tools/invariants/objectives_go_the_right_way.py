@@ -5,7 +5,8 @@ policy gradient, a likelihood) lowers the probability of what was good. A bonus 
 the ratio of new to old probabilities, weighted by advantages, enters it with a minus, and not upside down. The
 divergence from a reference policy is a penalty: subtracted from a reward, added to a loss. The entropy of average
 probabilities keeps experts and codes in use, so a loss subtracts it. `maximize=True` turns all of these round. A sum in
-which a quantity has both signs says nothing.
+which a quantity has both signs says nothing. A gradient by data (a penalty on the slope, the residual of a differential
+equation, a force) that was taken without a graph changes the value of a loss and no weight.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from traindx_tools.program.entities import Objective
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = pages("signs", ("C148", "C182", "C261", "C291"))
+RULES = pages("signs", ("C148", "C182", "C248", "C261", "C291"))
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -59,10 +60,11 @@ def _parts(objective: Objective) -> Iterator[Breach]:
     for row in table("quantities.toml")["wanted"]:
         signs = objective.quantities.get(row["quantity"], ())
         beside = row.get("beside")
-        if objective.maximized_by or set(signs) != {row["wrong"]}:
+        if not signs or objective.maximized_by or set(signs) != {row.get("wrong", signs[0])}:
             continue
         if beside is None or any(b in objective.quantities for b in beside):
             where = objective.places.get(row["quantity"], objective.made)
-            said = f"the loss at {objective.made} {row['why']}; the sign is wrong ({where.quote})"
+            end = "the sign is wrong " if row.get("wrong") else ""
+            said = f"the loss at {objective.made} {row['why']}; {end}({where.quote})"
             yield Breach(row["id"], said, where,
-                         measured={"kind": row["quantity"], "sign": row["wrong"], "term": where.quote})
+                         measured={"kind": row["quantity"], "sign": signs[0], "term": where.quote})

@@ -4,7 +4,7 @@ A softmax or sigmoid underflows to exactly 0, a ReLU, a count or a variance is 0
 derivative of a root infinite (times the 0 of the square inside: NaN), a division by a deviation 0 / 0. `where` hides it
 from the forward pass alone: the branch that is not selected is differentiated too. An epsilon has to stand under the
 root, and the dtype has to hold it: `1 - 1e-10` is 1 in float32 (spacing 6e-8 below 1), `x + 1e-8` is x in float16, and
-so is Adam's epsilon there.
+so is Adam's epsilon there. The mean over a mask is 0 / 0 for the first batch in which nothing is valid.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("poles", ("C107", "C111", "C112", "C131", "C502", "C505"))
+RULES = pages("poles", ("C107", "C111", "C112", "C131", "C138", "C502", "C505"))
 _PROBABILITIES = ("softmax", "sigmoid")
 
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every operation with a pole, and at every number that its dtype does not hold."""
-    told = {"sqrt": _root, "division": _division, "where": _hidden}
+    told = {"sqrt": _root, "division": _division, "count": _count, "where": _hidden}
     beside: dict[str, list[object]] = {}
     for pole in program.poles:
         if pole.kind == "log" and _is_guardable(pole):
@@ -79,6 +79,12 @@ def _division(pole: Pole) -> Breach:
         "C131", f"{pole.text} at {pole.at} divides by a spread that is exactly 0 where all values are equal: 0 / 0 is "
         "NaN", pole.at, Known.GUESSED, {"kind": "spread", "in_graph": pole.attached is True},
         remedy=_remedy("epsilon in the divisor", pole))
+
+
+def _count(pole: Pole) -> Breach:
+    return Breach(
+        "C138", f"{pole.text} at {pole.at} divides by the number of True elements of a mask, which is 0 where a batch "
+        "has none: 0 / 0 is NaN", pole.at, Known.GUESSED, {"kind": "count"}, remedy=_remedy("at least one", pole))
 
 
 def _hidden(pole: Pole) -> Breach:

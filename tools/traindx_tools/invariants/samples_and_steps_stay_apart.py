@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
-from traindx_tools.program.entities import AxisUse
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.uses import AxisUse
 
 RULES = pages("axes", ("C134", "C230", "C350"))
 

@@ -6,7 +6,7 @@ draw of numpy, the clock, a print, a write to self, a global or an outer list ha
 or a tracer that leaks. A name, attribute, global or entry from outside is a constant inside, whatever sets it anew
 later, also in what the function calls; so is each attribute of a static self, and a self that is no pytree cannot be
 traced. jit remembers what it compiled by the function object: a new lambda or a function defined in a loop is
-compiled anew in every iteration.
+compiled anew in every iteration, and so is a static argument that changes (`jnp.asarray(t)` is traced).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.program.program import Program
 from traindx_tools.program.traced import CompiledAnew, OutsideRead, TracedFunction
 
-RULES = pages("jax", ("C511", "C512", "C513", "C514", "C517", "C519"))
+RULES = pages("jax", ("C511", "C512", "C513", "C514", "C517", "C519", "C531"))
 _ONCE = {
     "random": "is drawn once, while tracing: every call uses the same numbers", "clock": "is read once, while tracing",
     "iterator": "takes one item, while tracing: every call uses the same one", "print": "prints a tracer, once",
@@ -73,6 +73,10 @@ def _reads(one: TracedFunction, read: OutsideRead) -> Breach:
 
 
 def _anew(one: CompiledAnew) -> Breach:
+    if one.static:
+        return Breach("C531", f"{one.text}, called at {one.loop}, is compiled for each value of its static parameter "
+                      f"{one.static}, and the loop changes it: a new compilation in every turn", one.at,
+                      measured={"kind": "static", "argument": one.static})
     if one.by:
         return Breach("C519", f"{one.by} compiles a new function at {one.at} in every call, and the loop at {one.loop} "
                       "calls it: every step traces and compiles again", one.at, measured={"kind": "called"})

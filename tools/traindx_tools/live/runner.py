@@ -108,7 +108,7 @@ def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = Tru
     if not asked:
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
                 "again and names the operation",)
-    entered: tuple[int, Sequence[Finding]] | None = None
+    entered: tuple[int, list[Finding]] | None = None
     """A pass that saw the value come in from before its first traced step: a pass from the start may see it made."""
     for number, arm in enumerate(arms(tripped(before)), 1):
         named = [f for f in trace(job, environment, number, arm, before) if f.rule in NAMED]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, polarity, quantities, shapes
+from traindx_tools.on_code import bounds, polarity, quantities, shapes, time_scales
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -139,7 +139,7 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
             result = replace(result, grad=None)
     result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
-    tags = _tags(left, right, op) | quantities.combined(op, left, right, site)
+    tags = _tags(left, right, op) | quantities.combined(op, left, right, site) | time_scales.combined(op, left, right)
     result = replace(result, tags=tags, **_kept_kind(op, left, right))
     if op == "*" and any(isinstance(v, Symbol) and v.role == "loss scale" for v in (left, right)):
         result = result.tagged("scaled")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from traindx_tools.on_code import bounds, quantities, shapes
 from traindx_tools.on_code.polarity import TRIANGLE
-from traindx_tools.on_code.tensors import dtype_of, lineage, merged
+from traindx_tools.on_code.tensors import copied, dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
     Bag,
@@ -174,11 +174,11 @@ def _flatten(o: Operands) -> Tensor:
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES} | {"moved"})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {*COLUMNS, *AXES})
+    return replace(o.x, shape=None, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:
@@ -244,8 +244,8 @@ def _to(o: Operands) -> Tensor:
         if dtype in ("int", "bool"):
             return _integer(o)
         if dtype is not None:
-            return _dtype(dtype)(o)
-    return o.x
+            return copied(_dtype(dtype)(o)) if o.name == "astype" else _dtype(dtype)(o)
+    return copied(o.x) if o.name == "astype" else o.x
 
 
 def _repeat(o: Operands) -> Tensor:
@@ -264,7 +264,6 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(
         (
             "contiguous",
-            "clone",
             "cuda",
             "cpu",
             "pin_memory",
@@ -274,7 +273,6 @@ TRANSFERS: dict[str, Transfer] = {
             "checkpoint_name",
             "asarray",
             "ascontiguousarray",
-            "copy",
             "device_put",
             "from_numpy",
             "as_tensor",
@@ -284,10 +282,10 @@ TRANSFERS: dict[str, Transfer] = {
             "flip",
             "sort",
             "gather_for_metrics",
-            "copy_",
         ),
         _same,
     ),
+    **dict.fromkeys(("clone", "copy", "copy_"), lambda o: copied(o.x)),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
@@ -337,6 +335,7 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread),
     **dict.fromkeys(("logsumexp",), _logsum),
     **dict.fromkeys(("argmax", "argmin", "argsort"), _index_reduction),
+    "multinomial": lambda o: replace(_integer(o), shape=None, low=0.0, high=None, site=o.site),
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),

@@ -8,10 +8,12 @@ from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
-from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules, thaw_some
+from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parameters, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.operators import BINARY
 from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.tensors import WRITTEN
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -85,13 +87,15 @@ class Binding(Iteration):
         for decorator in reversed(node.decorator_list):
             text = ast.unparse(decorator).split("(")[0]
             value = self.evaluate(decorator, frame)
+            options: dict[str, Value] = {}
             if isinstance(value, Thing) and value.type == "functools.partial" and value.args:
-                value = value.args[0]
+                options, value = value.kwargs, value.args[0]
             name = value.type if isinstance(value, Thing) else value.name if isinstance(value, Ref) else text
             if name in _NO_GRAD:
                 info.grad = False
             elif name in TRANSFORMATIONS:
                 info.wrappers = (*info.wrappers, name)
+                info.statics |= static_parameters(name, info, options)
             elif text in ("staticmethod", "classmethod", "property") or text.endswith((".setter", "cached_property")):
                 info.is_static = info.is_static or text == "staticmethod"
                 info.is_classmethod = info.is_classmethod or text == "classmethod"
@@ -319,6 +323,18 @@ class Binding(Iteration):
             frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and target.value.id in frame.env:
             frame.env[target.value.id] = arithmetic.written_into(base, value)
+        elif isinstance(base, Tensor) and isinstance(target.value, ast.Attribute):
+            self._written_over(target.value, arithmetic.written_into(base, value), frame)
+
+    def _written_over(self, target: ast.Attribute, value: Tensor, frame: Frame) -> None:
+        """`self.state[0] = ...` in a method that did not make the array: who holds it sees the change."""
+        holder, name = self.evaluate(target.value, frame), f"attribute.{target.attr}"
+        if not isinstance(holder, Instance):
+            return
+        anew = any(isinstance(e, Event) and e.kind == "store" and e.name == name for e in self.blocks[-1].body)
+        begins = frame.function is None or frame.function.name in ("__init__", "reset")
+        site = self.site(target, frame)
+        holder.attrs[target.attr] = value if anew or begins else value.tagged(f"{WRITTEN}{site.path}:{site.line}")
 
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")

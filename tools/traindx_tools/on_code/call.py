@@ -52,7 +52,6 @@ class Caller(Foreign):
     def __init__(self) -> None:
         super().__init__()
         self.stack: list[FunctionInfo] = []
-        self.reached: set[int] = set()
         self.instances: dict[int, list[Instance]] = {}
         self.is_large = False
         self._runs: dict[int, int] = {}
@@ -254,6 +253,7 @@ class Caller(Foreign):
                 self.grad,
                 self.autocast,
                 self.differentiated,
+                self.assumes,
             )
         except TypeError:  # a constant that cannot be hashed
             return None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 import math
+import string
 from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import shapes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
 from traindx_tools.on_code.nesting import Nested
+from traindx_tools.on_code.tensors import copied
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -40,6 +42,8 @@ _CONSTANTS: dict[str, Any] = {
     "torch.inf": math.inf,
     "jax.numpy.pi": math.pi,
     "jax.numpy.inf": math.inf,
+    **{f"string.{name}": getattr(string, name) for name in (
+        "ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")},
 }
 _TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
@@ -151,6 +155,8 @@ def _bag_item(base: Bag, index: Value) -> Value:
 
 
 def _thing_item(base: Thing, index: Value) -> Value:
+    if base.type == "range" and isinstance(index, Bag):
+        return base
     held = members(base)
     at = shapes.literal(index)
     if held is not None and at is not None and not held.open and -len(held.items) <= at < len(held.items):
@@ -199,9 +205,11 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         again = "without_first" in base.tags & found
         twice = frozenset({"first_dropped_twice"} if again else ())
         kept = kept | found | twice | _sharded(base, entries)
+    if not all(isinstance(e, Bag) or e == Const(None) for e in entries):
+        kept = copied(replace(base, tags=kept)).tags - {"padded"}
     chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
     base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
-    return replace(base, shape=shape, tags=kept)
+    return replace(base, shape=shape, tags=kept | {"moved"})
 
 
 def _shift(entries: list[Value]) -> frozenset[str]:
@@ -275,24 +283,11 @@ def _terms(value: Value) -> list[tuple[Value, int]]:
     return found
 
 
-RANK_SOURCES = frozenset(
-    {
-        "torch.distributed.get_rank",
-        "get_rank",
-        "'RANK'",
-        "'LOCAL_RANK'",
-        "process_index",
-        "local_process_index",
-        "is_main_process",
-        "is_local_main_process",
-        "global_rank",
-        "jax.process_index",
-        "is_global_zero",
-        "local_rank",
-        "is_world_process_zero",
-        "is_last_process",
-    }
-)
+RANK_SOURCES = frozenset({
+    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
+    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
+    "is_world_process_zero", "is_last_process",
+})
 """Names of calls, environment variables and attributes that tell one process from another."""
 
 
@@ -357,7 +352,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
     if name in _TRANSPOSES:
         shape = base.shape
         turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
-        return replace(base, shape=turned, tags=base.tags - COLUMNS)
+        return replace(base, shape=turned, tags=base.tags - COLUMNS | {"moved"})
     if name == "data":
         return replace(base, grad=False, parents=frozenset())
     if name == "grad":
@@ -367,7 +362,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
             return Bag(
                 "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
             )
-        return Symbol("attribute", "shape")
+        return Symbol("attribute" if "moved" in base.tags else "shape", str(base.site))
     if name in ("values", "real", "imag", "mT"):
         return base
     if name in ("device", "dtype", "ndim", "size", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "at"):

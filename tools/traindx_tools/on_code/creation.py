@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code import bounds, shapes, time_scales
 from traindx_tools.on_code.arrays import SIGNS
 from traindx_tools.on_code.lengths import amount
 from traindx_tools.on_code.tensors import dtype_of
@@ -34,7 +34,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
     """What a creating function returns: shape and bounds; None if `name` creates nothing."""
     if name in _LIKE:
         like = args[0] if args and isinstance(args[0], Tensor) else None
-        return Tensor(grad=False, shape=like.shape if like else None, site=site)
+        filled = time_scales.of(args[1]) if name == "full_like" and len(args) > 1 else frozenset()
+        return Tensor(grad=False, shape=like.shape if like else None, site=site, tags=filled)
     if name in ("arange", "linspace", "logspace"):
         end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
         count = whole(amount(args[0])) if name == "arange" and len(args) == 1 else None
@@ -68,7 +69,7 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
             site=site,
             low=low,
             high=high,
-            tags=frozenset({"integer"}),
+            tags=frozenset({"integer", time_scales.INDEX, time_scales.DRAWN}),
         )
     given: list[Value] = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
     if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
@@ -86,7 +87,9 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         low=fill[0],
         high=fill[1],
         tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ())
-        | frozenset({"uniform"} if name == "full" else ()),
+        | frozenset({"uniform"} if name == "full" else ())
+        | (frozenset({time_scales.SHARE, time_scales.DRAWN}) if name == "rand" else frozenset())
+        | (time_scales.of(args[1]) if name == "full" and len(args) > 1 else frozenset()),
     )
 
 
@@ -127,7 +130,7 @@ def _shape_of(given: list[Value]) -> Shape | None:
 
 
 def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tensor:
-    dtype = dtype_of(kwargs.get("dtype"))
+    dtype, scale = dtype_of(kwargs.get("dtype")), time_scales.of(data)
     leaf = truth(kwargs.get("requires_grad")) is True
     if isinstance(data, Tensor):
         return replace(data, grad=leaf, dtype=dtype or data.dtype, site=site, tags=data.tags - SIGNS)
@@ -141,5 +144,6 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
         elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
             shape = Shape((None, None if inner.open else len(inner.items)))
         integer = isinstance(inner, Const) and isinstance(inner.value, int)
-        return Tensor(grad=leaf, shape=shape, dtype=dtype or ("int" if integer else None), site=site)
-    return Tensor(grad=leaf, dtype=dtype, site=site)
+        return Tensor(grad=leaf, shape=shape, dtype=dtype or ("int" if integer else None), site=site,
+                      tags=scale)
+    return Tensor(grad=leaf, dtype=dtype, site=site, tags=scale)

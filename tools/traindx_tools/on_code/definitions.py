@@ -79,6 +79,8 @@ class Function:
     """The object or class that it is bound to."""
     wrappers: tuple[str, ...] = ()
     """Transformations around it: "jax.jit", "jax.vmap", "jax.grad" ..., outermost last."""
+    statics: frozenset[str] = frozenset()
+    """The parameters for each value of which a compilation is made."""
 
 
 @dataclass(eq=False)
@@ -257,11 +259,18 @@ class FunctionInfo:
     """What a decorator sets autograd to: False under `@torch.no_grad()`, None where none says."""
     unknown_decorator: bool = False
     wrappers: tuple[str, ...] = ()
+    statics: frozenset[str] = frozenset()
 
     @property
     def qualified(self) -> str:
         """ "Class.method" or the plain name."""
         return f"{self.owner.name}.{self.name}" if self.owner else self.name
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """The names of what it takes, in order."""
+        spec = self.node.args
+        return [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
 
     @cached_property
     def statements(self) -> list[ast.stmt]:

@@ -58,7 +58,7 @@ class Tensor:
     `tags`: "layer" (a module's output, shape untouched), "column" (a product with a matrix of one column), "batch"
     (came out of a loader), "scaled" (by a GradScaler),
     "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted",
-    "unit" (rows of length 1).
+    "unit" (rows of length 1), "moved" (a part, or with its axes in another order, of what stands at `site`).
     """
 
     kind: str = ""

@@ -44,6 +44,8 @@ class Evaluator(Attributes):
     def __init__(self) -> None:
         super().__init__()
         self._depth = 0
+        self.assumes = False
+        """Whether settings are taken for what their defaults say."""
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -198,6 +200,10 @@ class Evaluator(Attributes):
         self.loops = outer_loops
         site = self.site(node, frame)
         if isinstance(node, ast.DictComp):
+            if isinstance(first, Thing) and first.type == "enumerate" and first.args:
+                self.event("numbering", "numbering", node, frame, receiver=first.args[0], args=(value,))
+            if isinstance(first, Symbol) and first.parent is not None and _is_copy(node) and not conditions:
+                return first.parent
             table = Table({}, open=True, rest=value, site=site, born_in=self.loops)
             if isinstance(key, Const):
                 containers.put(table, key, value)
@@ -265,7 +271,7 @@ class Evaluator(Attributes):
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.evaluate(v, frame) for v in (node.left, *node.comparators)]
         if len(values) == 2:
-            known = compared(node.ops[0], values[0], values[1])
+            known = compared(node.ops[0], values[0], values[1], self.assumes)
             if known is not None:
                 return Const(known)
         tensors = [v for v in values if isinstance(v, Tensor)]
@@ -303,3 +309,12 @@ def loop_block(
 ) -> Block:
     """A loop's block."""
     return Block("loop", node, file, function, subject=subject, count=count)
+
+
+def _is_copy(node: ast.DictComp) -> bool:
+    """`{k: v for k, v in state.items()}`: the same values under the same keys."""
+    over, value = node.generators[0], node.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "detach":
+        value = value.func.value
+    plain = not over.ifs and len(node.generators) == 1 and ast.unparse(over.iter).endswith(".items()")
+    return plain and ast.unparse(over.target).strip("()") == f"{ast.unparse(node.key)}, {ast.unparse(value)}"

@@ -20,6 +20,7 @@ from traindx_tools.on_code import (
     polarity,
     python_calls,
     quantities,
+    sampled,
     torch_calls,
 )
 from traindx_tools.on_code.evaluate import Evaluator
@@ -58,6 +59,7 @@ class Foreign(Evaluator):
     def __init__(self) -> None:
         super().__init__()
         self.callbacks: list[Function] = []
+        self.reached: set[int] = set()
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""
@@ -149,7 +151,8 @@ class Foreign(Evaluator):
         elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
-        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced", "loss"}))
+        tags = frozenset({"reduced", "loss"}) | quantities.slopes(tensors)
+        made = replace(made, low=0.0 if positive else None, tags=tags)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
@@ -157,14 +160,15 @@ class Foreign(Evaluator):
         handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
-        marked = library.transformed(name, call.args)
+        marked = library.transformed(name, call.args, kwargs)
         if marked is not None:
             return self._said(name, None, args, kwargs, node, frame, marked)
         last = name.rpartition(".")[2]
         if last in LOSSES or (name.startswith("optax.") and last in OPTAX_LOSSES):
             return self._loss(name, args, kwargs, node, frame)
         pretrained = name.startswith(MODEL_FACTORIES)
-        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
+        if last[:1].isupper() or pretrained or name in CONTEXTS or is_scheduler(name) or (
+                name in jax_calls.FACTORIES or name.startswith("optax.scale_by_")):
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)
@@ -172,6 +176,8 @@ class Foreign(Evaluator):
                 made.state.update(
                     frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
+            if last in ("LambdaLR", "MultiplicativeLR"):
+                made.state["largest"] = sampled.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
@@ -261,11 +267,14 @@ class Foreign(Evaluator):
             return replace(x, grad=False, parents=frozenset())
         if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
             at = call.args[0] if call.args else None
-            if name == "size" and x.shape is not None and x.shape.exact and at is not None:
+            if name == "size" and x.shape is not None and x.shape.exact:
                 dims = Bag(
                     "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
                 )
-                return containers.item(dims, at, ast.Constant(0))
+                return dims if at is None else containers.item(dims, at, ast.Constant(0))
+            if name == "size":
+                whole = Symbol("shape", str(x.site))
+                return whole if at is None else whole.child("item", str(getattr(at, "value", "")))
             return Symbol("size", f"{site}:{getattr(at, 'value', '')}")
         if name in ("max", "min", "topk", "sort") and _has_dim(call.args, call.kwargs):
             return self._with_indices(name, x, call.args, call.kwargs, site)
@@ -300,8 +309,11 @@ class Foreign(Evaluator):
             return self._module_registry(receiver, name, call)
         if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
             tags = frozenset({"log_prob": {"log_prob", "+chosen"}, "entropy": {"+entropy"}}.get(name, ()))
-            grad = None if self.grad else False
-            return Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
+            of = [*_given(receiver), *(a for a in call.args if isinstance(a, Tensor))]
+            site = self.site(call.node, call.frame)
+            made = merged(of, site) if self.grad and any(t.grad for t in of) else Tensor(
+                grad=None if self.grad else False, site=site, models=frozenset(m for t in of for m in t.models))
+            return replace(made, dtype=None, tags=tags)
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
@@ -365,3 +377,12 @@ def from_model(value: Value, model: Instance | Thing) -> Value:
     if isinstance(value, Bag) and value.kind in ("tuple", "list"):
         return Bag(value.kind, [from_model(v, model) for v in value.items], value.open, value.site, value.born_in)
     return value
+
+
+def _given(distribution: Value, left: int = 3) -> list[Tensor]:
+    """The arrays that a distribution was made of, through those that wrap another one."""
+    if not isinstance(distribution, Thing):
+        return []
+    given = [*distribution.args, *distribution.kwargs.values()]
+    inner = [t for v in given if left for t in _given(v, left - 1)]
+    return [*(v for v in given if isinstance(v, Tensor)), *inner]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.nesting import Nested
-from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import UNKNOWN, Function, Instance, Site, Thing, Value
 
 
@@ -48,6 +48,8 @@ class Interpreter(Protocol):
     created: int
     differentiated: bool
     frozen: list[Thing | Instance]
+    reached: set[int]
+    assumes: bool
 
     def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         """The result of calling a value."""
@@ -77,6 +79,10 @@ class Interpreter(Protocol):
 
     def site(self, node: ast.AST, frame: Frame) -> Site:
         """Where a node stands."""
+
+    def event(self, kind: str, name: str, node: ast.AST, frame: Frame, receiver: Value | None = None,
+              args: tuple[Value, ...] = ()) -> Event:
+        """An event at this point, appended to the block that is being built."""
 
 
 Handler = Callable[[Interpreter, Call], "Value | None"]

@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING
 from traindx_tools.on_code import containers, shapes
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
-from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Instance, Shape, Symbol, Table, Tensor, Thing, Value
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Operation,
+    Shape,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    parts,
+)
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.frame import Frame
@@ -55,6 +70,11 @@ def wrapped(
 ) -> Value | None:
     """The result of calling a transformed function; None if the transformations change nothing that is followed."""
     outer = function.wrappers[-1]
+    if outer.endswith(("jit", "pmap")) and (statics := function.statics | function.info.statics):
+        names = function.info.parameters[1 if function.owner is not None else 0 :]
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name in statics and _changes(value, outer.startswith("equinox")):
+                caller.event("static", name, node, frame, receiver=function, args=(value,))
     inner = Function(function.info, function.closure, function.closures, function.owner, function.wrappers[:-1])
     if outer in _GRADS or outer in _VALUES_AND_GRADS:
         before, caller.differentiated = caller.differentiated, True
@@ -66,6 +86,30 @@ def wrapped(
         rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag)) else a for a in args]
         return _batched(caller.invoke(inner, rows, kwargs, node, frame))
     return caller.invoke(inner, args, kwargs, node, frame)
+
+
+_FEW = 8
+"""Values up to this many, each compiled once, are a matter of taste."""
+
+
+def _changes(value: Value, certain: bool) -> bool:
+    """Whether a number is another one in each turn of a loop. `certain`: only where nothing in it may be an array."""
+    if isinstance(value, Operation):
+        if certain and not all(isinstance(p, (Const, Operation)) or _counts(p) for p in parts(value)):
+            return False
+        return value.op not in _FEW_VALUES and any(_changes(o, False) for o in value.operands)
+    return _counts(value)
+
+
+_FEW_VALUES = frozenset({"compare", "%", "//", "either", "len", "~"})
+
+
+def _counts(value: Value) -> bool:
+    """Whether a value is the counter of a loop of more than a few turns."""
+    if not isinstance(value, Symbol) or value.role != "index":
+        return False
+    turns = number(value.parent.state.get("count")) if isinstance(value.parent, Thing) else None
+    return turns is None or turns >= _FEW
 
 
 def _batched(value: Value) -> Value:
@@ -181,4 +225,6 @@ def _split(caller: Interpreter, call: Call) -> Value:
 
 @_function("jax.random.fold_in", "jax.random.clone")
 def _fold_in(caller: Interpreter, call: Call) -> Value:
+    if call.name.endswith("fold_in") and not isinstance(call.get(1, "data"), Const):
+        caller.created += 1  # a call that does this again has folded in something else: a count, a step
     return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)

@@ -109,11 +109,14 @@ def _flax(layer: Thing, args: list[Value], site: Site) -> Value | None:
     return None
 
 
+_AXES_MOVED = frozenset({"permute", "transpose", "t", "T", "mT", "swapaxes", "swapdims", "movedim", "moveaxis"})
+
+
 def _from_loader(value: Value | None) -> bool:
-    """Whether a value is a batch that torch's default collation put together."""
-    return isinstance(value, Symbol) and any(
-        isinstance(p, Symbol) and p.role == "iteration" and p.name == "batch" for p in parts(value)
-    )
+    """Whether a value is a batch that torch's default collation put together, with its axes where they were."""
+    symbols = [p for p in parts(value) if isinstance(p, Symbol)] if isinstance(value, Symbol) else []
+    moved = any(p.role in ("attribute", "call") and p.name.partition("@")[0] in _AXES_MOVED for p in symbols)
+    return not moved and any(p.role == "iteration" and p.name == "batch" for p in symbols)
 
 
 def _axis(layer: Thing, x: Tensor, from_loader: bool) -> str | None:

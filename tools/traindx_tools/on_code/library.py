@@ -6,12 +6,14 @@ The entries are in `python_calls`, `torch_calls` and `jax_calls`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.interpreter import Handler
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
+    Const,
     Function,
     Instance,
     Method,
@@ -138,12 +140,24 @@ TRANSFORMATIONS = frozenset(
 )
 
 
-def transformed(name: str, args: tuple[Value, ...]) -> Value | None:
+def transformed(name: str, args: tuple[Value, ...], kwargs: Mapping[str, Value]) -> Value | None:
     """`jax.jit(f)`: the same function, marked."""
     if name not in TRANSFORMATIONS or not args or not isinstance(args[0], Function):
         return None
     f = args[0]
-    return Function(f.info, f.closure, f.closures, f.owner, (*f.wrappers, name))
+    statics = static_parameters(name, f.info, kwargs)
+    return Function(f.info, f.closure, f.closures, f.owner, (*f.wrappers, name), statics)
+
+
+def static_parameters(name: str, info: FunctionInfo, options: Mapping[str, Value]) -> frozenset[str]:
+    """The parameters that a compilation takes for static: those named; all that are plain numbers in equinox."""
+    names = info.parameters
+    if name == "equinox.filter_jit":
+        return frozenset(names)
+    given = [options[k] for k in ("static_argnums", "static_argnames", "static_broadcasted_argnums") if k in options]
+    told = [v.value for g in given for v in (g.items if isinstance(g, Bag) else [g]) if isinstance(v, Const)]
+    return frozenset(t if isinstance(t, str) else names[t] for t in told
+                     if isinstance(t, str) or (isinstance(t, int) and -len(names) <= t < len(names)))
 
 
 def method_of(value: Value | None) -> str:

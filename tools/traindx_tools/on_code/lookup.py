@@ -8,7 +8,6 @@ answer.
 from __future__ import annotations
 
 import ast
-import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +18,6 @@ from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_na
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Where = tuple[Syntax, ast.expr]
 _DEEP = 12
-_KNOWN = {f"string.{n}": getattr(string, n) for n in ("ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits",
-                                                      "punctuation", "printable")}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,22 +163,6 @@ class Lookup:
                     return code, value
         return None
 
-    def called(self, code: Syntax, call: ast.Call) -> tuple[Syntax, Body] | None:
-        """The function of the project that is called; found once for each call that is written in a file."""
-        known = self._called.get(id(call))
-        if known is None:
-            known = self._called[id(call)] = call, self.function(code, call.func)
-        return known[1]
-
-    @cached_property
-    def texts(self) -> dict[int, dict[str, list[ast.Call]]]:
-        """For nodes that were asked for: the calls below them by their text."""
-        return {}
-
-    @cached_property
-    def _called(self) -> dict[int, tuple[ast.Call, tuple[Syntax, Body] | None]]:
-        return {}
-
     def function(self, code: Syntax, func: ast.expr, left: int = _DEEP) -> tuple[Syntax, Body] | None:
         """The function of the project that an expression calls or stands for."""
         if isinstance(func, ast.Lambda):
@@ -221,7 +202,7 @@ class Lookup:
         return found
 
     def number(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> float | None:
-        """A number, through files, fields and `len` of a known text or list."""
+        """A number, through files and fields."""
         if node is None or left <= 0:
             return None
         plain = code.number(node)
@@ -232,45 +213,8 @@ class Lookup:
             if a is None or b is None:
                 return None
             return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b}.get(type(node.op))
-        if isinstance(node, ast.Call) and last_name(node.func) == "len" and node.args:
-            items = self.items(code, node.args[0])
-            return None if items is None else float(len(items))
         step = self.one_step(code, node)
         return None if step is None else self.number(*step, left - 1)
-
-    def items(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> list[str] | None:
-        """The texts of a list, or the characters of a text."""
-        if node is None or left <= 0:
-            return None
-        if isinstance(node, ast.Constant):
-            return list(node.value) if isinstance(node.value, str) else None
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return self._listed(code, node.elts, left)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            a, b = self.items(code, node.left, left - 1), self.items(code, node.right, left - 1)
-            return None if a is None or b is None else a + b
-        if isinstance(node, ast.Call) and last_name(node.func) in ("list", "tuple") and len(node.args) == 1:
-            return self.items(code, node.args[0], left - 1)
-        known = _KNOWN.get(code.qualified(node))
-        if known is not None:
-            return list(known)
-        step = self.one_step(code, node)
-        return None if step is None else self.items(*step, left - 1)
-
-    def _listed(self, code: Syntax, parts: list[ast.expr], left: int) -> list[str] | None:
-        found: list[str] = []
-        for part in parts:
-            if isinstance(part, ast.Starred):
-                inner = self.items(code, part.value, left - 1)
-                if inner is None:
-                    return None
-                found += inner
-                continue
-            _, made = self.origin(code, part)
-            if not isinstance(made, ast.Constant) or not isinstance(made.value, str):
-                return None
-            found.append(made.value)
-        return found
 
 
 def returned(body: Body) -> Iterator[ast.expr]:

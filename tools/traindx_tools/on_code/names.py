@@ -75,11 +75,6 @@ def canonical(name: str) -> str:
     return _EXACT.get(name, name)
 
 
-def is_torch(name: str) -> bool:
-    """Whether it is a name of torch."""
-    return name.startswith("torch.")
-
-
 def is_array_library(name: str) -> bool:
     """Whether a function of that name makes or maps arrays."""
     return name.startswith(

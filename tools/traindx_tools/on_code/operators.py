@@ -72,8 +72,8 @@ def joined(left: Value, right: Value, by: str) -> Value:
     return found
 
 
-def compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
-    """The answer of a comparison, None where it is open."""
+def compared(op: ast.cmpop, left: Value, right: Value, assumes: bool = False) -> bool | None:
+    """The answer of a comparison, None where it is open. `assumes`: settings are as their defaults say."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         for one, other in ((left, right), (right, left)):
             if other == NONE:
@@ -92,7 +92,8 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
                 return (left.value in among) is isinstance(op, ast.In)
         return None
     function = _COMPARE.get(type(op))
-    if function and isinstance(left, Const) and isinstance(right, Const) and left.fixed and right.fixed:
+    if function and isinstance(left, Const) and isinstance(right, Const) and (
+            assumes or (left.fixed and right.fixed)):
         try:
             return bool(function(left.value, right.value))
         except TypeError:

@@ -9,11 +9,11 @@ from traindx_tools.on_code import arithmetic, configuration, containers
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
-    TRANSFORMATIONS,
     function,
     method,
     replace_parameters,
 )
+from traindx_tools.on_code.tensors import copied
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -143,6 +143,8 @@ def _through(caller: Interpreter, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
         value = _range(caller, call) or UNKNOWN
+    if isinstance(value, Tensor):
+        return copied(value)
     if isinstance(value, Bag) and call.name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted"):
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
@@ -211,8 +213,6 @@ def _map(caller: Interpreter, call: Call) -> Value:
 
 @function("functools.partial")
 def _partial(caller: Interpreter, call: Call) -> Value:
-    if isinstance(call.first, Ref) and call.first.name in TRANSFORMATIONS:
-        return call.first
     return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
 
 

@@ -1,7 +1,8 @@
 """Which quantities a value rises or falls with: entropies, ratios and differences of log-probabilities, as signed tags.
 
 "+entropy" says that it rises with an entropy, "-apart@path:line" that it falls with the difference of log-probabilities
-that is taken there. Sums keep, differences turn; what is neither rising nor falling in its argument ends it.
+that is taken there. Sums keep, differences turn; what is neither rising nor falling in its argument ends it. "slope" is
+a gradient by data that was taken without a graph: what is computed of it has none, until it weighs what has one.
 """
 
 from __future__ import annotations
@@ -38,15 +39,35 @@ def combined(op: str, left: Value, right: Value, site: Site) -> frozenset[str]:
     if op == "-" and _is_log_probability(left) and _is_log_probability(right):
         return _difference(left, right, site)
     a, b = of(left), of(right)
+    if op in ("*", "/"):
+        a, b = (s if not _weighs(o) else frozenset(t for t in s if not _is_slope(t))
+                for s, o in ((a, right), (b, left)))
     if op == "+":
         return _bounded(a | b)
     if op == "-":
         centred = isinstance(right, Tensor) and right.tags & {"reduced", "one_row"} and b <= a
         return _bounded(a if centred else a | turned(b))
     if op == "*":
+        if _is_fixed_share(left) or _is_fixed_share(right):
+            a, b = _seen_from_the_other(a), _seen_from_the_other(b)
         return _entropy(left, right) or _entropy(right, left) or _bounded(turned(a | b) if _is_negative(
             left) != _is_negative(right) else a | b)
-    return _bounded(turned(a) if _is_negative(right) else a | turned(b)) if op == "/" else frozenset()
+    if op == "/":
+        return _bounded(turned(a) if _is_negative(right) else a | turned(b))
+    return slopes([left, right])
+
+
+def slopes(values: Iterable[Value]) -> frozenset[str]:
+    """The gradients without a graph that values are computed of."""
+    return frozenset(t for v in values for t in of(v) if _is_slope(t))
+
+
+def _is_slope(tag: str) -> bool:
+    return tag[1:].startswith("slope@")
+
+
+def _weighs(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.grad is not False and bool(value.models)
 
 
 def through(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value]) -> frozenset[str]:
@@ -56,7 +77,9 @@ def through(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Val
     found = of(x)
     if name in _SMALLER | _LARGER and args and of(args[0]):
         found |= of(args[0]) | _optimist(name, found)
-    made = turned(found) if name in _FALLING else found if name in _RISING else frozenset()
+    made = turned(found) if name in _FALLING else found if name in _RISING else slopes([x])
+    if name in ("detach", "item"):
+        made = frozenset(t for t in made if not _is_slope(t))
     if name == "exp":
         made = frozenset(t.replace("apart@", "ratio@") for t in made)
     if name in ("log", "log2"):
@@ -83,6 +106,17 @@ def _bounded(found: frozenset[str]) -> frozenset[str]:
     """Not the difference beside its own exponential, `exp(x) - x - 1`, which has its least value at 0."""
     both = {t.partition("@")[2] for t in found if "ratio@" in t} & {t.partition("@")[2] for t in found if "apart@" in t}
     return frozenset(sorted(t for t in found if not both or t.partition("@")[2] not in both)[:MOST])
+
+
+def _is_fixed_share(value: Value) -> bool:
+    """Whether a value is a probability that does not train, or its negative."""
+    return isinstance(value, Tensor) and value.grad is False and value.dtype != "bool" and (
+        value.kind == "softmax" or (value.low, value.high) == (-1.0, 0.0))
+
+
+def _seen_from_the_other(found: frozenset[str]) -> frozenset[str]:
+    """A difference of logarithms, weighted by what the fixed side gives: its mean is minus that side's divergence."""
+    return frozenset(_TURNED[t[0]] + t[1:] if "apart@" in t and t[:1] in _TURNED else t for t in found)
 
 
 def _is_log_probability(value: Value) -> bool:

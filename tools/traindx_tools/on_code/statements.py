@@ -60,10 +60,12 @@ class Statements(Binding):
             self.grad = truth(value.argument(0, "mode")) if certain else None
         call = node.value
         if isinstance(value, Tensor) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (
-                call.func.attr in _IN_PLACE and isinstance(call.func.value, ast.Name)):
-            held = frame.env.get(call.func.value.id)
-            if isinstance(held, Tensor):
-                frame.env[call.func.value.id] = replace(held, low=value.low, high=value.high)
+                call.func.attr in _IN_PLACE):
+            array = call.func.value
+            array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
+            held = frame.env.get(array.id) if isinstance(array, ast.Name) else None
+            if isinstance(array, ast.Name) and isinstance(held, Tensor):
+                frame.env[array.id] = replace(held, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:
         frame.returns.append(self.evaluate(node.value, frame) if node.value else NONE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from traindx_tools.knowledge.names import DTYPES
 from traindx_tools.on_code.values import Const, Ref, Site, Tensor, Value
 
@@ -34,3 +36,18 @@ def lineage(t: Tensor) -> frozenset[Site]:
     """The sites from which its graph comes: its own and its parents', at most 60."""
     own = frozenset({t.site}) if t.site is not None and t.grad is not False else frozenset()
     return own | t.parents if len(t.parents) < 60 else t.parents
+
+
+WRITTEN = "written@"
+"""Begins the tag of an array into which a method of its owner writes: where."""
+
+
+def written_at(x: Tensor) -> Site | None:
+    """Where a method of its owner writes into an array that is handed out as it is."""
+    path, _, line = next((t[len(WRITTEN):] for t in x.tags if t.startswith(WRITTEN)), "").rpartition(":")
+    return Site(path, int(line)) if path else None
+
+
+def copied(x: Tensor) -> Tensor:
+    """The same elements in memory of its own."""
+    return replace(x, tags=frozenset(t for t in x.tags if not t.startswith(WRITTEN)))

@@ -14,7 +14,7 @@ from traindx_tools.on_code.library import (
     submodules,
     thaw_some,
 )
-from traindx_tools.on_code.tensors import dtype_of
+from traindx_tools.on_code.tensors import copied, dtype_of
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -30,6 +30,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    number,
     truth,
 )
 
@@ -91,6 +92,15 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
         for part in submodules(owner)[:40]:
             caller.call(call.first, [part], {}, call.node, call.frame)
     return owner
+
+
+@function("torch.nn.utils.rnn.pad_sequence")
+def _padded(caller: Interpreter, call: Call) -> Value | None:
+    """Rows of one length; what is filled in is left out of a cross entropy only if it is -100."""
+    filled = call.get(2, "padding_value")
+    certain = filled is None or (number(filled) is not None and number(filled) != -100)
+    tags = frozenset({"padded"} if certain else ())
+    return Tensor(grad=None, site=caller.site(call.node, call.frame), tags=tags)
 
 
 @function("torch.nn.utils.rnn.pad_packed_sequence")
@@ -157,8 +167,12 @@ def _wrapper(caller: Interpreter, call: Call) -> Value | None:
 def _autograd_grad(caller: Interpreter, call: Call) -> Value:
     """Gradients as values; they carry a graph of their own where `create_graph` is set."""
     site = caller.site(call.node, call.frame)
-    graph = truth(call.kwargs.get("create_graph")) is True
-    return Bag("tuple", [Tensor(grad=graph, site=site, tags=frozenset() if graph else frozenset({"gradient"}))])
+    graph = truth(call.get(4, "create_graph"))
+    of = call.get(1, "inputs")
+    of_data = isinstance(of, Tensor) or (isinstance(of, Symbol) and of.role in ("item", "iteration", "parameter"))
+    tags = {"gradient"} if graph is not True else set()
+    tags |= {f"+slope@{site}"} if of_data and (graph is False or call.get(4, "create_graph") is None) else set()
+    return Bag("tuple", [Tensor(grad=graph is True, site=site, tags=frozenset(tags))])
 
 
 @function("copy.deepcopy")
@@ -169,7 +183,7 @@ def _deepcopy(caller: Interpreter, call: Call) -> Value:
     if isinstance(value, (Instance, Thing)):
         caller.created += 1
         return _copied(value, site, call.node, caller.loops, {})
-    return value
+    return copied(value) if isinstance(value, Tensor) else value
 
 
 def _copied(value: Value, site: Site, node: ast.AST, loops: tuple[Block, ...], known: dict[int, Value]) -> Value:

@@ -158,22 +158,6 @@ def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
     return None
 
 
-def calls_of(code: Syntax, transformed: ast.Call, through: frozenset[str] = frozenset()) -> Iterator[ast.Call]:
-    """The calls of what a transformation gives: `vmap(f)(x)` at once, or by the one name that it is bound to.
-
-    `through`: names of wrappers that may stand around the transformation, as in `jit(vmap(f))(x)`.
-    """
-    up = code.parent(transformed)
-    while isinstance(up, ast.Call) and code.qualified(up.func) in through:
-        transformed, up = up, code.parent(up)
-    if isinstance(up, ast.Call) and up.func is transformed:
-        yield up
-    elif isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-        for other in code.calls(up.targets[0].id):
-            if isinstance(other.func, ast.Name) and code.assigned(other.func) is transformed:
-                yield other
-
-
 def values_traced(one: Traced) -> set[str]:
     """Names that hold traced values in the function: its arguments and what is computed from them.
 

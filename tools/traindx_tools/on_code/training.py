@@ -10,7 +10,6 @@ from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
     UNKNOWN,
-    Const,
     Instance,
     Operation,
     Site,
@@ -153,11 +152,6 @@ def sites_of(value: Value | None) -> frozenset[Site]:
     if not isinstance(value, Tensor):
         return frozenset()
     return value.parents | (frozenset({value.site}) if value.site else frozenset())
-
-
-def is_false(value: Value | None) -> bool:
-    """Whether a constant says False."""
-    return isinstance(value, Const) and value.value is False
 
 
 def text_of(event: Event, part: str = "receiver") -> str:

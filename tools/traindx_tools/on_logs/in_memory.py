@@ -14,7 +14,7 @@ from typing import Any
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.on_logs.readers.columns import EPOCH, STEP, TIME, role
-from traindx_tools.short import in_short
+from traindx_tools.short import attribute, in_short
 
 NAME = "history"
 """What its lines are called in places: `history:12` is its twelfth record."""
@@ -67,7 +67,7 @@ def is_history(given: object) -> bool:
     """Whether something can only be meant as a history: a dict, records, a frame, or an object that keeps one."""
     if isinstance(given, (str, bytes, Path)):
         return False
-    if isinstance(given, Mapping) or _is_frame(given) or isinstance(getattr(given, "history", None), Mapping):
+    if isinstance(given, Mapping) or _is_frame(given) or isinstance(attribute(given, "history"), Mapping):
         return True
     return isinstance(given, (list, tuple)) and bool(given) and all(isinstance(r, Mapping) for r in given)
 
@@ -99,7 +99,7 @@ def _holds_a_number(value: Any) -> bool:
 
 def _records(history: History) -> list[Mapping[str, Any]]:
     """One mapping a record. Raises BadUsage for columns of different lengths and for too many records."""
-    if not isinstance(history, Mapping) and isinstance(getattr(history, "history", None), Mapping):
+    if not isinstance(history, Mapping) and isinstance(attribute(history, "history"), Mapping):
         history = history.history  # what `fit` of Keras returns
     if _is_frame(history):
         records = _of_frame(history)
@@ -115,7 +115,8 @@ def _records(history: History) -> list[Mapping[str, Any]]:
 
 def _is_frame(given: object) -> bool:
     """Whether it has what frames of pandas, polars and their like have in common, and arrays have not."""
-    return hasattr(given, "columns") and (hasattr(given, "to_dicts") or hasattr(given, "to_dict"))
+    return attribute(given, "columns") is not None and any(
+        attribute(given, name) is not None for name in ("to_dicts", "to_dict"))
 
 
 def _of_frame(frame: Any) -> list[Mapping[str, Any]]:
@@ -146,7 +147,7 @@ def _absent(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # pandas.NA refuses to be a truth value, an array is no cell
-        return not hasattr(value, "shape")
+        return attribute(value, "shape") is None
 
 
 def _of_mapping(history: Mapping[Any, Any]) -> list[Mapping[str, Any]]:
@@ -223,7 +224,7 @@ def _as_list(cells: Any) -> list[Any] | None:
     """A column as a list: of an array or a tensor what it holds; None for a single value."""
     if isinstance(cells, (str, bytes, Mapping)):
         return None
-    if hasattr(cells, "tolist"):
+    if attribute(cells, "tolist") is not None:
         made = cells.tolist()
         return made if isinstance(made, list) else None
     return list(cells) if isinstance(cells, Iterable) else None
@@ -242,7 +243,7 @@ def _plain(value: Any, depth: int = DEEPEST) -> Any:
     if isinstance(value, Mapping):
         inner = {str(n): _plain(v, depth - 1) for n, v in value.items()} if depth else {}
         return {n: v for n, v in inner.items() if v is not None} or None
-    if hasattr(value, "item") and getattr(value, "shape", ()) in ((), (1,)):
+    if attribute(value, "item") is not None and (attribute(value, "shape") or ()) in ((), (1,)):
         value = _one(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _BEYOND:
         return _BEYOND if value > 0 else -_BEYOND

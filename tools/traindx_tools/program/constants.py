@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Spot
 
 
@@ -30,7 +31,7 @@ class Indexing:
     """Numbers that choose rows of a table or classes: how many there are, and how far the numbers reach."""
 
     kind: str
-    """"table" or "classes"."""
+    """"table", "classes", or "ignored": labels that the loss at `made` leaves out, of which the lowest is `low`."""
     rows: int
     low: float
     high: float
@@ -54,3 +55,68 @@ class Window:
     """What collects."""
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
+
+
+@dataclass(frozen=True)
+class HookedSchedule:
+    """A schedule that a framework steps: `unit`: what its length counts, "steps" or "epochs"."""
+
+    kind: str
+    at: Spot
+    unit: str
+    by_step: bool
+    told: bool
+    """Whether the program says how often it is stepped."""
+
+
+@dataclass(frozen=True)
+class TextSwitch:
+    """A text that is made a truth value as it is. `says_off`: its default is a text such as "False"; `on`: it is on."""
+
+    text: str
+    at: Spot
+    says_off: bool
+    on: bool
+
+
+@dataclass(frozen=True)
+class ScheduleUse:
+    """One place at which a learning-rate schedule is stepped in a loop that trains."""
+
+    kind: str
+    at: Any
+    made: Any
+    once_a: str
+    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that steps)."""
+    passes: tuple[float | None, ...] = ()
+    """Turns of the loops around the one that steps the optimizer, outermost first."""
+    length: str = ""
+    """Its length as it is written."""
+    counts: str = ""
+    """What that counts: "passes", "batches of a pass", "batches"."""
+    last: float | None = None
+    """The step of its own at which its last decay happens."""
+    factor: float | None = None
+    """By which the rate is multiplied at each of its steps."""
+    steps: float | None = None
+    """Turns of all loops around, where unknown ones count 1000; None of a single one that is unknown."""
+    before: Any = None
+    """Where the optimizer steps later in the same turn (`moments.Spot`)."""
+    few: bool = False
+    """The loop that steps has a handful of turns only."""
+    loaded: Any = None
+    """Where the optimizer's state was loaded before the schedule was built, whose own state is not."""
+    processes: Known | None = None
+    """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
+    starts several processes."""
+
+
+@dataclass(frozen=True)
+class RateProduct:
+    """A learning rate that is multiplied into itself and kept."""
+
+    at: Any
+    text: str
+    rate: str
+    by_counter: bool
+    """The factor depends on a counter of a loop; else it is applied in every training step."""

@@ -76,3 +76,28 @@ class EngineLoop:
     """Where the loader was made, if it is not wrapped."""
     trains_wrapped: bool = False
     """Something that it steps is wrapped."""
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """A condition under which one process leaves a distributed training loop. `kind`: "metric" (of its own share of the
+    data), "clock", "loss" (of its own batches), "rank"."""
+
+    test: str
+    at: Any
+    kind: str
+    on: str = ""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A call that returns only when every process has made it."""
+
+    name: str
+    at: Any
+    condition: Any = None
+    """The condition on the rank under which alone it is made."""
+    loop: Any = None
+    """The loop around it that runs over a process's own share of the data."""
+    uneven: bool = False
+    """Those shares certainly differ in size."""

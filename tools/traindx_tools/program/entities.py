@@ -286,57 +286,6 @@ class LossCall:
 
 
 @dataclass(frozen=True)
-class AxisUse:
-    """One axis of a value of which an operation makes a whole: a softmax that sums to 1 over it, a mean over it."""
-
-    operation: str
-    """"softmax", "log_softmax"; "pooled": a mean or sum that a layer reads."""
-    at: Any
-    text: str
-    axis: int
-    role: str
-    """What stands on the axis: "batch", "time", "features"; "" where that is not known."""
-    size: int | None = None
-    """Its length, where it is known."""
-    features: int | None = None
-    """The length of the last axis, as the layer before left it."""
-    is_sequence: bool = False
-    in_loss: bool = False
-    """A loss is given the result."""
-    of_layer: bool = True
-    """A layer with parameters gave the value."""
-    known: Known = Known.DERIVED
-    origin: Any = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class MaskUse:
-    """One place where attention, or another choice among positions, is told which of them count."""
-
-    how: str
-    """"padding", "attention" (arguments of a layer or function of a library), "added" (to what a softmax gets),
-    "filled" (a number where the mask is true), "missing" (a layer that is given none)."""
-    at: Any
-    text: str
-    target: str = ""
-    """What it is given to: "TransformerEncoder", "softmax"."""
-    true_for: str = ""
-    """"content", "blank", "triangle"; "" where that is not known."""
-    boolean: bool | None = None
-    low: float | None = None
-    high: float | None = None
-    value: float | None = None
-    """What is filled in."""
-    half: Known | None = None
-    """What it is filled into is float16: so it was computed, or float16 is spoken of somewhere in the program."""
-    guarded: bool = False
-    """NaN is looked for, or replaced, in the same function."""
-    next_token: Any = None
-    """A loss compares the output with the next tokens of the same input (`moments.Spot`)."""
-    origin: Any = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
 class Objective:
     """What is sent backward, or returned by a training step: what an optimizer makes smaller."""
 
@@ -359,34 +308,3 @@ class Objective:
     meant: bool = False
     """Something in the program is called as one that makes a loss larger on purpose."""
     origin: Any = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What compares a metric with its best value so far: a callback, a schedule, a trainer."""
-
-    kind: str
-    at: Any
-    metric: str
-    """Its name."""
-    looks_for: str
-    """"min" or "max"."""
-    said: bool = True
-    """It was told; False: this is what it does where nothing is said."""
-    given_at: Any = None
-
-
-@dataclass(frozen=True)
-class Distance:
-    """A distance of two values in a module, at least one of which is cut from the graph there."""
-
-    at: Any
-    text: str
-    both_cut: bool
-    """Neither side gets a gradient."""
-    cut: str = ""
-    """The side that is cut, as it is written."""
-    of_a_table: bool = False
-    """That side was looked up in a table of the model, which gradients are to train."""
-    reached: bool = True
-    """A loss reaches that value on another way."""

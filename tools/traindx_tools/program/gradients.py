@@ -74,6 +74,8 @@ class Use:
     """The same when they came in, before any unscaling."""
     cleared: Act | None
     """What cleared the gradients last."""
+    foreign: Pass | None = None
+    """A pass of another line that another optimizer has stepped with before the newest one came."""
 
 
 @dataclass
@@ -218,8 +220,10 @@ class Player:
         last = next((s.cleared for s in stores if s.cleared is not None), None)
         scales = frozenset(b for s in stores for b in s.scales)
         came = frozenset(b for s in stores for b in s.came)
+        newest = next((p.act for p in reversed(passes.values()) if not p.used), None)
+        foreign = next((p for p in passes.values() if p.used and newest is not None and p.act is not newest), None)
         return Use(act, optimizer, tuple(passes.values()), bool(stale), stale[0].model if some else None, scales, came,
-                   last)
+                   last, foreign)
 
 
 _PLAYS: dict[Moment, Callable[[Player, Act], None]] = {

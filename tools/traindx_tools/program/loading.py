@@ -74,17 +74,22 @@ class Loader:
     """An attribute that fetching reads and a later loop changes: its name, the text and the place of the change."""
     unpicklable: tuple[str, str, int] | None = None
     """Of a loader that spawns its workers: a member that cannot be sent to them, what it is, its line."""
+    objects: tuple[str, str, float | None, Any] | None = None
+    """A list of Python objects that the data set keeps: the attribute, the class, how many (None where that is not
+    known), its place."""
     swapped: bool = False
     """A part of the data set gets other data, or another transform, later."""
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Two calls of one random transform for the two values of a sample."""
+    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone."""
 
     first: str
     second: str
     at: Any
     """The place of the second (`moments.Spot`)."""
     what: str
-    """What draws."""
+    """What draws, or how it is moved."""
+    alone: bool = False
+    """`second` moves one of the two, and `first` stays where it was."""

@@ -76,6 +76,14 @@ class Kept:
     """Of several values in one tuple: those that carry a graph."""
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Where a value lost its graph, and why, as the end of a sentence."""
+
+    text: str
+    at: Spot
+
+
 @dataclass(eq=False)
 class Act:
     """One moment as it stands in the text. Which of the fields are filled depends on the moment.
@@ -102,6 +110,10 @@ class Act:
     """Of clip: its bound is infinite, so it only measures."""
     training: bool | None = None
     """Of mode: train or eval."""
+    graph: bool | None = None
+    """Of backward: whether the loss certainly has a graph."""
+    cut: Cut | None = None
+    """Of backward: where the loss lost its graph to the model."""
     retains: bool = False
     """Of backward: it is told to keep the graph."""
     unused: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx_tools.program.entities import Model
+from traindx_tools.program.moments import Spot
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,83 @@ class CodeLookup:
     """Whether rows of the table are taken as codes."""
     normalised: bool = False
     """Whether anything brings the table's rows to length 1."""
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """A call of a network that is told where a process stands: in which scale, and whether that was drawn at random."""
+
+    text: str
+    at: Spot
+    network: str
+    place: str
+    """Which argument it is."""
+    scale: str
+    drawn: bool
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Texts that are numbered one after the other, as far as they are known; `start` is the first one's number."""
+
+    at: Spot
+    text: str
+    entries: tuple[str, ...]
+    start: int
+
+
+@dataclass(frozen=True)
+class BlankUse:
+    """A CTC loss: the class that stands for no character, and how many classes its scores have."""
+
+    at: Spot
+    blank: int
+    width: int | None
+
+
+@dataclass(frozen=True)
+class PartFit:
+    """Something that is fitted (`kind`: its class), or a numbering of names (""), on a part of the data."""
+
+    kind: str
+    text: str
+    at: Spot
+    part: str
+    """"train" or "held"."""
+    group: str
+    """The same for all that stand in one place, or side by side."""
+    made: int
+    """The identity of what is fitted."""
+
+
+@dataclass(frozen=True)
+class RunningState:
+    """A plain tensor attribute of a module that the module updates from itself and uses for what it gives."""
+
+    owner: str
+    name: str
+    made: Any
+    changed: Any
+    saved: bool
+    """The program saves modules by their state."""
+
+
+@dataclass(frozen=True)
+class StateBack:
+    """A state that was taken of a module by reference in a loop that steps, and is loaded into it behind the loop."""
+
+    taken: Any
+    text: str
+    loaded: Any
+
+
+@dataclass(frozen=True)
+class StateSkipped:
+    """A load of a file in which keys that do not fit are skipped, and nobody looks at which."""
+
+    at: Any
+    text: str
+    wrapper: Any = None
+    """Where the module is wrapped that is saved as it is, if the one that is loaded into is not, or may not be."""
+    saves: bool = False
+    """The program writes such files itself."""

@@ -10,7 +10,8 @@ from traindx_tools.program.moments import Spot
 
 @dataclass(frozen=True)
 class Pole:
-    """An operation whose argument reaches 0. `kind`: "log", "sqrt", "division" or "where" (a branch not selected)."""
+    """An operation whose argument reaches 0. `kind`: "log", "sqrt", "division" (by a
+    spread), "count" (a division by one) or "where" (a branch not selected)."""
 
     kind: str
     text: str
@@ -41,3 +42,15 @@ class Rounded:
     at: Spot
     value: float
     dtype: str
+
+
+@dataclass(frozen=True)
+class HalfUpdate:
+    """An optimizer that updates parameters in a half type, without copies in float32."""
+
+    optimizer: str
+    at: Spot
+    cast: Spot
+    dtype: str
+    rate: float | None
+    eps: float | None

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx_tools.program.constants import Constants, Indexing, Window
-from traindx_tools.program.driving import Average, EngineLoop
+from traindx_tools.program.constants import (
+    Constants,
+    HookedSchedule,
+    Indexing,
+    RateProduct,
+    ScheduleUse,
+    TextSwitch,
+    Window,
+)
+from traindx_tools.program.driving import Average, Collective, EngineLoop, WayOut
 from traindx_tools.program.entities import (
-    AxisUse,
     Collection,
-    Distance,
     Drop,
     Loss,
     LossCall,
-    MaskUse,
     Model,
     Objective,
     Optimizer,
@@ -22,16 +28,26 @@ from traindx_tools.program.entities import (
     Scaler,
     Schedule,
     StateFile,
-    Watch,
 )
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.parts import CodeLookup, PartCall
-from traindx_tools.program.poles import Pole, Rounded
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.parts import (
+    Alphabet,
+    BlankUse,
+    CodeLookup,
+    PartCall,
+    PartFit,
+    RunningState,
+    StateBack,
+    StateSkipped,
+    TimedCall,
+)
+from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
+from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
+from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
 
 
 @dataclass
@@ -50,31 +66,55 @@ class Program:
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
+    running_states: list[RunningState] = field(default_factory=list)
+    states_back: list[StateBack] = field(default_factory=list)
+    states_skipped: list[StateSkipped] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
+    hooked_schedules: list[HookedSchedule] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
+    rate_products: list[RateProduct] = field(default_factory=list)
+    schedule_uses: list[ScheduleUse] = field(default_factory=list)
     poles: list[Pole] = field(default_factory=list)
+    half_updates: list[HalfUpdate] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
+    unread_settings: list[UnreadSetting] = field(default_factory=list)
     unused_results: list[UnusedResult] = field(default_factory=list)
+    alphabets: list[Alphabet] = field(default_factory=list)
+    blank_uses: list[BlankUse] = field(default_factory=list)
+    part_fits: list[PartFit] = field(default_factory=list)
+    text_switches: list[TextSwitch] = field(default_factory=list)
+    ways_out: list[WayOut] = field(default_factory=list)
+    timed_calls: list[TimedCall] = field(default_factory=list)
+    kept_arrays: list[KeptArray] = field(default_factory=list)
+    own_ratios: list[OwnRatio] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[EngineLoop] = field(default_factory=list)
+    collectives: list[Collective] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
+    axes_moved: list[AxisMoved] = field(default_factory=list)
     mask_uses: list[MaskUse] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
+    bootstraps: list[Bootstrap] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     distances: list[Distance] = field(default_factory=list)
+    distances_to_itself: list[Distance] = field(default_factory=list)
+    """Of a prediction to the output of the trained encoder that it is made of, with gradients on both sides."""
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""
     before: list[Act] = field(default_factory=list)
     """Optimizers that are made in no run: by a constructor that the text does not call."""
     aside: list[Act] = field(default_factory=list)
     """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
+    opaque: frozenset[Hashable] = frozenset()
+    """What went into unknown code with its graph, in terms of `Act.traces`: what comes out is not followed."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

@@ -21,3 +21,36 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
+
+
+@dataclass(frozen=True)
+class OwnRatio:
+    """An exponential of a log-probability less the same one: where the second comes from, and the loop that repeats
+    it."""
+
+    text: str
+    at: Spot
+    old: str
+    loop: int
+    times: float | None = None
+
+
+@dataclass(frozen=True)
+class KeptArray:
+    """An array that a loop keeps, and into which the method that handed it out writes at the next call."""
+
+    text: str
+    at: Spot
+    handed: Spot
+    written: str
+
+
+@dataclass(frozen=True)
+class UnreadSetting:
+    """An entry of a configuration file that no code reads, although the code has the same setting by another name."""
+
+    file: str
+    key: str
+    value: str
+    known_as: str
+    at: Any

@@ -59,9 +59,11 @@ class TracedFunction:
 
 @dataclass(frozen=True)
 class CompiledAnew:
-    """A compilation of a new function object in each turn of a loop; `by` is the function that the loop calls."""
+    """A compilation in each turn of a loop: of a new function object (`by`: in the function that the loop calls), or
+    for each value of a `static` parameter."""
 
     text: str
     at: Spot
     loop: Spot
     by: str = ""
+    static: str = ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from traindx_tools.errors import BadUsage, UnreadableInput
-from traindx_tools.short import in_short
+from traindx_tools.short import attribute, in_short
 from traindx_tools.sources import clients, local_files
 from traindx_tools.sources.names import TENSORBOARD, named
 
@@ -28,6 +28,9 @@ def is_fetched(folder: Path) -> bool:
     """Whether a folder is that of a fetched run, or lies in one: nobody's project."""
     return any(part.startswith(FETCHED) for part in Path(os.path.abspath(folder)).parts)
 
+LONGEST_NAME, LONGEST_PATH = 255, 4096
+"""Bytes: NAME_MAX and PATH_MAX of Linux (limits.h)."""
+
 
 def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
     """The paths, with each name of a run replaced by its files. Paths stay as they are: calling it twice is no harm.
@@ -40,16 +43,27 @@ def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
 
 def as_paths(given: object) -> tuple[str | Path, ...]:
     """What was given as one path or several. Raises BadUsage where it is something else, such as an array of losses."""
-    if isinstance(given, (str, Path)):
-        return (given,)
-    several = isinstance(given, Iterable) and not isinstance(given, (Mapping, bytes)) and not hasattr(given, "dtype")
-    parts = tuple(given) if several and isinstance(given, Iterable) else (given,)
+    array = isinstance(given, (Mapping, bytes, str)) or attribute(given, "dtype") is not None
+    parts = tuple(given) if isinstance(given, Iterable) and not array else (given,)
     odd = [p for p in parts if not isinstance(p, (str, Path))]
     if odd:
         raise BadUsage(f"expected the path of a log, a folder or a script, or several, got {in_short(odd[0])}: give "
                        'values under their names, as in diagnose({"loss": [2.3, 1.9]}), or the path of a file that '
                        "holds them")
-    return tuple(p for p in parts if isinstance(p, (str, Path)))
+    paths = tuple(p for p in parts if isinstance(p, (str, Path)))
+    for path in paths:
+        _can_be_one(str(path))
+    return paths
+
+
+def _can_be_one(path: str) -> None:
+    """Raises BadUsage for a text that no system takes for a path: a log's own text, most likely."""
+    longest = max(map(len, path.encode("utf-8", "surrogateescape").split(b"/")))
+    address = "://" in path
+    if "\0" in path or (not address and (longest > LONGEST_NAME or len(path) > LONGEST_PATH)):
+        what = "a NUL byte" if "\0" in path else "a name that is too long"
+        raise BadUsage(f"expected the path of a log, a folder or a script, got {in_short(path)}, with {what}: give the "
+                       'path of a file, or the text of a log as `stdin=text.encode()` with the path "-"')
 
 
 def _places(path: str) -> list[str]:

@@ -140,6 +140,14 @@ def test_values_keep_their_zeros_and_words_are_variables() -> None:
     assert told["`host beta took shard-* of *`"] == 8
 
 
+def test_a_line_is_told_with_all_its_words_where_its_template_is_wider() -> None:
+    stamp = "2026-01-01 00:{:02d}:{:02d},000 INFO "
+    text = "".join(f"{stamp.format(i // 60, i % 60)}" + (f"checkpoint written to /ckpt/step_{i:07d}.pt\n" if i % 7 == 3
+                   else "heartbeat sent to coordinator\n") for i in range(700))
+    found = [c for c in candidates(read(text)) if c.kind == "word" and len(c.lines) == 100]
+    assert {c.text for c in found} == {"`checkpoint written to *`"}
+
+
 def test_counters_and_measures_name_nothing() -> None:
     text = "".join(f"step {n} took 0.{n:05d} s at 12:00:{n % 60:02d}\n" for n in range(9000))
     assert {c.kind for c in candidates(read(text))} == {"template"}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.readers import arrow_cells, line_blocks, line_columns, line_families, text_log
+from traindx_tools.on_logs.readers import arrow_cells, block_source, line_columns, line_families, text_log
 from traindx_tools.on_logs.readers.line_blocks import Block
 from traindx_tools.on_logs.readers.line_patterns import Pattern, pattern_of
 from traindx_tools.on_logs.readers.lines import LineStats
@@ -103,7 +103,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many lines each look for a pattern has found; blocks are small and few lines are enough."""
     for module in (line_columns, line_families, arrow_cells):
         monkeypatch.setattr(module, "FEWEST", 4)
-    monkeypatch.setattr(line_blocks, "CHUNK", 4_000)
+    monkeypatch.setattr(block_source, "CHUNK", 4_000)
     lines: list[int] = []
     look = Pattern.found
 
@@ -129,7 +129,7 @@ def test_all_forms(form: Callable[[random.Random, int], str], odd: float, found:
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_again_and_again(form: Callable[[random.Random, int], str], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(18):
-        monkeypatch.setattr(line_blocks, "CHUNK", (1_000, 4_000, 1 << 20)[seed % 3])
+        monkeypatch.setattr(block_source, "CHUNK", (1_000, 4_000, 1 << 20)[seed % 3])
         _same(Source("a.log", data=_text(form, (0.01, 0.1, 0.4)[seed // 3 % 3], seed)))
 
 

@@ -20,6 +20,7 @@ from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import (
     arrow_cells,
     arrow_rows,
+    block_source,
     columns,
     delimited,
     head_of,
@@ -116,7 +117,7 @@ def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("chunk", [300, 1 << 22])
 def test_logs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_blocks, "CHUNK", chunk)
+    monkeypatch.setattr(block_source, "CHUNK", chunk)
     for path in _files("*.log", "*.txt", "*.out", most=12):
         for source in _variants(path, 2):
             if not is_binary(source.head):
@@ -186,7 +187,7 @@ def test_blocks_hold_the_lines_of_a_text(parts: list[bytes], chunk: int) -> None
         seen.extend((lines.first + i, lines.text(i)) for i in at)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(line_blocks, "CHUNK", chunk * 1_000)
+        patched.setattr(block_source, "CHUNK", chunk * 1_000)
         line_blocks.each_block(Source("a", data=data), block, lambda number, text: seen.append((number, text)))
     assert seen == list(read_lines(io.BytesIO(data), "utf-8-sig"))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.readers import arrow_rows, delimited, line_blocks
+from traindx_tools.on_logs.readers import arrow_rows, block_source, delimited
 from traindx_tools.on_logs.run import Run
 
 ROWS = 3_000
@@ -73,10 +73,11 @@ def _read(text: str) -> tuple[object, ...]:
     return _told(delimited.read(Source("metrics.csv", data=text.encode())))
 
 
-@pytest.mark.parametrize("chunk", [line_blocks.CHUNK, 20_000])
+@pytest.mark.parametrize(("chunk", "cores"), [(block_source.CHUNK, 1), (20_000, 1), (20_000, 3)])
 @pytest.mark.parametrize("what", ODD)
-def test_both_ways_tell_the_same(what: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_blocks, "CHUNK", chunk)
+def test_both_ways_tell_the_same(what: str, chunk: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_source, "CHUNK", chunk)
+    monkeypatch.setattr(block_source, "_cores", lambda: cores)
     together = _read(ODD[what])
     monkeypatch.setattr(arrow_rows, "_pyarrow", lambda: None)
     assert together == _read(ODD[what])

@@ -12,7 +12,7 @@ import pytest
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.judge import judge_run
-from traindx_tools.on_logs.readers import arrow_cells, delimited, json_records, line_blocks, line_columns, text_log
+from traindx_tools.on_logs.readers import arrow_cells, block_source, delimited, json_records, line_columns, text_log
 from traindx_tools.on_logs.readers import recorder as recorder_module
 from traindx_tools.on_logs.readers.recorder import Key, Recorder, keeping
 from traindx_tools.on_logs.run import Run, Series
@@ -102,7 +102,7 @@ def test_of_the_rest_an_even_share_is_kept(form: str) -> None:
 def test_what_is_decided_in_pieces_is_decided_alike(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a long log are thinned as they come: no more is kept, nothing that stands out is lost, no hole."""
     monkeypatch.setattr(recorder_module, "PIECE", 3_000)
-    monkeypatch.setattr(line_blocks, "CHUNK", 50_000)
+    monkeypatch.setattr(block_source, "CHUNK", 50_000)
     run, whole = _read(form), _read(form, 10**9)
     assert sum(len(s) for s in run.series) <= MOST
     assert run.artifacts[0].rows == whole.artifacts[0].rows

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
+from traindx_tools import extract_training_metrics
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.run import Run
@@ -76,3 +78,38 @@ def test_cells_of_a_broken_table_do_no_harm(tmp_path: Path) -> None:
     except UnreadableInput:
         return
     assert all(len(s) < 4 for s in run.series)
+
+
+JSON_CELLS = [("step_time", ("12 ms", "13 ms", "14.5 ms"), [0.012, 0.013, 0.0145]),
+              ("tokens_per_second", ("1.2k", "1.25k", "900"), [1200.0, 1250.0, 900.0]),
+              ("accuracy", ("35%", "36 %", "37.5%"), [35.0, 36.0, 37.5]),
+              ("memory", ("11.2 GiB", "512 MB", "9G"), [11468.8, 512.0, 9216.0]),
+              ("wait_for_data", ("3 ms", "0.2s", "4 ms"), [0.003, 0.2, 0.004])]
+
+
+@pytest.mark.parametrize("form", ["lines", "document", "history"])
+@pytest.mark.parametrize(("name", "cells", "values"), JSON_CELLS)
+def test_units_in_json(tmp_path: Path, form: str, name: str, cells: tuple[str, ...], values: list[float]) -> None:
+    records = [{"step": i, "loss": 2.0 - i / 10, name: cell} for i, cell in enumerate(cells)]
+    path = tmp_path / "log.jsonl"
+    lines = "".join(f"{json.dumps(r)}\n" for r in records)
+    path.write_text(lines if form == "lines" else json.dumps(records, indent=1))
+    table = extract_training_metrics(records if form == "history" else path)
+    assert [s.values.tolist() for s in table.series if s.original == name] == [pytest.approx(values)]
+
+
+@pytest.mark.parametrize(("name", "cells"), [
+    ("model", ("7B", "7B", "7B")), ("run", ("3b", "3b", "3b")), ("note", ("3 warm", "4 cold", "5 cold")),
+    ("host", ("10.0.0.1", "10.0.0.2", "10.0.0.3")), ("event", ("12 shards opened", "checkpoint", "-")),
+    ("date", ("2026-01-02", "2026-01-02", "2026-01-02"))])
+def test_texts_in_json_stay_texts(tmp_path: Path, name: str, cells: tuple[str, ...]) -> None:
+    records = [{"step": i, "loss": 2.0 - i / 10, name: cell} for i, cell in enumerate(cells)]
+    table = extract_training_metrics(records)
+    assert [s.original for s in table.series] == ["loss"]
+
+
+def test_a_metric_in_json_that_could_not_be_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps({"step": i, "loss": f"{i}of9", "lr": 0.1}) + "\n" for i in range(5)))
+    (artifact,) = read_run([path]).artifacts
+    assert artifact.unread.startswith('column "loss" was not read: 5 of its cells are text around numbers')

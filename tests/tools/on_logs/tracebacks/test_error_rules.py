@@ -139,6 +139,7 @@ FAULTS = {
     "jax_donated_same_call": ("L532", "same-call", 32),
     "jax_donated_deleted": ("L532", "deleted", 14),
     "jax_donated_twice": ("L532", "twice", 26),
+    "early_stop_metric": ("L533", "early-stop", None),
 }
 """Log, rule, kind, line: the only finding above INFO that the log may give."""
 

@@ -9,7 +9,8 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Site, Tensor, Thing
-from traindx_tools.program.entities import AxisUse, LossCall
+from traindx_tools.program.entities import LossCall
+from traindx_tools.program.uses import AxisUse
 
 _LAYERS = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from traindx_tools.on_code import lengths
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Thing, number, unwrap, whole
@@ -59,7 +61,10 @@ def turns(block: Block) -> int | None:
 
 
 def count(block: Block) -> int | None:
-    """How often a loop runs, where the text fixes it."""
+    """How often a loop runs, where the text fixes it: once, where it is left at the end of its first turn."""
+    if isinstance(block.node, (ast.For, ast.While)) and any(isinstance(s, (ast.Break, ast.Return))
+                                                            for s in block.node.body):  # fmt: skip
+        return 1
     subject = block.subject
     if isinstance(subject, Thing) and subject.type == "enumerate" and subject.args:
         subject = subject.args[0]

@@ -1,20 +1,34 @@
-"""Compilations of JAX that each turn of a loop makes anew: jit of a new function object."""
+"""Compilations of JAX that each turn of a loop makes anew: jit of a new function object, another static value."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.jitted import JITS
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.values import Function
 from traindx_tools.program.traced import CompiledAnew
 
 _STEPS = 30
 """Turns from which on a loop runs long."""
 _COUNTS = ("range", "trange", "tqdm", "enumerate")
+
+
+def by_value(project: Project) -> Iterator[CompiledAnew]:
+    """Every parameter that is static and given another number in each turn of a loop."""
+    seen: set[tuple[int, str]] = set()
+    for event in project.events:
+        if event.kind == "static" and isinstance(event.receiver, Function):
+            info = event.receiver.info
+            if (id(info), event.name) not in seen:
+                seen.add((id(info), event.name))
+                first = next(iter(getattr(info.node, "decorator_list", ())), info.node)
+                yield CompiledAnew(info.name, spot_in(syntax(info.file), first), spot_of(event), static=event.name)
 
 
 def compiled_anew(look: Lookup) -> Iterator[CompiledAnew]:

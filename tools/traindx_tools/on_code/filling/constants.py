@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.ranges import by_call
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.update_signs import factor
 from traindx_tools.on_code.held import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
-from traindx_tools.on_code.values import Bag, Const, Symbol, Tensor, Thing, Value, number, truth
+from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Tensor, Thing, Value, number, truth
 from traindx_tools.program.constants import Constants
 
 _PACKAGES = ("torch.", "optax.", "flax.", "transformers.", "trl.")
@@ -23,11 +25,15 @@ _ELSEWHERE = re.compile(r"load_state_dict|pretrained|torch\.load|load_weights|up
 """Statistics that come from somewhere else, or a momentum that is set later."""
 _WRITES = {"constant_": None, "fill_": None, "zeros_": 0.0, "ones_": 1.0, "zero_": 0.0}
 
+_SMALL_RATE = 0.02
+"""A rate above this may be a factor of its own, with a function that gives the rate (Vaswani et al. 2017: 1.0)."""
+
 
 def constants(project: Project) -> Iterator[Constants]:
     """Every such call, what is written into all layers, and the scores of softmaxes of which the size is known."""
     updates = _updates(project)
     shaped = {id(e.result.argument(0, "optimizer")) for e in project.calls("LambdaLR") if isinstance(e.result, Thing)}
+    meant = re.compile("|".join(table("quantities.toml")["words"]["on_purpose"]), re.IGNORECASE)
     always = frozenset({"parts are frozen"} if any("requires_grad" in f.text or "peft" in f.text
                                                    for f in project.files) else ())  # fmt: skip
     for event in project.events:
@@ -36,18 +42,19 @@ def constants(project: Project) -> Iterator[Constants]:
         rows = by_call().get(event.name.rpartition(".")[2], ())
         if not rows or (is_optimizer(event.result) and event.name.startswith("torch") and not held(event.result)):
             continue
-        numbers, chosen = _numbers(event)
+        numbers, chosen = _numbers(project, event)
         if updates is not None and 0 < numbers.get("momentum", 0.0) <= 1:
             share = (1 - numbers["momentum"]) ** updates
             numbers |= {"initial_share": share, "updates": updates}
         if numbers:
             around = always | frozenset(_circumstances(project, event, shaped, bool(chosen)))
+            around |= frozenset({"meant"} if event.file.mentions(meant) else ())
             yield Constants(event.method, event.name.rpartition(".")[2], spot_of(event), numbers, chosen, around, event)
     yield from _written(project)
     yield from _scores(project)
 
 
-def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
+def _numbers(project: Project, event: Event) -> tuple[dict[str, float], frozenset[str]]:
     found: dict[str, float] = {}
     chosen: set[str] = set()
     for row in by_call()[event.name.rpartition(".")[2]]:
@@ -63,14 +70,32 @@ def _numbers(event: Event) -> tuple[dict[str, float], frozenset[str]]:
                     found[key] = value
                     if isinstance(part, Const) and not part.fixed:
                         chosen.add(key)
+    made = event.result
+    turned = factor(project, event) if event.name == "optax.chain" else None
+    if turned is not None:
+        found["factor"] = turned
+    if isinstance(made, Thing) and made.state.get("largest") is not None:
+        rate = _rate(made.argument(0, "optimizer"))
+        found |= {"largest": made.state["largest"]} | ({"rate": rate} if rate is not None else {})
     first = number(event.kwargs.get("b1"))
     return found | ({"b1": first} if first is not None else {}), frozenset(chosen)
+
+
+def _rate(optimizer: Value | None) -> float | None:
+    """The learning rate of an optimizer, or of its first group."""
+    if not isinstance(optimizer, Thing):
+        return None
+    groups = optimizer.argument(0, "params")
+    first = groups.items[0] if isinstance(groups, Bag) and groups.items else None
+    return number(optimizer.argument(1, "lr") or (first.items.get("lr") if isinstance(first, Table) else None))
 
 
 def _circumstances(project: Project, event: Event, shaped: set[int], chosen: bool) -> Iterator[str]:
     made = event.result
     if id(made) in shaped:
         yield "the schedule gives the rate"
+    if isinstance(made, Thing) and (_rate(made.argument(0, "optimizer")) or 1.0) <= _SMALL_RATE:
+        yield "the optimizer's rate is small"
     if number(event.kwargs.get("momentum")):
         yield "momentum"
     if chosen and any(isinstance(up, (ast.If, ast.IfExp)) for up in syntax(event.file).above(event.node)):

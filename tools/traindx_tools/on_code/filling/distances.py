@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from traindx_tools.knowledge.names import LOSS_CLASSES
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Site, Tensor, Thing
-from traindx_tools.program.entities import Distance
+from traindx_tools.program.uses import Distance
 
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
 _WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")
@@ -24,16 +25,48 @@ def distances(project: Project) -> Iterator[Distance]:
         return
     cut = {x.site for e in cuts for x in (e.receiver, *e.args) if isinstance(x, Tensor) and x.grad is not False}
     tables = _looked_up(project)
-    reached = _reached(project)
-    for event in (*project.calls(*_LOSSES), *(e for e in project.events if e.kind == "operation" and e.name == "-")):
+    between = [*project.calls(*_LOSSES), *(e for e in project.events if e.kind == "operation" and e.name == "-")]
+    reached = _reached(project) | _passed(between, cut)
+    pulled = {_pair(v) for e in between if len(v := [a for a in e.args[:2] if isinstance(a, Tensor)]) == 2
+              and sum(a.grad is False and a.site in cut for a in v) == 1}  # fmt: skip
+    for event in between:
         sides = [v for v in event.args[:2] if isinstance(v, Tensor)]
         fixed = [s.grad is False and s.site in cut for s in sides]
         straight = isinstance(event.result, Tensor) and event.kind == "operation" and event.result.site in cut
         if event.grad is False or len(sides) != 2 or not any(fixed) or straight or sides[0].site == sides[1].site:
             continue
         side = sides[fixed.index(True)]
+        looked_up = any(s.site in tables for s in sides) or _pair(sides) in pulled if all(fixed) else (
+            side.site in tables)
         yield Distance(spot_of(event), event.file.segment(event.node), all(fixed), _text(event, fixed.index(True)),
-                       side.site in tables, side.site in reached)
+                       looked_up, side.site in reached)
+
+
+def _pair(sides: list[Tensor]) -> frozenset[Site | None]:
+    """The two sides of a distance, whichever stands first: a codebook has two terms of one pair."""
+    return frozenset(s.site for s in sides)
+
+
+_SIMILAR = ("cosine_similarity", "CosineSimilarity")
+_CONTRAST = ("cross_entropy", "log_softmax", "logsumexp", "softmax")
+
+
+def to_itself(project: Project) -> Iterator[Distance]:
+    """Every comparison of a further module's output of an encoding with an encoding by the same module, if gradients
+    pass both and nothing contrasts it with others."""
+    events = [e for e in project.calls(*_LOSSES, *_SIMILAR, "__call__") if e.grad is not False and (
+        e.method != "__call__" or (isinstance(e.receiver, Thing) and e.receiver.short in (*LOSS_CLASSES, *_SIMILAR)))]
+    last = {e.result.site: id(e.receiver) for e in project.calls("__call__") if isinstance(e.result, Tensor)
+            } if events else {}  # fmt: skip
+    contrasted = {s for e in project.calls(*_CONTRAST) for a in e.args if isinstance(a, Tensor)
+                  for s in (a.site, *a.parents)} if events else set()  # fmt: skip
+    for event in events:
+        sides = [v for v in event.args[:2] if isinstance(v, Tensor) and v.grad and v.models]
+        for one, other in ((0, 1), (1, 0)) if len(sides) == 2 else ():
+            is_further = sides[other].models < sides[one].models and last.get(sides[one].site) not in (
+                None, *sides[other].models)
+            if is_further and isinstance(event.result, Tensor) and event.result.site not in contrasted:
+                yield Distance(spot_of(event), event.file.segment(event.node), False, _text(event, other))
 
 
 def _text(event: Event, place: int) -> str:
@@ -48,6 +81,13 @@ def _looked_up(project: Project) -> frozenset[Site | None]:
     calls = [e for e in project.calls("__call__") if isinstance(e.receiver, Thing) and e.receiver.short == "Embedding"]
     return frozenset(e.result.site for e in (*calls, *project.calls("embedding")) if isinstance(e.result, Tensor)
                      and e.function is not None and id(e.function.owner) not in by_hand)
+
+
+def _passed(between: list[Event], cut: set[Site | None]) -> frozenset[Site | None]:
+    """Where the sides of distances arose that gradients pass, but for those of a difference that is cut as a whole."""
+    return frozenset(v.site for e in between if e.grad is not False and not (
+        isinstance(e.result, Tensor) and e.kind == "operation" and e.result.site in cut)
+        for v in e.args[:2] if isinstance(v, Tensor) and v.grad is not False)
 
 
 def _reached(project: Project) -> frozenset[Site | None]:

@@ -167,8 +167,8 @@ def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
     if key is None:
         return
     loop = _repeating(place, key)
-    if loop is None:
-        return
+    if loop is None or any(b.kind == "call" and _is_choice(b.node) for b in place.path[place.path.index(loop):]):
+        return  # a choice inside the loop: whether more than one turn comes to the draw is not known
     outer = _in_loop(place, loop)
     if _in_evaluation(outer, event):
         return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge import calls
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import argument, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Const, Operation, Symbol, Thing, Value, number, parts, truth
 from traindx_tools.program.entities import Drop
@@ -22,9 +25,19 @@ def dropped(project: Project) -> Iterator[Drop]:
             continue
         seen.add(id(event.node))
         given = event.argument(*row.probability)
-        yield Drop(event.name, number(given), spot_of(event), row.is_layer, isinstance(given, Const) and given.fixed,
+        share = None if _is_asked(event, row.probability) else number(given)
+        yield Drop(event.name, share, spot_of(event), row.is_layer, isinstance(given, Const) and given.fixed,
                    "asks" if row.training is None else _mode(project, event, row.training), _in_module(event),
                    origin=event)
+
+
+def _is_asked(event: Event, place: tuple[int, str]) -> bool:
+    """Whether its function asks for the probability first: `if p == 1: return x`, `if p < 1: x = dropout(x, p)`."""
+    given = argument(event.node, *place) if isinstance(event.node, ast.Call) else None
+    if given is None or isinstance(given, ast.Constant) or event.function is None:
+        return False
+    asked = [n.test for n in below(event.function.node) if isinstance(n, (ast.If, ast.IfExp))]
+    return any(written(n) == written(given) for test in asked for n in below(test) if isinstance(n, ast.expr))
 
 
 def _mode(project: Project, event: Event, training: tuple[int, str]) -> str:

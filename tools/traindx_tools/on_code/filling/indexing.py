@@ -8,9 +8,13 @@ from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Tensor, Thing, Value
+from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, number
 from traindx_tools.program.constants import Indexing
 
+_ENCODES = {"one_hot": (0, "input"), "scatter_": (1, "index"), "scatter": (1, "index")}
+_AXES = frozenset({"unsqueeze", "long", "view", "reshape", "squeeze", "to"})
+_CLASSES = 64
+"""A label from 0 up to this that is ignored may be one of the classes, as padding often is."""
 _LOSSES = ("softmax_cross_entropy_with_integer_labels",)
 
 
@@ -31,8 +35,43 @@ def indexings(project: Project) -> Iterator[Indexing]:
             yield from _of(event, "table", literal(made.argument(0, "num_embeddings")), event.argument(0, "inputs"))
 
 
+def ignored(project: Project) -> Iterator[Indexing]:
+    """Targets that one term of a loss makes one-hot while the other ignores a label beyond the classes."""
+    losses = [e for e in project.calls("cross_entropy", "nll_loss") if _ignores(e) is not None]
+    told: set[str] = set()
+    for root in project.roots if losses else ():
+        inside = {id(p.event) for p in root.places}
+        targets = [(e.argument(1, "target"), e) for e in losses if id(e) in inside]
+        for event in (p.event for p in root.places if p.event.method in _ENCODES and p.event.kind == "call"):
+            index = event.argument(*_ENCODES[event.method])
+            loss = next((e for t, e in targets if isinstance(t, (Symbol, Tensor)) and _as_it_is(index) == t), None)
+            if loss is not None and str(event.site) not in told:
+                told.add(str(event.site))
+                yield Indexing("ignored", 0, _ignores(loss) or 0.0, 0.0, event.file.segment(event.node), spot_of(event),
+                               str(loss.site))
+
+
+def _ignores(loss: Event) -> float | None:
+    """The label that a cross entropy leaves out, where it can be no class."""
+    layer = loss.receiver.kwargs if isinstance(loss.receiver, Thing) else {}
+    given = loss.kwargs.get("ignore_index", layer.get("ignore_index"))
+    label = number(given)
+    if given is None or (label is not None and 0 <= label < _CLASSES):
+        return None
+    return -100.0 if label is None else label
+
+
+def _as_it_is(index: Value | None) -> Value | None:
+    """An index without the axes that are added to it."""
+    while isinstance(index, Symbol) and index.parent is not None and (
+            index.name.partition("@")[0] in _AXES or (index.role == "item" and index.name.startswith("slice"))):
+        index = index.parent
+    return index
+
+
 def _of(event: Event, kind: str, rows: int | None, index: Value | None) -> Iterator[Indexing]:
-    if rows is not None and isinstance(index, Tensor) and index.low is not None and index.high is not None:
+    chosen = isinstance(index, Tensor) and index.dtype != "bool"  # a mask keeps rows, it names none
+    if rows is not None and isinstance(index, Tensor) and chosen and index.low is not None and index.high is not None:
         yield Indexing(kind, rows, index.low, index.high, event.file.segment(event.node), spot_of(event),
                        str(index.site or "?"))
 

@@ -11,6 +11,7 @@ from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
+    Const,
     Instance,
     Operation,
     Parameters,
@@ -27,6 +28,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.moments import Kept
 
 _NO_GRAPH = frozenset({"gradient", "maybe_detached"})
+_CUT = frozenset({"size", "numel", "dim", "nelement", "item", "tolist", "len", "detach", "numpy"})
 _UNKNOWN_LENGTH = 0.0
 JOINS = frozenset({"stack", "cat", "sum", "concatenate"})
 
@@ -97,7 +99,7 @@ class Keeping:
         return Kept(
             known, event.file.segment(event.node), born_in(holder),
             event.crossing if name and not isinstance(holder, (Bag, Table, Instance, Thing)) else None,
-            _bound(holder), carried, own(value) | _made_of(value),
+            _bound(holder), carried, _hanging(value) | _made_of(value),
             own(event.result) if event.kind != "call" and not isinstance(event.result, Bag) else frozenset(),
             gradient,
             own(value) if event.kind == "call" else frozenset(),
@@ -200,9 +202,26 @@ def own(value: Value | None, depth: int = 4) -> frozenset[Hashable]:
     if isinstance(value, Tensor):
         return frozenset({str(value.site)} if value.site is not None else ())
     if isinstance(value, (Symbol, Operation)):
-        made = value != UNKNOWN and any(isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
+        made = value != UNKNOWN and not _is_cut(value) and any(
+            isinstance(p, Symbol) and p.role in ("call", "output") for p in parts(value))
         return frozenset({value} if made else ())
     return frozenset(o for v in _inside(value) for o in own(v, depth - 1)) if depth else frozenset()
+
+
+def _hanging(value: Value) -> frozenset[Hashable]:
+    """`own` of the parts that a graph may hang on: a value that was cut keeps nothing, whatever it was cut from."""
+    given = _inside(value) or [value]
+    return frozenset(o for v in given if carries(v) is not False or (isinstance(v, Tensor) and "gradient" in v.tags)
+                     for o in own(v))
+
+
+def _is_cut(value: Value) -> bool:
+    """Whether no graph hangs on something unknown: a number of elements, what was detached, what is reckoned with
+    such values alone."""
+    if isinstance(value, Operation):
+        return bool(value.operands) and all(isinstance(v, Const) or _is_cut(v) for v in value.operands)
+    return isinstance(value, Symbol) and (
+        value.name.partition("@")[0] in _CUT if value.role == "call" else value.name in ("shape", "ndim", "data"))
 
 
 def _made_of(value: Value) -> frozenset[Hashable]:

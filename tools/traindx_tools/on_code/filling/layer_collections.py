@@ -13,7 +13,8 @@ from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Instance, Table, Thing, Value
 from traindx_tools.program.entities import Collection
 
-_REGISTER = ("add_module", "register_module", "setattr", "ModuleList", "ModuleDict", "Sequential", "ParameterList")
+_REGISTER = ("add_module", "register_module", "register_parameter", "register_buffer", "setattr", "ModuleList",
+             "ModuleDict", "Sequential", "ParameterList", "ParameterDict")  # fmt: skip
 _OTHER_MODULES = ("flax", "equinox")
 
 
@@ -56,7 +57,13 @@ def _flat(value: Value) -> list[Value]:
 def _is_layer(value: Value) -> bool:
     if isinstance(value, Thing):
         return value.type.startswith("torch.nn.") and with_parameters(value.short)
-    return isinstance(value, Instance) and value.klass.info.is_module and len(submodules(value)) > 1
+    inside = [p for p in submodules(value) if p is not value] if isinstance(value, Instance) else []
+    return any(isinstance(p, Thing) and with_parameters(p.short) for p in inside) or _has_own_parameters(value)
+
+
+def _has_own_parameters(value: Value) -> bool:
+    held = [v for p in submodules(value) if isinstance(p, Instance) for v in p.attrs.values()]
+    return any(isinstance(v, Thing) and v.short == "Parameter" for v in held)
 
 
 def _made_in(value: Value, event: Event) -> bool:

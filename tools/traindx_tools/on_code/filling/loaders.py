@@ -10,10 +10,11 @@ from dataclasses import replace
 from traindx_tools.knowledge import fetching
 from traindx_tools.on_code.filling.row_order import class_by_class
 from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
-from traindx_tools.on_code.filling.workers import spawned_member
+from traindx_tools.on_code.filling.workers import objects_of, spawned_member
 from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import names_in
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Bag, Const, Function, Instance, Thing, Value, number, truth
 from traindx_tools.program.loading import Draw, Fetch, Loader
@@ -62,6 +63,7 @@ def _made(project: Project, event: Event, stores: list[Place]) -> Loader | None:
     found.kept = _kept(project, data) if isinstance(data, Instance) else None
     found.ordered, found.ordered_at, found.through = class_by_class(project, given, found.is_stream)
     found.unpicklable = spawned_member(project, thing, data)
+    found.objects = objects_of(project, data)
     found.swapped = any(_swaps(p, given, data) for p in stores)
     if found.persistent and isinstance(data, Instance):
         found.changed = next((c for p in stores if (c := _changed(p, data)) is not None), None)
@@ -81,17 +83,27 @@ def _may_persist(loader: Thing) -> bool:
 
 def _used(project: Project, thing: Value | None, loader: Loader) -> None:
     """The loops over a loader: those that send losses backward, and the others."""
+    steps = any(loop.of("step") for loop in project.training_loops)
     for block in project.blocks:
         if block.kind != "loop" or block.subject is not thing:
             continue
-        if BACKWARD & block.methods:
+        attacks = steps and not any("step" in m for m in block.methods)  # gradients of the input: nothing is updated
+        if BACKWARD & block.methods and not attacks:
             loader.trains = spot_of_block(block)
             loader.labels_unread = _throws_labels_away(block)
             loader.epochs = loader.epochs or any(
                 block in p.path and any(b.kind == "loop" for b in p.path[:p.path.index(block)])
                 for t in project.training_loops for p in t.backwards)
-        elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")):
+        elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")) and not _carries_state(block):
             loader.evaluates = spot_of_block(block)
+
+
+def _carries_state(block: Block) -> bool:
+    """Whether a loop of JAX takes back what it hands on, as a step does: `state, loss = step(state, batch)`."""
+    calls = [s for s in below(block.node) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
+    return "jax" in block.file.text and any(
+        {n for t in s.targets for n in names_in(t)} & {n for a in s.value.args for n in names_in(a)}  # type: ignore[attr-defined]
+        for s in calls)
 
 
 def _throws_labels_away(block: Block) -> bool:
@@ -169,14 +181,19 @@ def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
     init = data.klass.info.method("__init__")
     if init is None:
         return None
+    drawing, fixes = fetching.drawing(), fetching.fixes_draws()
+    followed: set[int] = set()
     for block in project.blocks:
         if block.kind != "call" or block.function is None or block.function.node is not init.info.node:
             continue
+        if id(block.body) in followed:
+            continue  # the same call, seen from another place
+        followed.add(id(block.body))
         for place in block.places:
             event, owner = place.event, place.event.receiver
             library = isinstance(owner, Thing) and event.method == "__call__" and any(_of_transforms([owner], project))
-            inner = any(_is_callee(b, callees) for b in place.path) and event.name in fetching.drawing() and (
-                fetching.fixes_draws() not in event.kwargs)
+            inner = event.name in drawing and fixes not in event.kwargs and any(
+                _is_callee(b, callees) for b in place.path)
             if library or inner:
                 return Draw(event.file.segment(event.node), spot_of(event)), data.klass.info.name
     return None

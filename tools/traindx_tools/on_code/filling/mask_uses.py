@@ -14,10 +14,11 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Site, Symbol, Tensor, Thing, Value, number
-from traindx_tools.program.entities import MaskUse
 from traindx_tools.program.known import Known
+from traindx_tools.program.uses import MaskUse
 
 _GUARDS = ("nan_to_num", "isnan", "isfinite", "nan_to_num_")
+_LEAVES_OUT = frozenset({"ignore_index", "reduction", "weight"})
 _SAID = {polarity.CONTENT: "content", polarity.BLANK: "blank", polarity.TRIANGLE: "triangle"}
 
 
@@ -29,6 +30,11 @@ def mask_uses(project: Project) -> Iterator[MaskUse]:
     yield from _added(project, softmax)
     yield from _filled(project, softmax)
     yield from _missing(project)
+    for event in project.calls("cross_entropy", "nll_loss"):
+        target, layer = event.argument(1, "target"), event.receiver
+        told = {*event.kwargs, *(layer.kwargs if isinstance(layer, Thing) else ())}
+        if isinstance(target, Tensor) and "padded" in target.tags and not told & _LEAVES_OUT:
+            yield _use("padded labels", event, target, event.method)
 
 
 def _use(how: str, event: Event, mask: Value | None, target: str, text: str = "", **more: Any) -> MaskUse:
@@ -112,9 +118,11 @@ def _filled(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
             continue
         spoken = _half(project) if spoken is None and math.isfinite(value) else spoken
         computed = isinstance(x, Tensor) and (x.dtype == "float16" or (x.dtype is None and event.autocast == "float16"))
+        # a number that float16 does not hold is an error of torch; JAX makes it -inf
+        holds = event.name.startswith("jax.") or (isinstance(x, Tensor) and x.dtype is not None and not computed)
         behind = last.get(id(event.function), -1) >= event.line
         yield _use("filled", event, mask, "softmax" if behind else "", value=value,
-                   half=Known.DERIVED if computed else Known.GUESSED if spoken else None,
+                   half=Known.DERIVED if computed else Known.GUESSED if spoken and not holds else None,
                    guarded=id(event.function) in guarded)
 
 

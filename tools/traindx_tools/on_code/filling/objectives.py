@@ -92,7 +92,7 @@ def _resolved(project: Project, trained: Callable[[], frozenset[int]], value: Te
     places: dict[str, Spot] = {}
     for tag in sorted(quantities.of(value)):
         sign, (name, _, where) = tag[0], tag[1:].partition("@")
-        event = _difference_at(project, where) if where else None
+        event = _event_at(project, where, name) if where else None
         if event is not None:
             places[name] = spot_of(event)
         if name == "apart" and event is not None:
@@ -104,10 +104,11 @@ def _resolved(project: Project, trained: Callable[[], frozenset[int]], value: Te
     return found, places
 
 
-def _difference_at(project: Project, where: str) -> Event | None:
+def _event_at(project: Project, where: str, quantity: str) -> Event | None:
+    """The difference, or the call that takes a gradient, at a place."""
     path, _, line = where.rpartition(":")
-    return next((e for e in project.events if e.kind == "operation" and e.name == "-" and e.line == int(line)
-                 and e.file.path == path), None)
+    name = "torch.autograd.grad" if quantity == "slope" else "-"
+    return next((e for e in project.events if e.name == name and e.line == int(line) and e.file.path == path), None)
 
 
 def _from_reference(event: Event, trained: frozenset[int]) -> int:

@@ -7,9 +7,10 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge import fetching
-from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import Syntax, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Bag, Instance, Thing, Value
 from traindx_tools.program.loading import Apart
@@ -80,3 +81,54 @@ def _is_written_so(part: Instance) -> bool:
     method = part.klass.info.method("__call__")
     names = {n.attr for n in below(method.info.node) if isinstance(n, ast.Attribute)} if method is not None else set()
     return not names.isdisjoint(d.rpartition(".")[2] for d in fetching.drawing()) and bool(names & fetching.moving())
+
+
+def moved_alone(project: Project) -> Iterator[Apart]:
+    """Each place where one of two values that a function returns is moved under a condition of its own, and the other,
+    which other places move with it, stays where it was."""
+    for code in (syntax(f) for f in project.files if any(m in f.text for m in fetching.moving())):
+        for function in code.of(ast.FunctionDef):
+            returned = [n.value.elts for n in below(function) if isinstance(n, ast.Return)
+                        and isinstance(n.value, ast.Tuple) and len(n.value.elts) == 2]
+            if len(returned) == 1:
+                yield from _alone(code, function, *returned[0])
+
+
+def _alone(code: Syntax, function: ast.FunctionDef, first: ast.expr, second: ast.expr) -> Iterator[Apart]:
+    moves = [m for n in below(function) if isinstance(n, ast.Assign) for m in _of_statement(n)]
+    sides = [{t for t, _, _ in moves if t in map(written, _parts(side))} for side in (first, second)]
+    if [len(s) for s in sides] != [1, 1] or sides[0] == sides[1]:
+        return
+    names = {*sides[0], *sides[1]}
+    for name, kind, statement in moves:
+        other = next(iter(names - {name}))
+        arm = code.parent(statement)
+        if name not in names or not isinstance(arm, ast.If) or _binds(arm, other) or any(
+                t == other and k == kind and (up := code.parent(s)) is not arm and isinstance(up, ast.If)
+                and written(up.test) == written(arm.test) and "(" not in written(arm.test) for t, k, s in moves):
+            continue
+        yield Apart(other, code.file.segment(statement), spot_in(code, statement), kind, alone=True)
+        return
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return [n for n in below(node) if isinstance(n, (ast.Name, ast.Subscript))]
+
+
+def _of_statement(node: ast.Assign) -> Iterator[tuple[str, str, ast.Assign]]:
+    """What a statement moves: `a, b = a.flip(-1), b.flip(-1)` moves both."""
+    target, value = node.targets[0], node.value
+    several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
+    for to, made in pairs:
+        kind = next((n.func.attr for n in below(made) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+                     and n.func.attr in fetching.moving()), "")
+        if kind and written(to) in map(written, _parts(made)) and not isinstance(made, ast.BinOp):
+            yield written(to), kind, node
+
+
+def _binds(arm: ast.If, name: str) -> bool:
+    """Whether a condition's body changes a value, in its own way or by entries."""
+    changed = [t for s in arm.body for n in below(s) if isinstance(n, (ast.Assign, ast.AugAssign))
+               for t in (n.targets if isinstance(n, ast.Assign) else [n.target])]
+    return any(written(p) == name for t in changed for p in _parts(t))

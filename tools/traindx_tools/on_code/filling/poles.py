@@ -13,7 +13,7 @@ from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import epsilon
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import last_name, names_in, syntax
+from traindx_tools.on_code.syntax import FunctionNode, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Table, Tensor, Thing, Value, number
 from traindx_tools.program.poles import Pole, Rounded
@@ -33,6 +33,7 @@ def poles(project: Project) -> Iterator[Pole]:
     yield from _logs(project)
     yield from _roots(project)
     yield from _divisions(project)
+    yield from _counts(project)
     for event in project.calls("where", "select"):
         if event.name in ("jax.numpy.where", "torch.where", "jax.lax.select") and isinstance(event.node, ast.Call):
             yield from _hidden(event, event.node)
@@ -104,6 +105,17 @@ def _roots(project: Project) -> Iterator[Pole]:
                    spread="spread" in x.tags, guard=_outside(event), origin=(event, x))
 
 
+def _counts(project: Project) -> Iterator[Pole]:
+    """What has a graph, divided by the number of true elements of a mask, without a lower bound."""
+    sent = {id(p.event) for loop in project.training_loops for p in loop.places if p.event.kind == "operation"}
+    for event in project.events:
+        top, count = event.args[:2] if event.kind == "operation" and event.name == "/" else (None, None)
+        if isinstance(count, Tensor) and "count" in count.tags and count.low == 0 and event.grad is not False and (
+                event.differentiated or (isinstance(top, Tensor) and (
+                    top.grad is True or (top.grad is None and id(event) in sent)))):
+            yield Pole("count", event.file.segment(event.node), spot_of(event), origin=(event,))
+
+
 def _outside(event: Event) -> str:
     """The small constant that is added to the root, as written."""
     up = syntax(event.file).parent(event.node)
@@ -161,12 +173,38 @@ def _hidden(event: Event, node: ast.Call) -> Iterator[Pole]:
     condition = _resolved(event, node.args[0])
     if _DRAWN.search(ast.unparse(condition)):
         return  # dropout: the condition excludes nothing that is infinite
+    watched = names_in(condition) - {"jnp", "np", "torch", "jax"} - _fixed_numbers(event)
     for second, branch in enumerate(node.args[1:]):
-        unsafe = _unsafe(_resolved(event, branch), names_in(condition) - {"jnp", "np", "torch", "jax"})
-        if unsafe is not None:
+        unsafe = _unsafe(_resolved(event, branch), watched)
+        if unsafe is not None and not _keeps_off_zero(event, unsafe, condition, bool(second)):
             yield Pole("where", event.file.segment(node), spot_of(event), of=event.file.segment(unsafe),
                        guard=event.file.segment(node.args[0]), origin=(event, node, unsafe, bool(second)))
             return
+
+
+def _fixed_numbers(event: Event) -> set[str]:
+    """Names that no gradient goes through: numbers of the file, and arguments that are said to be a number."""
+    code = syntax(event.file)
+    node = event.function.node if event.function is not None else None
+    args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs] if isinstance(node, FunctionNode) else []
+    said = {a.arg for a in args if isinstance(a.annotation, ast.Name) and a.annotation.id in ("float", "int")}
+    return said | {t.id for s in code.file.tree.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant)
+                   for t in s.targets if isinstance(t, ast.Name)}  # fmt: skip
+
+
+def _keeps_off_zero(event: Event, unsafe: ast.expr, condition: ast.expr, second: bool) -> bool:
+    """Whether a divisor is not 0 where its branch is excluded: `where(x < c, a / x, ...)` with a c above 0."""
+    if not isinstance(unsafe, ast.BinOp) or not isinstance(unsafe.op, ast.Div):
+        return False
+    divisor = _resolved(event, unsafe.right)
+    if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Div) and isinstance(divisor.left, ast.Constant):
+        return divisor.left.value != 0  # a reciprocal
+    if not isinstance(condition, ast.Compare) or len(condition.ops) != 1:
+        return False
+    bound = condition.comparators[0]
+    above = isinstance(condition.ops[0], (ast.Lt, ast.LtE)) is not second  # the values that the branch does not get
+    positive = isinstance(bound, ast.Constant) and isinstance(bound.value, (int, float)) and bound.value > 0
+    return above and positive and ast.unparse(condition.left) == ast.unparse(unsafe.right)
 
 
 def _resolved(event: Event, node: ast.expr) -> ast.expr:

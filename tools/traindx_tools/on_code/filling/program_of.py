@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
+from traindx_tools.on_code.filling.bootstraps import bootstraps
 from traindx_tools.on_code.filling.code_lookups import code_lookups
-from traindx_tools.on_code.filling.compiled_anew import compiled_anew
+from traindx_tools.on_code.filling.collectives import collectives
+from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
-from traindx_tools.on_code.filling.distances import distances
+from traindx_tools.on_code.filling.cuts import Cuts
+from traindx_tools.on_code.filling.distances import distances, to_itself
 from traindx_tools.on_code.filling.draws import shared_keys
 from traindx_tools.on_code.filling.drops import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.indexing import indexings
+from traindx_tools.on_code.filling.half_weights import half_updates
+from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
+from traindx_tools.on_code.filling.indexing import ignored, indexings
+from traindx_tools.on_code.filling.kept_arrays import kept_arrays
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loss_calls import loss_calls
+from traindx_tools.on_code.filling.loss_shapes import mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
-from traindx_tools.on_code.filling.pairs import pairs_apart
+from traindx_tools.on_code.filling.own_ratios import own_ratios
+from traindx_tools.on_code.filling.pairs import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
+from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.rate_products import rate_products
+from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.running_states import running_states
+from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.states import states_back, states_skipped
+from traindx_tools.on_code.filling.text_switches import text_switches
+from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.watches import watches
+from traindx_tools.on_code.filling.ways_out import ways_out
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup
@@ -60,6 +79,8 @@ def program_of(project: Project) -> Program:
     entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
                         for p in submodules(unwrap(e.receiver))}
     sections.keeping.expect(project)
+    sections.cuts = Cuts(project)
+    made.opaque = sections.cuts.opaque()
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -77,18 +98,39 @@ def program_of(project: Project) -> Program:
     made.loaders += loaders(project)
     made.averages += averages(project)
     made.engine_loops += engine_loops(project)
-    made.pairs_apart += pairs_apart(project)
+    made.collectives += collectives(project)
+    made.pairs_apart += [*pairs_apart(project), *moved_alone(project)]
     made.axis_uses += axis_uses(project, made.loss_calls)
+    made.axes_moved += axes_moved(project)
     made.mask_uses += mask_uses(project)
     made.objectives += objectives(project)
+    made.bootstraps += bootstraps(project)
     made.watches += watches(project)
+    made.rate_products += rate_products(project)
+    made.schedule_uses += [*schedule_uses(project), *schedules_reset(project)]
     made.distances += distances(project)
+    made.alphabets += alphabets(project)
+    made.blank_uses += blank_uses(project)
+    made.part_fits += part_fits(project)
+    made.text_switches += text_switches(project)
+    made.ways_out += ways_out(project)
+    made.timed_calls += timed_calls(project)
+    made.kept_arrays += kept_arrays(project)
+    made.own_ratios += own_ratios(project)
+    made.distances_to_itself += to_itself(project)
     made.output_layers += output_layers(project, optimizers)
     made.code_lookups += code_lookups(project)
     made.part_calls += part_calls(project, entities)
+    made.states_back += states_back(project)
+    made.states_skipped += states_skipped(project)
+    made.unread_settings += unread_settings(project)
+    made.mismatches += mismatches(project)
+    made.running_states += running_states(project)
     made.constants += constants(project)
-    made.indexings += indexings(project)
+    made.hooked_schedules += hooked_schedules(project)
+    made.indexings += [*indexings(project), *ignored(project)]
     made.poles += poles(project)
+    made.half_updates += half_updates(project)
     made.rounded += rounded_numbers(project)
     _of_jax(project, made)
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
@@ -103,7 +145,7 @@ def _of_jax(project: Project, made: Program) -> None:
     if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
         look = lookup(project)
         made.traced += traced_functions(look)
-        made.compiled_anew += compiled_anew(look)
+        made.compiled_anew += [*compiled_anew(look), *by_value(project)]
         made.windows += windows(project)
         made.unused_results += unused_results(project, look)
         made.shared_keys += [*shared_keys(project), *repeated_keys(look)]
@@ -155,7 +197,8 @@ def _by_hand(project: Project, root: Block, section: Section) -> None:
 
 def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
     """Unknown things that must be optimizers: something steps after backward, and nothing known does."""
-    engines = {e.receiver for e in (p.event for p in loop.backwards) if isinstance(e.receiver, Symbol)}
+    engines = {e.receiver for e in (p.event for p in loop.backwards)
+               if isinstance(e.receiver, Symbol) and e.receiver != UNKNOWN}  # fmt: skip
     for place in loop.of("step"):
         event = place.event
         given: Value | None = event.args[0] if event.args else None
@@ -169,9 +212,12 @@ def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:
     if any(stepped(p.event) for p in loop.of("step")) or not loop.backwards:
         return
     first = loop.backwards[0].order
+    asked = {p.event.receiver for p in loop.of("get_lr", "get_last_lr") if isinstance(p.event.receiver, Symbol)}
+    counted = {p.event.receiver for p in loop.of("step") if p.event.args and isinstance(p.event.receiver, Symbol)}
+    schedules = asked | counted  # an optimizer takes a closure at most, and tells no learning rate by a call
     after = [p.event.receiver for p in loop.of("step") if p.order > first and not p.event.args
              and isinstance(p.event.receiver, Symbol) and p.event.receiver != UNKNOWN
-             and not is_scheduler(p.event.receiver)]  # fmt: skip
+             and p.event.receiver not in schedules and not is_scheduler(p.event.receiver)]  # fmt: skip
     if after and after[0] not in sections.guessed and isinstance(after[0], Symbol):
         sections.guessed[after[0]] = entities.optimizer(after[0], guessed=True)
 

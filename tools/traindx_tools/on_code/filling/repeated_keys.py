@@ -266,11 +266,11 @@ def _from_outside(code: Syntax, body: Body, key: ast.Name, names: list[str]) -> 
     """Whether a body takes a key of a function around it, made there once, or one that `partial` has given."""
     if key.id in names or _stores(code, body, key.id):
         return False
-    inner = code.function(key)
-    while inner is not None and inner is not body:
-        if key.id in parameters(inner):
+    for inner in code.above(key):
+        if inner is body:
+            break
+        if isinstance(inner, (FunctionNode, ast.Lambda)) and key.id in parameters(inner):
             return False  # a function within, called with keys of its own
-        inner = code.function(inner)
     return key.id in parameters(body) or bool(code.bindings(key)) or any(
         isinstance(a, FunctionNode) and key.id in parameters(a) for a in code.above(body))  # fmt: skip
 

@@ -8,6 +8,7 @@ from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a
 from traindx_tools.knowledge.names import LOSSES
 from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
+from traindx_tools.on_code.filling.cuts import Cuts
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
@@ -51,6 +52,7 @@ class Sections:
         self._loop: list[Block] = []
         self.ownership = entities.ownership
         self.keeping = Keeping()
+        self.cuts: Cuts | None = None
         self._last: tuple[ast.AST | None, Model | None] = None, None
         self._inside = False
         """Within the forward pass of a module: the calls of its parts are no passes of their own."""
@@ -178,6 +180,8 @@ class Sections:
             act.scaled = True if loss.role == "call" and loss.name.startswith("scale") else None
         act.known = Known.DERIVED if isinstance(loss, Tensor) else Known.GUESSED
         act.retains = "retain_graph" in event.kwargs
+        if self.cuts is not None:
+            self.cuts.note(act, event, loss)
         return act
 
     def _step(self, event: Event, effect: Effect) -> Act:
@@ -212,7 +216,7 @@ class Sections:
         position, keys = effect.bound or (1, ())
         bound = next((event.kwargs[k] for k in keys if k in event.kwargs), event.argument(position, ""))
         act.scaled = mentions_scale(bound)
-        act.is_measure = number(bound) == float("inf") or _is_infinite(bound)
+        act.is_measure = number(bound) == float("inf") or (isinstance(bound, Const) and str(bound.value) == "inf")
         return act
 
     def _update(self, event: Event, effect: Effect) -> Act:
@@ -387,10 +391,6 @@ _MAKERS = {
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode, Moment.HANDED: Sections._handed_on,
     Moment.KEPT: _KEEP, Moment.EMPTIED: _KEEP, Moment.HOOKED: _HOOK, Moment.UNHOOKED: _HOOK, Moment.GRADIENT: _HOOK}
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call", "hook": "hook"}
-
-
-def _is_infinite(bound: Value | None) -> bool:
-    return isinstance(bound, Const) and str(bound.value) == "inf"
 
 
 def _domain(value: Tensor) -> str:

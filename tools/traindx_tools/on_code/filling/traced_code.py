@@ -233,7 +233,7 @@ def _names(look: Lookup, one: Jitted, code: Syntax, name: ast.Name) -> Iterator[
     """Stores of a global in other functions, and of a name in loops of its scope that call the compiled function."""
     bound = code.bindings(name)
     home = code.scope(bound[0][0]) if bound else None
-    called = {one.name, *(last_name(m.targets[0]) for _, m in look.made_with.get(one.name, ()))}
+    called = {one.name, *(last_name(m.targets[0]) for _, m in look.made_with.get(one.name, ()))} - {""}
     for store in code.of(ast.Name):
         if store.id != name.id or not isinstance(store.ctx, ast.Store) or home is None:
             continue
@@ -318,5 +318,6 @@ def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodie
 def _is_free(here: Inside, name: str) -> bool:
     """Whether a function takes a name from outside."""
     bound = {n.id for n in below(here.node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    bound |= {n.name for n in below(here.node) if isinstance(n, (*FunctionNode, ast.ClassDef)) and n is not here.node}
     return name not in bound and not any(name in parameters(n) for n in below(here.node)
                                          if isinstance(n, (*FunctionNode, ast.Lambda)))

@@ -15,7 +15,7 @@ from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Symbol, Table, Thing, Value
 from traindx_tools.on_code.written_options import entry
-from traindx_tools.program.entities import Watch
+from traindx_tools.program.uses import Watch
 
 _WORDS = {"min": "min", "max": "max", True: "max", False: "min"}
 _OF_THE_MEASURE = frozenset({"item", "mean", "sum", "average", "avg", "float", "compute", "round", "numpy", "cpu",

@@ -1,12 +1,14 @@
-"""What a loader that spawns its workers has to send to them, and cannot."""
+"""What the workers of a loader are sent, and what they share with it."""
 
 from __future__ import annotations
 
 import ast
 
+from traindx_tools.on_code.filling.spots import spot_at
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax
-from traindx_tools.on_code.values import Const, Function, Instance, Symbol, Thing, Value, number
+from traindx_tools.on_code.values import Bag, Const, Function, Instance, Symbol, Table, Tensor, Thing, Value, number
+from traindx_tools.program.moments import Spot
 
 _SPAWNS = ("spawn", "forkserver")
 
@@ -43,3 +45,21 @@ def _why(value: Value, line: int) -> tuple[str, int] | None:
         return ("a function defined inside another one", node.lineno) if nested else None
     opened = isinstance(value, Symbol) and value.name.partition("@")[0] in ("open", "builtins.open")
     return ("an open file", line) if opened else None
+
+
+def objects_of(project: Project, data: Value) -> tuple[str, str, float | None, Spot] | None:
+    """A list of Python objects that a data set keeps: its attribute, the class, how many they are, where it is made."""
+    for name, value in data.attrs.items() if isinstance(data, Instance) else ():
+        if isinstance(value, Bag) and value.kind == "list" and value.items and _is_object(value.items[0]):
+            count = number(value.size) if value.open else float(len(value.items))
+            at = spot_at(value.site, project) if value.site is not None else None
+            if at is not None and isinstance(data, Instance):
+                return name, data.klass.info.name, count, at
+    return None
+
+
+def _is_object(value: Value) -> bool:
+    if isinstance(value, Bag):
+        return not all(isinstance(v, Tensor) for v in value.items)
+    text = isinstance(value, Const) and isinstance(value.value, str)
+    return text or isinstance(value, (Table, Instance)) or (isinstance(value, Symbol) and value.role == "text")

@@ -6,9 +6,9 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.repairs.schedule import reads
+from traindx_tools.on_code.repairs.names import reads
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import argument, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 
 
 def keyword_given(file: SourceFile, call: ast.AST, name: str, value: str, summary: str) -> tuple[Patch, ...]:
@@ -77,3 +77,11 @@ def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
             atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))
             return Change(file, "descend").wrap(first, "-" if atom else "-(", "" if atom else ")").patches()
     return ()
+
+
+def operand(code: Syntax, call: ast.Call) -> ast.expr | None:
+    """What a function of one array is applied to: x of f(x), of library.f(x) and of x.f()."""
+    called = call.func
+    if isinstance(called, ast.Attribute) and not code.qualified(called):
+        return called.value
+    return call.args[0] if call.args and not isinstance(call.args[0], ast.Starred) else None

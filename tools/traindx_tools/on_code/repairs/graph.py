@@ -1,40 +1,12 @@
-"""What stays in the autograd graph and what is cut out of it (C103, C139, C145, C150)."""
+"""What is kept with its graph, as it is written (C103)."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
-from traindx_tools.finding import Patch
 from traindx_tools.on_code.binding import mixed_in
-from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.syntax import Syntax, parameters, syntax, written
+from traindx_tools.on_code.syntax import parameters
 from traindx_tools.on_code.trace import Event
-
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-
-
-def cut(file: SourceFile, value: ast.expr, library: str = "torch") -> tuple[Patch, ...]:
-    """A value detached where it is made."""
-    change = Change(file, "keep the target out of the graph")
-    if library == "jax":
-        name = _stop_gradient(syntax(file))
-        return change.wrap(value, f"{name}(", ")").patches() if name else ()
-    before, after = ("", ".detach()") if isinstance(value, _ATOMS) else ("(", ").detach()")
-    return change.wrap(value, before, after).patches()
-
-
-def _stop_gradient(code: Syntax) -> str:
-    """jax.lax.stop_gradient as this file can write it."""
-    names = {v: k for k, v in code.aliases.items()}
-    if "jax.lax.stop_gradient" in names:
-        return names["jax.lax.stop_gradient"]
-    if "jax.lax" in names:
-        return f"{names['jax.lax']}.stop_gradient"
-    return f"{names['jax']}.lax.stop_gradient" if "jax" in names else ""
-
-
 
 
 def kept_expression(event: Event) -> ast.expr | None:
@@ -54,33 +26,3 @@ def kept_expression(event: Event) -> ast.expr | None:
         return None
     own = ast.unparse(node.value.left) == ast.unparse(node.targets[0])
     return node.value.right if own else node.value.left
-
-
-def kept_beside_its_copy(file: SourceFile, output: ast.AST) -> tuple[Patch, ...]:
-    """`for_d = fake.detach()` for `for_d = fake = fake.detach()`: the name keeps the value with its graph."""
-    code = syntax(file)
-    statement = code.statement(output)
-    name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    if not isinstance(name, ast.Name):
-        return ()
-    change = Change(file, f"leave {name.id} in the graph")
-    for other in code.of(ast.Assign):
-        value = other.value
-        cut_off = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "detach"
-        if not cut_off or len(other.targets) < 2 or code.scope(other) is not code.scope(output):
-            continue
-        if written(value) != f"{name.id}.detach()" or other.lineno != other.end_lineno:
-            continue
-        targets = [t for t in other.targets if written(t) != name.id]
-        if len(targets) == len(other.targets) - 1:
-            text = " = ".join(source_of(file, t) for t in (*targets, value))
-            return change.edit(other.lineno, other.col_offset, other.end_col_offset or 0, text).patches()
-    return ()
-
-
-def all_cut(file: SourceFile, values: Sequence[ast.expr]) -> tuple[Patch, ...]:
-    """Several values of one statement detached where they are used."""
-    change = Change(file, "keep the targets out of the graph")
-    for value in values:
-        change.wrap(value, "", ".detach()") if isinstance(value, _ATOMS) else change.spoil()
-    return change.patches()

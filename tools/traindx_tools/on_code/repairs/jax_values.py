@@ -1,4 +1,4 @@
-"""Unsafe branches of where (C502) and carries of the wrong type (C504)."""
+"""Unsafe branches of where (C502)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs.schedule import bound_between
-from traindx_tools.on_code.repairs.written import operand
+from traindx_tools.on_code.repairs.forms import operand
+from traindx_tools.on_code.repairs.names import bound_between
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs.written import operand
+from traindx_tools.on_code.repairs.forms import operand
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
@@ -123,3 +123,14 @@ def without_gradients(file: SourceFile, function: ast.AST | None) -> tuple[Patch
     if any(code.inside(function, kind) for kind in yields):
         return ()
     return Change(file, "evaluate without autograd").before(function, "@torch.no_grad()").patches()
+
+
+def without_last_axis(event: Event, place: int) -> tuple[Patch, ...]:
+    """`pred.squeeze(-1)` for predictions of shape (N, 1)."""
+    node = event.node
+    sides = node.args if isinstance(node, ast.Call) else [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    if place >= len(sides):
+        return ()
+    plain = isinstance(sides[place], (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    change = Change(event.file, "give predictions the shape of the targets, (N,)")
+    return change.wrap(sides[place], "" if plain else "(", ".squeeze(-1)" if plain else ").squeeze(-1)").patches()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.repairs.schedule import bound_between, reads
+from traindx_tools.on_code.repairs.names import bound_between, reads
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event

@@ -1,73 +1,12 @@
-"""Ranks that start from different weights (C116), call a collective unequally often (C117), or stop apart (C264)."""
+"""Replicas that share what is thawed later (C298)."""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
-
-_SAYS = re.compile(r"^(print|tqdm\.write|(\w+\.)*(log|logger|logging|lg)\w*(\.\w+)?|(\w+\.)+(info|debug|warning))$")
-_RANK = re.compile(r"rank|is_(local_)?(main|master|global_zero|world_process_zero)", re.IGNORECASE)
-_WAITS = ("barrier", "monitored_barrier", "wait_for_everyone")
-
-
-def reached_by_all(file: SourceFile, condition: ast.AST, node: ast.AST) -> tuple[Patch, ...]:
-    """The call that reaches a collective taken out of a condition on the rank, in front of it or behind it."""
-    code = syntax(file)
-    statement = code.statement(node)
-    if not isinstance(condition, ast.If) or condition.orelse or statement is None or not isinstance(node, ast.Call):
-        return ()
-    if not any(s is statement for s in condition.body) or _in_an_arm(code, condition):
-        return ()
-    change = Change(file, "let every rank call it")
-    before = condition.body[: condition.body.index(statement)]
-    if isinstance(statement, ast.Expr) and statement.value is node and last_name(node.func) in _WAITS:
-        return change.move_after(statement, condition).patches() if statement is condition.body[-1] else ()
-    if not all(_only_says(s) for s in before) or _comes_late(statement, code.above(node)):
-        return ()
-    if not _known_everywhere(code, node):
-        return ()
-    if getattr(statement, "value", None) is node:
-        return change.move_before(statement, condition).patches()
-    name = next(n for n in ("result", "gathered", "for_all_ranks") if n not in names_in(code.scope(node)))
-    return change.before(condition, f"{name} = {source_of(file, node)}").replace(node, name).patches()
-
-
-def _in_an_arm(code: Syntax, condition: ast.If) -> bool:
-    """Whether the condition is an `elif`, or stands under another one on the rank."""
-    up = code.parent(condition)
-    if isinstance(up, ast.If) and any(s is condition for s in up.orelse):
-        return True
-    return _on_some_ranks(code, condition)
-
-
-def _on_some_ranks(code: Syntax, node: ast.AST) -> bool:
-    return any(isinstance(a, ast.If) and _RANK.search(written(a.test)) for a in code.above(node))
-
-
-def _known_everywhere(code: Syntax, node: ast.Call) -> bool:
-    """Whether no name in the call is bound under a condition on the rank."""
-    names = [n for n in below(node) if isinstance(n, ast.Name)]
-    return not any(_on_some_ranks(code, s) for n in names for s, _ in code.bindings(n))
-
-
-def _only_says(statement: ast.stmt) -> bool:
-    """Whether a statement prints or logs and changes nothing."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and bool(
-        _SAYS.match(written(statement.value.func)))  # fmt: skip
-
-
-def _comes_late(statement: ast.stmt, above: Iterable[ast.AST]) -> bool:
-    """Whether a call happens only sometimes, or many times, when its statement runs."""
-    if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        return True
-    some = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.DictComp, ast.SetComp)
-    return any(isinstance(a, some) for a in above if getattr(a, "lineno", 0) >= statement.lineno)
+from traindx_tools.on_code.syntax import Syntax, written
 
 
 def wrapped_again(code: Syntax, thaw: ast.AST, wrapper: ast.AST) -> tuple[Patch, ...]:

@@ -8,7 +8,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs import forms, losses
-from traindx_tools.on_code.repairs.written import operand
+from traindx_tools.on_code.repairs.forms import operand
 from traindx_tools.on_code.syntax import argument, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Thing

@@ -101,8 +101,15 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Ca
             for word, having in words.items() if len(words) <= MOST_VALUES else ():
                 lines = np.sort(np.concatenate([by_mask[i] for i in having]))
                 if "0" not in word:
-                    text = _told(log, log.masks[having[0]], {token: word}, log.templates.found[template].tokens)
-                    yield Candidate(text, lines, "word", template)
+                    yield Candidate(_told(log, log.masks[having[0]], {token: word}, _held(log, template, having)),
+                                    lines, "word", template)
+
+
+def _held(log: EventLog, template: int, masks: Sequence[int]) -> list[str | None]:
+    """The tokens that are the same in all lines of the template, or in all of some masks of it."""
+    mine = zip(*(log.masks[i].tokens for i in masks), strict=True)
+    return [of_all if of_all is not None or len({*here}) > 1 or "0" in here[0] else here[0]
+            for of_all, here in zip(log.templates.found[template].tokens, mine, strict=True)]
 
 
 def _extremes(series: Series) -> Iterator[Candidate]:

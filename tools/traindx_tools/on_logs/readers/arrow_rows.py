@@ -28,6 +28,19 @@ MOST_ODD = 0.05
 _Cells = dict[int, tuple[Floats, Mask]]
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """What is known of a block before its turn, for columns of these names."""
+
+    names: Sequence[str]
+    cuts: Cuts
+    odd: Ints
+    """The lines with more or fewer cells."""
+    plain: bool
+    cells: _Cells | None
+    """The numbers of all lines with an end, where each is such a row."""
+
+
 @dataclass
 class ArrowRows:
     """Takes blocks for a `RowReading`. `names`: the columns, () before the header was read; `line` reads one line."""
@@ -38,30 +51,48 @@ class ArrowRows:
     line: Callable[[int, str], None]
     refused: int = 0
     _csv: Any = field(default_factory=lambda: _pyarrow())
+    _columns: tuple[Sequence[str], Sequence[int] | None] = ((), None)
+    """Those of the last block, and which of them are wanted."""
+
+    def ahead(self, block: Block) -> None:
+        """Works out what does not depend on the blocks before it, as long as the columns stay: in any thread."""
+        names, wanted = self._columns
+        if wanted and block.plain:
+            block.worked = self._looked(block, names, wanted, 0)
 
     def take(self, block: Block) -> None:
         """Reads a block of lines."""
-        width = len(self.names()) or block.text(0).count(self.delimiter) + 1
-        cuts = block.cut_at(b"\n" + self.delimiter.encode(), self.delimiter.encode() * (width - 1) + b"\n")
         start = 0
         while not self.names() and start < len(block):
             self._one(block, start)
             start += 1
         behind, names = start, self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
-        whole = len(cuts.line)  # the last line may lack its end
-        odd = _odd(cuts, start, len(names))
-        plain = wanted and not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
-        if not wanted or not plain:
+        self._columns = (names, wanted)
+        known = block.worked if isinstance(block.worked, _Looked) and block.worked.names == names else None
+        looked = known or (self._looked(block, names, wanted, start) if wanted else None)
+        if not wanted or looked is None or not looked.plain:
             self._each(block, start, len(block))
             return
-        taken = 0
-        for at in (*odd.tolist(), whole):
-            taken += self._together(block, cuts, start, at, names, wanted)
+        taken, cuts = 0, looked.cuts
+        whole = len(cuts.line)  # the last line may lack its end
+        for at in (*looked.odd.tolist(), whole):
+            taken += self._together(block, cuts, start, at, names, wanted, looked.cells)
             self._each(block, at, min(at + 1, whole))
             start = at + 1
         self._each(block, max(whole, behind), len(block))
         self.refused += not taken
+
+    def _looked(self, block: Block, names: Sequence[str], wanted: Sequence[int], start: int) -> _Looked:
+        """`start`: the lines before this one were read."""
+        delimiter = self.delimiter.encode()
+        cuts = block.cut_at(b"\n" + delimiter, delimiter * (len(names) - 1) + b"\n")
+        odd = _odd(cuts, start, len(names))
+        plain = not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
+        count = len(cuts.line)
+        alike = plain and not len(odd) and count - start >= FEWEST
+        cells = self._cells(block, cuts, start, count, len(names), wanted) if alike else None
+        return _Looked(names, cuts, odd, plain, cells)
 
     def _each(self, block: Block, start: int, end: int) -> None:
         for at in range(start, end):
@@ -71,14 +102,14 @@ class ArrowRows:
         if block.ends[at] > block.starts[at]:
             self.line(block.first + at, block.text(at))
 
-    def _together(self, block: Block, cuts: Cuts, start: int, end: int, names: Sequence[str], wanted: Sequence[int]
-                  ) -> int:
+    def _together(self, block: Block, cuts: Cuts, start: int, end: int, names: Sequence[str], wanted: Sequence[int],
+                  cells: _Cells | None = None) -> int:
         """Takes lines with as many cells as the header: all at once, or by halves where one of them is odd; how many
-        were not read one by one."""
+        were not read one by one. `cells`: their numbers, where they are known."""
         if end - start < FEWEST:
             self._each(block, start, end)
             return 0
-        cells = self._cells(block, cuts, start, end, len(names), wanted)
+        cells = cells or self._cells(block, cuts, start, end, len(names), wanted)
         if cells is None:
             middle = (start + end) // 2
             return (self._together(block, cuts, start, middle, names, wanted)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
+from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
@@ -159,7 +160,7 @@ class RowReading:
     """Whether its texts say what happened (JSON); those of a table are columns."""
     notes: list[Note] = field(default_factory=list)
     written: WrittenCells | None = None
-    """Reads cells that are numbers with words; of a table alone, for texts of JSON are texts."""
+    """Reads cells that are numbers with words."""
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
     _last: _Layout | None = None
 
@@ -213,7 +214,7 @@ class RowReading:
         Cells without a number are absent, as an empty one is. Rows for which the recorder has no room are left out.
         """
         layout = self._layout_of(names)
-        step = nothing = np.full(len(lines), math.nan)
+        step = nothing = unknown(len(lines))
         for i in reversed(layout.steps):
             number, there = cells[i]
             step = _or_else(number, there & np.isfinite(number) & (number == np.floor(number)), step)

@@ -93,7 +93,8 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
         for number, written in lines_of(source):
             table.line(number, points(written))
     else:
-        each_block(source, ArrowRows(table.reading, found[0], lambda: table.names, table.line).take, table.line)
+        rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
+        each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder)
     return table.run()
 
 

@@ -18,6 +18,11 @@ STEP = 4
 """Times the room that is taken when there is none left: a third of what is kept is moved."""
 
 
+def unknown(count: int) -> NDArray[np.float64]:
+    """So many NaN, which take no room; not to be written to."""
+    return np.broadcast_to(np.float64(np.nan), count)
+
+
 class Growing:
     """Numbers of one type. `append` takes a single one."""
 
@@ -66,7 +71,7 @@ class Growing:
             goes_on = self._first is not None and numbers.start == self._first + self._filled
         else:
             goes_on = (self._unknown or not self._filled) and self._block.dtype.kind == "f" and len(numbers) > 0 and (
-                numbers[0] != numbers[0]) and bool(np.isnan(numbers).all())
+                numbers[0] != numbers[0]) and (numbers.strides == (0,) or bool(np.isnan(numbers).all()))
             self._unknown = self._unknown or goes_on
         self._filled += len(numbers) if goes_on else 0
         return goes_on
@@ -94,6 +99,14 @@ class Growing:
             return np.arange(self._first + start, self._first + end, dtype=self._block.dtype)
         return np.broadcast_to(self._block.dtype.type(np.nan), end - start) if self._unknown else self._block[start:end]
 
+    def some(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Those at some places; not to be written to."""
+        if self._single:
+            self.extend(self._block[:0])
+        if self._first is not None:
+            return (places + self._first).astype(self._block.dtype, copy=False)
+        return unknown(len(places)) if self._unknown else self._block.take(places)
+
     def told(self) -> NDArray[Any]:
         """All of them; not to be written to."""
         return self.between(0, len(self))
@@ -107,5 +120,8 @@ class Growing:
 
     def put(self, at: int, numbers: NDArray[Any]) -> None:
         """Takes these, which may be some of them, in the place of all from one on."""
+        if self._unknown and at and not self._single:
+            self._filled = at + len(numbers)
+            return
         self.cut(at)
         self.extend(numbers)

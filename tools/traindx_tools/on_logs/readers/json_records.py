@@ -17,6 +17,7 @@ from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
 from traindx_tools.on_logs.readers.reader import Head, Reader
+from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Run, merge
 
 MAX_DOCUMENT = 256 * 2**20
@@ -64,7 +65,8 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
 
     `beside` is handed the same lines. Raises OSError.
     """
-    reading, damaged = columns.RowReading(source.name, tells_events=True), 0
+    written, damaged = WrittenCells(texts=True), 0
+    reading = columns.RowReading(source.name, tells_events=True, written=written)
 
     def one(number: int, line: str) -> None:
         nonlocal damaged
@@ -75,14 +77,16 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
         elif line.strip():
             damaged += 1
 
-    each_block(source, JsonRows(reading, one).take, one, beside=beside)
+    each_block(source, JsonRows(reading, one).take, one, beside=beside, recorder=reading.recorder)
     names = {k.original for k in reading.recorder.counts()}
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
                                        "taken for data and not read"),))
     reading.recorder.even_out()
-    note = "; ".join(filter(None, (f"{damaged} damaged lines skipped" if damaged else "", reading.recorder.remark)))
-    read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note),))
+    unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
+    damage = f"{damaged} damaged lines skipped" if damaged else ""
+    note = "; ".join(filter(None, (damage, reading.recorder.remark, unread)))
+    read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
     return merge([told_by_epoch(reading.run()), read])
 
 
@@ -168,7 +172,7 @@ def load(source: Source) -> Any:
 
 def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str = "") -> Run:
     """A run from records whose line is their number, 1-based."""
-    reading = columns.RowReading(source.name, tells_events=True)
+    reading = columns.RowReading(source.name, tells_events=True, written=WrittenCells(texts=True))
     for number, record in enumerate(records, 1):
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))

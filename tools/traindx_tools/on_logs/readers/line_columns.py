@@ -89,6 +89,8 @@ class ByColumns:
         those of which nothing is taken although they hold numbers."""
         first: dict[int, _Shape] = {}
         rows, rest = self._families.taken(block)
+        if block.is_one_family:
+            return first, np.zeros(0, np.int64), rows, []
         alone: list[Ints] = [block.long]
         silent: list[Ints] = []
         for mask, places in rest:
@@ -182,6 +184,11 @@ class _Stretch:
         from traindx_tools.on_logs.readers.text_reading import SLOTS, under
 
         reading = self.reading
+        if len(self.parts) == 1 and math.isnan(reading.epoch):
+            rows, part = self.parts[0]
+            if not rows.shape.indented and (rows.shape.plan.step is not None or math.isnan(reading.step)):
+                self._take_alike(rows, part)
+                return
         plans = [r.shape.plan for r, _ in self.parts]
         groups = [r.shape.keys[0].group for r, _ in self.parts]
         counted = self._each([p.step is not None for p in plans])
@@ -203,6 +210,25 @@ class _Stretch:
         times = self._in_order([r.times[s] for r, s in self.parts])
         total = np.where(headed, end, self._token(1))
         reading.recorder.append_all(self.lines, step, epoch, times, self._values(columns), beside=(slot, total))
+
+    def _take_alike(self, rows: Rows, part: slice) -> None:
+        """`take` for lines of one shape that say themselves where they stand."""
+        from traindx_tools.on_logs.readers.text_reading import SLOTS
+
+        reading, plan, group = self.reading, rows.shape.plan, rows.shape.keys[0].group
+        step, total, epoch, totals = (rows.numbers[i][part] for i in range(4))
+        if plan.epoch is not None:
+            if (last := np.flatnonzero(totals == totals)).size:
+                reading.counters.epoch_total = float(totals[last[-1]])
+            if group == TRAIN:
+                reading.trained = float(epoch[-1])
+        if plan.step is not None:
+            reading.step, reading.above = math.nan, float(step[-1]) if group == TRAIN else math.nan
+        slot = np.broadcast_to(np.int8(-1 if plan.step is None else plan.step.sureness + SLOTS[group]), len(step))
+        columns = [reading.columns_of(rows.shape)]
+        if not reading.recorder.full:
+            reading.recorder.append_all(self.lines, step, epoch, rows.times[part], self._values(columns),
+                                        beside=(slot, total))
 
     def _values(self, columns: list[list[Columns | None]]) -> list[tuple[Columns | None, Ints, Floats]]:
         """(where the values go, records counted from the first here, values) of each field of each shape."""

@@ -7,7 +7,6 @@ by where its digits stand. The first two need pyarrow.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers import arrow_cells
 from traindx_tools.on_logs.readers.arrow_cells import Cells
+from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.line_blocks import DIGITS_AS_ZEROS, Block, Cuts, Group
 from traindx_tools.on_logs.readers.line_numbers import NOWHERE, Place, place
 from traindx_tools.on_logs.readers.line_patterns import Pattern, pattern_of, varied
@@ -55,7 +55,7 @@ class Rows:
     def times(self) -> Floats:
         """Seconds of each line, NaN where it has none."""
         at = self.shape.prefix.time_at
-        return np.full(len(self.places), math.nan) if at is None else times(self.block, self.places, at)
+        return unknown(len(self.places)) if at is None else times(self.block, self.places, at)
 
     def within(self, start: int, end: int) -> slice:
         """Which of the lines lie between two places of the block."""
@@ -201,5 +201,5 @@ class Families:
 
 def _in_order(shape: _Shape, places: Ints, block: Block, numbers: Sequence[Floats]) -> Rows:
     """Lines with the numbers that the plan of their shape needs."""
-    nothing = np.full(len(places), math.nan)
+    nothing = unknown(len(places))
     return Rows(shape, (), places, block, [nothing if t < 0 else numbers[t] for t in shape.tokens])

@@ -122,12 +122,28 @@ class Pattern:
 
 
 def _of_kind(data: bytes, begins: Ints, ends: Ints, kind: str) -> Mask | None:
-    """Which numbers are none that pyarrow alone would read: 0x1F, and those that have no exponent although all others
-    have; None for all. That others have a point is known by the order of the separators."""
-    if kind == "f" or (kind == "i" and int((ends - begins).max(initial=0)) < len("0x1")):
+    """Which numbers are of their kind, and none that pyarrow alone would read (0x1F); None for all."""
+    if kind == "f":
+        return _with_point(data, begins, ends)
+    if kind == "i" and int((ends - begins).max(initial=0)) < len("0x1"):
         return None
     second = np.frombuffer(data, np.uint8)[begins + 1] | 32
     return _unless_all(second == ord("e") if kind == "e" else (second != ord("x")) | (ends - begins < len("0x1")))
+
+
+def _with_point(data: bytes, begins: Ints, ends: Ints) -> Mask | None:
+    """Which numbers have a point; None for all. Most have it behind one digit, or a sign and one."""
+    signs = np.frombuffer(data, np.uint8)
+    good = (signs.take(begins + 1) == ord(".")) & (begins + 1 < ends)
+    left = np.flatnonzero(~good)
+    for behind in (0, *range(2, int((ends - begins).max(initial=0)))):
+        if not len(left):
+            return None
+        at = begins[left] + behind
+        found = (at < ends[left]) & (signs.take(at, mode="clip") == ord("."))
+        good[left[found]] = True
+        left = left[~found]
+    return _unless_all(good)
 
 
 def _unless_all(good: Mask) -> Mask | None:
@@ -149,9 +165,8 @@ def pattern_of(line: bytes, spans: Sequence[tuple[int, int]], start: int,
         return None
     if not all(map(_usable, gaps[1:])) or gaps[0][-1:].isalnum():
         return None
-    points = b"." if "f" in kinds else b""
-    fits = (s for s in preferred if points in s and all(any(c in s for c in _usable(gap)) for gap in gaps[1:]))
-    separators = next(fits, None) or _chosen(text, gaps[1:], points)
+    fits = (s for s in preferred if all(any(c in s for c in _usable(gap)) for gap in gaps[1:]))
+    separators = next(fits, None) or _chosen(text, gaps[1:])
     order = bytes(c for c in text if c in separators)
     ends = []
     for (_, end), gap in zip(spans, gaps[1:], strict=True):
@@ -182,15 +197,15 @@ def _usable(gap: bytes) -> set[int]:
     return {*gap} - IN_NUMBERS
 
 
-def _chosen(text: bytes, gaps: Sequence[bytes], always: bytes) -> bytes:
-    """The separators that cost least: one at least behind each number, the end of the line, and `always`."""
+def _chosen(text: bytes, gaps: Sequence[bytes]) -> bytes:
+    """The separators that cost least: one at least behind each number, and the end of the line."""
     usable = [_usable(gap) for gap in gaps]
     looked = sorted(set().union(*usable) - {10}, key=lambda c: (-sum(c in u for u in usable), text.count(c)))
-    counts = {c: text.count(c) for c in (10, *always, *looked)}
-    best = (math.inf, bytes({10, *always, *(min(u) for u in usable if 10 not in u)}))
+    counts = {c: text.count(c) for c in (10, *looked)}
+    best = (math.inf, bytes({10, *(min(u) for u in usable if 10 not in u)}))
     for count in range(_MOST_CHOSEN + 1):
         for signs in combinations(looked[:_MOST_LOOKED], count):
-            one = (10, *always, *signs)
+            one = (10, *signs)
             if not any(u.isdisjoint(one) for u in usable):
                 cost = _COMPARED * len(one) * len(text) + _FOUND * sum(counts[c] for c in one)
                 best = min(best, (cost, bytes(one)))

@@ -20,16 +20,21 @@ from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
     EXACT,
+    FEW,
+    GONE,
     LEAST_EDGES,
     MOST_AROUND,
     MOST_EDGES,
     Kind,
     Mask,
+    Part,
     Records,
-    halved,
+    halve,
     kept_exactly,
     kinds_of,
-    thinned,
+    records_between,
+    thin,
+    values_between,
 )
 from traindx_tools.on_logs.run import Floats, Ints, Series
 
@@ -37,13 +42,14 @@ MAX_VALUES = 20_000_000
 """Values kept of one artifact where nothing else is said: about half a gigabyte with their places."""
 ROOM = 0.4
 """Share of them that is left when they are thinned, so that it is done seldom."""
+FORESEEN, LOOKED, LEFT = 1.25, 0.2, 0.6
+"""Times what may be kept that a source will have, judged by what was read once it is this share of what may be kept,
+from which on it is thinned at once, to such a share: what is dropped later costs its memory and time."""
 PIECE = 1 << 17
 """Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
-
-
 LARGEST_PLACE = 2.0**53
 """Beyond it a double no longer tells one step from the next: such a number counts nothing."""
 
@@ -87,6 +93,9 @@ class Recorder:
     dropped_names: int = 0
     beside: tuple[Growing, ...] = ()
     """What a reader holds of each record besides: thinned alike. One entry a record when a record is added."""
+    share: float = 0.0
+    """Of the source, that is read with the next records, as its reader says; 0 where nobody knows."""
+    _foreseen: bool = False
     _values: dict[Key, Columns] = field(default_factory=dict)
     _grade: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     """Of each record that was there when they were thinned last."""
@@ -148,32 +157,52 @@ class Recorder:
         if self._gone[1]:
             self._thin_last()
 
-    def _thin(self) -> None:
-        """Drops records until `ROOM` of what may be kept is used."""
+    def _foresees_too_many(self) -> bool:
+        """Whether what is left of the source will hold more than may be kept, and nothing was dropped yet."""
+        return self.kept > LOOKED * self.most and not self._foreseen and (
+            0 < self.share < 1 / FORESEEN and self.kept > FORESEEN * self.most * self.share)
+
+    def _thin(self, room: float = ROOM) -> None:
+        """Drops records until such a share of what may be kept is used."""
         self._thin_last()
-        held = [self._records_of(index) for index, _ in self._values.values()]
-        width = np.zeros(len(self), np.int16)
-        for index in held:
-            width[index] += 1
-        signed = [(sign, Kind(rows, int(width[rows[0]]), self._levels.get(sign, 0)))
-                  for sign, rows in kinds_of(len(self), enumerate(held)) if len(rows)]
-        thinned([kind for _, kind in signed], self._grade, self.line.told(), int(ROOM * self.most))
-        self._levels = {sign: kind.level for sign, kind in signed}
-        stays = np.zeros(len(self), bool)
-        for _, kind in signed:
-            stays[kind.rows] = True
+        signed = self._kinds()
+        thin(list(signed.values()), int(room * self.most))
+        self._levels = {sign: kind.level for sign, kind in signed.items()}
+        stays = self._grade != GONE
         self._grade = self._grade[stays]
         self._drop(0, stays)
         self.full = self.kept >= self.most
 
+    def _kinds(self) -> dict[int, Kind]:
+        """The records of each kind, piece by piece; those of a kind of few records together."""
+        held = [self._records_of(index) for index, _ in self._values.values()]
+        found: dict[int, Kind] = {}
+        for start in range(0, len(self), PIECE):
+            end = min(start + PIECE, len(self))
+            grade, line = self._grade[start:end], self.line.between(start, end)
+            here = [records_between(records, start, end) for records in held]
+            for sign, rows in kinds_of(end - start, enumerate(here)):
+                kind = found.get(sign)
+                if kind is None:
+                    first = 0 if isinstance(rows, slice) else int(rows[0])
+                    width = sum(isinstance(r, slice) or first in r[np.searchsorted(r, first):][:1] for r in here)
+                    kind = found[sign] = Kind(width, self._levels.get(sign, 0), [])
+                kind.parts.append(Part(rows, grade, line, start))
+        for kind in found.values():
+            if sum(p.count() for p in kind.parts) < FEW * len(kind.parts):
+                places = np.concatenate([p.places() for p in kind.parts])
+                kind.parts = [Part(places, self._grade, self.line.told())]
+        return found
+
     def _thin_last(self) -> None:
         """Grades the records that came since they were thinned last, and drops of them what was dropped of those."""
         old, count = len(self._grade), len(self)
-        grades, stays = [self._grade], []
+        grades, stays, exact = [self._grade], [], int(np.count_nonzero(self._grade == EXACT)) if count > old else 0
         for start in range(old, count, PIECE):
-            grade, stay = self._graded(start, min(start + PIECE, count), sum(int((g == EXACT).sum()) for g in grades))
+            grade, stay = self._graded(start, min(start + PIECE, count), exact)
             grades.append(grade[stay])
             stays.append(stay)
+            exact += int(np.count_nonzero(grades[-1] == EXACT))
         if stays:
             self._grade = np.concatenate(grades)
             self._drop(old, np.concatenate(stays))
@@ -181,18 +210,16 @@ class Recorder:
     def _graded(self, start: int, end: int, exact: int) -> tuple[NDArray[np.int8], Mask]:
         """Grades of the records from one to another, and which of them stay. `exact`: how many stay in any case."""
         step, epoch, time, line = (e.between(start, end) for e in (self.step, self.epoch, self.time, self.line))
-        held = [_between(self._records_of(index), values.told(), start, end) for index, values in self._values.values()]
+        held = [values_between(self._records_of(i), v.told(), start, end) for i, v in self._values.values()]
         most = self.most * len(self) / max(1, self.kept)  # records
         edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
         grade = np.zeros(end - start, np.int8)
         grade[kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
                            int(MOST_AROUND * most) - exact, edges)] = EXACT
-        stays = np.zeros(end - start, bool)
         for sign, rows in kinds_of(end - start, ((i, records) for i, (records, _) in enumerate(held))):
             for level in range(self._levels.get(sign, 0)):
-                rows = halved(rows, grade, level, line)
-            stays[rows] = True
-        return grade, stays
+                halve(rows, grade, level, line)
+        return grade, grade != GONE
 
     def _records_of(self, index: Growing) -> Records:
         """The records of a series: a slice where these are all."""
@@ -202,29 +229,31 @@ class Recorder:
         """Leaves, of the records from one on, those that stay."""
         if stays.all():
             return
-        left, before = since + int(np.count_nonzero(stays)), self.kept
+        staying = np.flatnonzero(stays) + since
+        left, before = since + len(staying), self.kept
         number: Ints | None = None
         for index, values in self._values.values():
             records = self._records_of(index)
             if isinstance(records, slice):
-                mine, at = stays, since
+                here, at = staying, since
                 index.cut(since)
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
                 number = np.cumsum(stays) - 1 if number is None else number
-                here = records[at:] - since
-                mine = stays[here]
-                index.put(at, number[here[mine]] + since)
-            values.put(at, values.told()[at:][mine])
+                mine = records[at:] - since
+                here = np.flatnonzero(stays[mine])
+                index.put(at, number[mine[here]] + since)
+                here += at
+            values.put(at, values.some(here))
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
-            each.put(since, each.told()[since:][stays])
+            each.put(since, each.some(staying))
         self.kept = sum(len(index) for index, _ in self._values.values())
         self._gone[0] += len(stays) - (left - since)
         self._gone[1] += before - self.kept
 
     def columns(self, key: Key) -> Columns | None:
-        """Where the values of a series go: record numbers and values. None when there are too many series."""
+        """Where record numbers and values of a series go. None when there are too many series."""
         return self._values.get(key) or self._new(key)
 
     def append(self, line: int, columns: Iterable[Columns | None], numbers: Sequence[float], step: float, epoch: float,
@@ -254,6 +283,9 @@ class Recorder:
         """
         if self._gone[1] and len(self) - len(self._grade) >= PIECE:
             self._thin_last()
+        elif not self._gone[1] and self._foresees_too_many():
+            self._foreseen = True
+            self._thin(LEFT * self.share)
         first, count = len(self), len(lines)
         every = (self.step, self.epoch, self.time, self.line, *self.beside[:len(beside)])
         numbered = count > 0 and lines[-1] - lines[0] == count - 1
@@ -350,14 +382,6 @@ def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Flo
     records, numbers = np.concatenate(places), np.concatenate(told)
     order = np.argsort(records, kind="stable")
     return records[order], numbers[order]
-
-
-def _between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
-    """The values of the records from one to another, with their records counted from there."""
-    if isinstance(index, slice):
-        return slice(0, end - start), values[start:end]
-    low, high = np.searchsorted(index, (start, end)).tolist()
-    return index[low:high] - start, values[low:high]
 
 
 def _counted(numbers: Floats) -> Floats:

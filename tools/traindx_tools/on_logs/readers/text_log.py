@@ -36,7 +36,7 @@ def read(source: Source, beside: Beside | None = None) -> Run:
             if beside is not None:
                 beside.line(number, text)
     else:
-        each_block(source, ByColumns(reading).take, reading.line, stats, beside)
+        each_block(source, ByColumns(reading).take, reading.line, stats, beside, recorder=reading.recorder)
     source.formed.update(reading.formed)
     return reading.finish(f"{stats.cut} lines longer than 64 KiB were cut" if stats.cut else "")
 

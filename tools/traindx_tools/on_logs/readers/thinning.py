@@ -23,12 +23,14 @@ from traindx_tools.on_logs.run import Floats, Ints
 
 EXACT = 127
 """The grade of a record that is never dropped; of others it is how often their kind was halved."""
+GONE = -1
+"""The grade of a record that is to be dropped."""
 CHUNK = 4096
 """Values of which the least and the greatest are kept: a few in a hundred of what is left of them."""
 FAR = 8.0
 """Times the scatter of its chunk, by the median distance, from which the surroundings of a value are kept as well."""
-SAMPLED = 7
-"""Of so many values one tells the middle and the scatter of a chunk: of 586 the median distance is known to about five
+SAMPLED = 13
+"""Of so many values one tells the middle and the scatter of a chunk: of 315 the median distance is known to about seven
 in a hundred, and a number that divides no usual period does not pick the same moment of each."""
 AROUND = 32
 """Records on each side of such a value: rules ask whether it recovers, and what the log says before it."""
@@ -40,6 +42,8 @@ MOST_EDGES = 2_000
 """Changes that are kept of as many records as are dropped at once."""
 LEAST_EDGES = 100
 """Changes that are kept of fewer."""
+FEW = 1024
+"""Records of a kind in a piece below which those of all pieces are halved together: one of an odd number stays."""
 LEAST = 64
 """Records of a kind that are not thinned further."""
 
@@ -52,12 +56,37 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(eq=False)
-class Kind:
-    """The records that hold the same series. `rows`: which they are, ascending; `width`: values of each."""
+class Part:
+    """Records of one kind that are halved together. `rows`: which of `grade` and `line` they are, ascending; `start`:
+    the record of the first of these."""
 
-    rows: Ints
+    rows: Records
+    grade: NDArray[np.int8]
+    line: Ints
+    start: int = 0
+
+    def count(self) -> int:
+        """Records that are not dropped."""
+        return int(np.count_nonzero(self.grade[self.rows] != GONE))
+
+    def places(self) -> Ints:
+        """Which records of all they are."""
+        rows = np.arange(len(self.grade)) if isinstance(self.rows, slice) else self.rows
+        return rows + self.start
+
+    def free(self) -> int:
+        """Those of them that may be dropped."""
+        grade = self.grade[self.rows]
+        return int(np.count_nonzero((grade != EXACT) & (grade != GONE)))
+
+
+@dataclass(eq=False)
+class Kind:
+    """The records that hold the same series. `width`: values of each; `level`: how often they were halved."""
+
     width: int
     level: int
+    parts: list[Part]
 
 
 def _chunks(values: Floats) -> Floats:
@@ -88,8 +117,10 @@ def _edges(differs: Mask, most: int) -> Ints:
 def seldom_changes(values: Floats, most: int) -> Ints:
     """Both sides of each change, where there are few; none where most values differ."""
     differs = values[1:] != values[:-1]
-    differs &= (values[1:] == values[1:]) | (values[:-1] == values[:-1])
-    return _edges(differs, most) if differs.mean() <= SELDOM else np.zeros(0, np.int64)
+    few = SELDOM * len(differs)
+    if np.count_nonzero(differs) > few and np.isnan(values.min()):
+        differs &= (values[1:] == values[1:]) | (values[:-1] == values[:-1])  # NaN after NaN is none
+    return _edges(differs, most) if np.count_nonzero(differs) <= few else np.zeros(0, np.int64)
 
 
 def standing_out(values: Floats, edges: int) -> tuple[Ints, Ints]:
@@ -152,34 +183,51 @@ def kept_exactly(count: int, series: Iterable[tuple[Records, Floats]], step: Flo
     if count > 1:
         exact[seldom_changes(epoch, edges)] = True
     near = np.cumsum(around)[:count] > 0
-    return exact | near if near.sum() <= most else exact
+    return exact | near if np.count_nonzero(near) <= most else exact
 
 
-def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tuple[int, Ints]]:
-    """The records that hold the same series, each kind by a number of its own. `series`: a number and its records."""
+def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tuple[int, Records]]:
+    """The records that hold the same series, each kind by a number of its own; a slice where these are all.
+
+    `series`: a number and its records."""
     of_all, others = np.uint64(0), []
     for number, records in series:
         if isinstance(records, slice):
             of_all ^= _sign_of(number)
         else:
             others.append((number, records))
-    rows = np.arange(count)
-    if not others:
-        if count:
-            yield int(of_all), rows
-        return
-    sign = np.full(count, of_all)
+    sign = np.full(count if others else 0, of_all)
     for number, records in others:
         sign[records] ^= _sign_of(number)
+    if count and (sign == sign[:1]).all():
+        yield int(sign[0] if others else of_all), slice(0, count)
+        return
+    rows = np.arange(len(sign))
     for _ in range(_TURNS):
         if not len(rows):
             return
         same = sign == sign[0]
-        yield int(sign[0]), rows if same.all() else rows[same]
+        yield int(sign[0]), rows[same]
         sign, rows = sign[~same], rows[~same]
     order = np.argsort(sign, kind="stable")
     edges = np.flatnonzero(np.diff(sign[order])) + 1
     yield from ((int(sign[part[0]]), rows[part]) for part in np.split(order, edges) if len(part))
+
+
+def records_between(index: Records, start: int, end: int) -> Records:
+    """Those of the records from one to another, counted from there; a slice for all of them."""
+    if isinstance(index, slice):
+        return slice(0, end - start)
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start
+
+
+def values_between(index: Records, values: Floats, start: int, end: int) -> tuple[Records, Floats]:
+    """The values of the records from one to another, with their records counted from there."""
+    if isinstance(index, slice):
+        return slice(0, end - start), values[start:end]
+    low, high = np.searchsorted(index, (start, end)).tolist()
+    return index[low:high] - start, values[low:high]
 
 
 @lru_cache(maxsize=8192)
@@ -189,26 +237,27 @@ def _sign_of(number: int) -> Any:
     return np.uint64(int.from_bytes(drawn, "little"))
 
 
-def halved(rows: Ints, grade: NDArray[np.int8], level: int, line: Ints) -> Ints:
-    """The rows without one of each two that follow each other among those of a level; the others rise to the next."""
-    at = np.flatnonzero(grade[rows] == level)
-    first = at[0 : len(at) // 2 * 2 : 2]
-    drawn = (line[rows[first]].astype(np.uint64) * _SPREAD >> np.uint64(40 + level % 16)) & np.uint64(1)
-    gone = np.where(drawn == 1, first, at[1::2][: len(first)])
-    grade[rows[at]] = level + 1
-    return np.delete(rows, gone)
+def halve(rows: Records, grade: NDArray[np.int8], level: int, line: Ints) -> int:
+    """Marks one of each two that follow each other among the rows of a level as gone; the others rise to the next.
+
+    How many are gone. `rows`: a slice for all that are graded."""
+    at = np.flatnonzero(grade == level) if isinstance(rows, slice) else rows[grade[rows] == level]
+    first, second = at[0 : len(at) // 2 * 2 : 2], at[1::2]
+    drawn = (line[first].astype(np.uint64) * _SPREAD >> np.uint64(40 + level % 16)) & np.uint64(1)
+    grade[at] = level + 1
+    grade[np.where(drawn == 1, first, second)] = GONE
+    return len(second)
 
 
-def thinned(kinds: list[Kind], grade: NDArray[np.int8], line: Ints, room: int) -> None:
-    """Drops rows of the kinds until their values fit into `room`, or nothing more may go."""
-    total = sum(k.width * len(k.rows) for k in kinds)
-    free = {id(k): int((grade[k.rows] != EXACT).sum()) for k in kinds}
+def thin(kinds: list[Kind], room: int) -> None:
+    """Marks records of the kinds as gone until the values of the others fit into `room`, or nothing more may go."""
+    total = sum(k.width * sum(part.count() for part in k.parts) for k in kinds)
+    free = {id(k): sum(part.free() for part in k.parts) for k in kinds}
     while total > room and kinds:
         most = max(kinds, key=lambda k: k.width * free[id(k)])
         if free[id(most)] < LEAST or most.level >= EXACT - 1:
             return
-        before = len(most.rows)
-        most.rows = halved(most.rows, grade, most.level, line)
+        gone = sum(halve(part.rows, part.grade, most.level, part.line) for part in most.parts)
         most.level += 1
-        free[id(most)] -= before - len(most.rows)
-        total -= most.width * (before - len(most.rows))
+        free[id(most)] -= gone
+        total -= most.width * gone

@@ -18,6 +18,7 @@ _DIGIT = re.compile(r"\d")
 _ABSENT = frozenset({"", "-", "--", "—", "n/a", "na", "none", "null", "?", ".", "true", "false"})
 _QUOTED_COMMA = re.compile(r'"\s*([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)(\s*[^",\d]{0,12})"')
 _NO_THOUSANDS = re.compile(r'"\s*[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][+-]?\d+)?\s*[^",\d]{0,12}"')
+_BEGINS = frozenset("+-.0123456789")
 FEWEST = 3
 """Cells in quotes that can only be decimal commas, from which on all of them are."""
 LONGEST = 60
@@ -53,20 +54,26 @@ class _Column:
 class WrittenCells:
     """Reads the cells that are no plain numbers, and remembers those that could not be read."""
 
+    texts: bool = False
+    """Whether cells may be texts of any kind (JSON): then a name that is no metric's needs a unit that is one, and only
+    what begins as a number is counted."""
     _columns: dict[str, _Column] = field(default_factory=dict)
 
     def read(self, line: int, names: Sequence[str], cells: Sequence[object], values: Sequence[float | None]
              ) -> list[float | None]:
         """The values of the metric columns of a row, with those filled in that are quantities."""
-        return [value if value is not None or not isinstance(cell, str) or cell.strip().lower() in _ABSENT
+        return [value if value is not None or not isinstance(cell, str) or not self._may_be_one(cell.strip())
                 else self._quantity(line, name, cell.strip())
                 for name, cell, value in zip(names, cells, values, strict=True)]
+
+    def _may_be_one(self, cell: str) -> bool:
+        return cell[:1] in _BEGINS if self.texts and cell else cell.lower() not in _ABSENT
 
     def _quantity(self, line: int, name: str, cell: str) -> float | None:
         column = self._columns.get(name)
         if column is None:
             column = self._columns[name] = _Column(_is_measured(name))
-        read = _number(cell, name, column)
+        read = _number(cell, name, column) if column.measured or not self.texts else _of_unit(cell)
         if read is not None:
             return read
         if not column.unread:
@@ -96,6 +103,14 @@ def _told(name: str, column: _Column) -> str:
     what = "are text around numbers" if column.numbers else "are words"
     todo = "write the number alone, or one unit behind it" if column.numbers else "write its values as numbers"
     return f'column "{name}" was not read: {column.unread:,} of its cells {what}, first "{cell}" in line {line}: {todo}'
+
+
+def _of_unit(cell: str) -> float | None:
+    """The number of a cell with a unit of time, memory or speed, whatever it is of: "12 ms", but no "7B"."""
+    match = _QUANTITY.fullmatch(cell) if len(cell) <= LONGEST else None
+    number = value(match[1]) if match is not None else None
+    found = unit(match[3], not match[2]) if match is not None else None
+    return None if number is None or found is None or found[0] == "count" else number * found[1]
 
 
 def _number(cell: str, name: str, column: _Column) -> float | None:

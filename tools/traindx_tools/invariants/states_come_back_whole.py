@@ -1,0 +1,39 @@
+"""What is loaded into a module is what was meant to be kept, and nothing of it is skipped unseen.
+
+`state_dict()` returns the live tensors. `best = model.state_dict()` at the best epoch goes on changing with the model,
+so that loading it at the end changes nothing: the "best" model is the last one. A deep copy, or a file, keeps them.
+With `strict=False` keys that do not fit are skipped without a word: a prefix too many, and no weight is loaded. A model
+that was saved inside DataParallel or DistributedDataParallel has such a prefix ("module.").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach
+from traindx_tools.invariants.pages import pages
+from traindx_tools.program.known import Known
+from traindx_tools.program.program import Program
+
+RULES = pages("state", ("C150", "C206"))
+
+
+def check(program: Program) -> Iterator[Breach]:
+    """Look at every state that comes back."""
+    for one in program.states_back:
+        yield Breach(
+            "C150", f"{one.text} at {one.taken} keeps references to the live weights; loading them back at line "
+            f"{one.loaded.line} changes nothing: copy.deepcopy is needed where they are kept", one.taken,
+            measured={"kind": "reference", "load_line": one.loaded.line})
+    for load in program.states_skipped:
+        if load.wrapper is not None:
+            yield Breach(
+                "C206", f"{load.wrapper.quote} at {load.wrapper} is saved as it is, with \"module.\" before its keys; "
+                f"{load.text} at {load.at} skips all of them where the model is not wrapped, and drops the list: no "
+                "weight is loaded", load.at, Known.GUESSED, {"kind": "prefix"}, Severity.HIGH)
+        else:
+            yield Breach(
+                "C206", f"{load.text} at {load.at} skips keys that do not fit and drops the list of them: weights may "
+                "stay at their initialisation unseen", load.at, Known.GUESSED, {"kind": "strict"},
+                Severity.INFO if load.saves else None)

@@ -1,0 +1,82 @@
+"""Where what is sent backward lost its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.program.moments import Act, Cut
+
+_FRESH = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor")
+
+
+class Cuts:
+    """What a project says of graphs that end."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._fresh = [e for e in project.calls(*_FRESH) if e.name.startswith("torch.")]
+        leaves = [e.receiver for e in project.calls("requires_grad_") if isinstance(e.receiver, Tensor)]
+        stores = [e.receiver for e in project.events if e.kind == "store" and e.name == "attribute.requires_grad"]
+        self._of_inputs = any(not _of_model(v) for v in leaves + stores)
+
+    def note(self, act: Act, event: Event, loss: Value | None) -> None:
+        """Whether what is sent backward has a graph."""
+        act.graph = loss.grad if isinstance(loss, Tensor) else None
+        cut = self._why(event, loss)
+        act.cut = Cut(cut[0], spot_of(cut[1])) if cut is not None else None
+
+    def _why(self, event: Event, loss: Value | None) -> tuple[str, Event] | None:
+        """Why the value that an event sends backward has no graph to a model, and where that became so."""
+        if isinstance(loss, Operation) and loss.op == "item":
+            return "it is a Python number (.item(), float()), which has no graph", event
+        if not isinstance(loss, Tensor):
+            return None
+        made = next((e for e in self._fresh if _becomes(e.result, loss)), None)
+        if made is not None and _of_numbers(made.args[0] if made.args else None):
+            return f"a new tensor is made from the loss at line {made.line}", made
+        cut = loss.grad is False or (loss.grad is None and self._of_cut_outputs(loss))
+        if not cut or not loss.models or event.grad is False or self._of_inputs:
+            return None  # the gradient of an input may be wanted
+        return "it was detached, or computed without gradients or from an argmax", event
+
+    def opaque(self) -> frozenset[Hashable]:
+        """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
+        return frozenset(str(v.site) for e in self._project.events if e.kind == "call"
+                         and not isinstance(e.result, Tensor) for v in (*e.args, *e.kwargs.values())
+                         if isinstance(v, Tensor) and v.grad and v.site is not None)
+
+    def _of_cut_outputs(self, loss: Tensor) -> bool:
+        """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""
+        made = [e for e in self._project.events if e.kind == "call" and e.result == loss and "loss" in loss.tags]
+        given = [(*e.args[:2], *e.kwargs.values()) for e in made if e.method != "requires_grad_"]
+        return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
+
+
+def _of_model(value: Value | None) -> bool:
+    return isinstance(value, Tensor) and bool(value.models)
+
+
+def _graphless(value: Value) -> bool:
+    """Whether it has no graph: cut, or read from a loader."""
+    if isinstance(value, Tensor):
+        return value.grad is False or (value.grad is None and not value.models and "batch" in value.tags)
+    return any(isinstance(p, Symbol) and p.role == "iteration" and p.name == "batch" for p in parts(value))
+
+
+def _becomes(result: Value | None, loss: Tensor) -> bool:
+    """Whether a new tensor is the loss, or what the loss is the mean or sum of."""
+    return result is loss or (isinstance(result, Tensor) and result.site is not None and not loss.models
+                              and (result.site == loss.site or result.site in loss.parents))
+
+
+def _of_numbers(value: Value | None) -> bool:
+    """Whether numbers were taken out of tensors: `.item()`, `.data`, `.detach()`, a loss itself."""
+    if isinstance(value, Tensor):
+        return "reduced" in value.tags or bool(value.models)
+    if isinstance(value, Bag):
+        return bool(value.items) and all(getattr(i, "op", "") == "item" for i in value.items)
+    return getattr(value, "op", "") == "item"

@@ -1,0 +1,40 @@
+"""Optimizers of torch that update parameters in a half type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.values import Instance, Site, Thing, number, unwrap
+from traindx_tools.program.poles import HalfUpdate
+
+_HALVES = ("float16", "bfloat16")
+_OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RMSprop", "Adamax", "RAdam")
+
+
+def half_updates(project: Project) -> Iterator[HalfUpdate]:
+    """Every one, with its learning rate."""
+    for event in project.calls(*_OPTIMIZERS):
+        made = event.result
+        found = _half(made) if isinstance(made, Thing) and event.name == made.type and (
+            made.type == f"torch.optim.{made.short}") else None
+        if found is None or not isinstance(made, Thing):
+            continue
+        rate, eps = number(made.argument(1, "lr")), number(made.kwargs.get("eps"))
+        cast = spot_at(found[1], project) if found[1] is not None else spot_of(event)
+        yield HalfUpdate(made.short, spot_of(event), cast, found[0],
+                         1e-3 if rate is None and "lr" not in made.kwargs else rate,
+                         1e-8 if "eps" not in made.kwargs else eps)
+
+
+def _half(optimizer: Thing) -> tuple[str, Site | None] | None:
+    """The half type to which a module that an optimizer holds was cast, and where."""
+    for module in modules_of(optimizer) or []:
+        for part in [unwrap(module), *submodules(unwrap(module))[:1]]:
+            known = part.state if isinstance(part, (Thing, Instance)) else {}
+            if known.get("dtype") in _HALVES and not known.get("frozen"):
+                return str(known["dtype"]), known.get("dtype_site")
+    return None

@@ -1,0 +1,107 @@
+"""What transforms data is fitted, and what numbers names is filled, for which part of the data."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.splits import named, part_of
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.values import Operation, Thing
+from traindx_tools.program.parts import PartFit
+
+_FITS = frozenset({"fit", "fit_transform"})
+_KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|^(Incremental|Kernel|Sparse)?PCA$"
+                    r"|TruncatedSVD|Imputer|Binarizer|Discretizer|QuantileTransformer|PowerTransformer")  # fmt: skip
+_TRANSFORMS = re.compile(r"transform|normali[sz]e|standardi[sz]e|scale|encode|apply")
+_LISTED = re.compile(r"listdir|iterdir|scandir|glob|user|session|group|doc")
+"""Folders of classes, as image folders have them, and numbers that only tell rows apart."""
+
+
+def part_fits(project: Project) -> Iterator[PartFit]:
+    """Every one of which the part is known, by what is given here or to the functions around it."""
+    look, seen = lookup(project), set[int]()
+    for root in project.roots:
+        for place in root.places:
+            for kind, at, path in _fitted(place):
+                part = _part(look, at, path) if id(at) not in seen and not _guarded(path) else None
+                seen.add(id(at))
+                if part is not None:
+                    around = next((b.function for b in reversed(path) if b.kind == "call"), root.function)
+                    group = f"{id(around.owner or around) if around else 0} {kind}" if kind else str(id(at.node))
+                    whole = at.node if kind else syntax(at.file).statement(at.node) or at.node
+                    spot = spot_of(at) if isinstance(at, Event) else spot_of_block(at)
+                    yield PartFit(kind, " ".join(written(whole).split())[:80], spot, part, group, id(_made(at)))
+
+
+def _fitted(place: Place) -> Iterator[tuple[str, Event | Block, tuple[Block, ...]]]:
+    """The class of what is fitted, if it transforms ("" for a numbering), the call, and the blocks around it."""
+    event = place.event
+    made = event.receiver
+    if event.kind == "call" and event.method in _FITS and isinstance(made, Thing) and _KINDS.search(made.short):
+        yield made.short, event, place.path
+    elif _numbers(event):
+        yield "", event, place.path
+    for i, block in enumerate(place.path):
+        owner = block.function.owner if block.kind == "call" and block.function is not None else None
+        if owner is not None and block.function is not None and block.function.name in _FITS:
+            methods = {n for info in owner.lineage() for n in info.methods}
+            if any(_TRANSFORMS.match(m) for m in methods) and "predict" not in methods:
+                yield owner.name, block, place.path[:i]
+            return
+
+
+def _made(at: Event | Block) -> object:
+    return at.receiver if isinstance(at, Event) else getattr(at.subject, "owner", None)
+
+
+def _guarded(path: tuple[Block, ...]) -> bool:
+    """Whether a condition in the function itself decides about it, or the function only makes a picture."""
+    inside = path[max((i for i, b in enumerate(path) if b.kind == "call"), default=0):]
+    drawn = inside and inside[0].function is not None and re.search("plot|visual|draw", inside[0].function.name)
+    return bool(drawn) or any(b.kind == "branch" for b in inside)
+
+
+def _numbers(event: Event) -> bool:
+    """Whether names get numbers by what occurs: `{n: i for i, n in enumerate(sorted(set(names)))}`, or the next one."""
+    if event.kind == "call" and event.method == "setdefault" and len(event.args) == 2:
+        size = event.args[1]
+        return isinstance(size, Operation) and size.op == "len" and size.operands[0] is event.receiver
+    if event.kind != "numbering" or not isinstance(event.node, ast.DictComp):
+        return False
+    code, over = syntax(event.file), event.node.generators[0].iter
+    names = code.origin(over.args[0]) if isinstance(over, ast.Call) and over.args else None
+    for _ in range(3):
+        if isinstance(names, ast.Call) and last_name(names.func) in ("sorted", "list", "tuple") and names.args:
+            names = code.origin(names.args[0])
+    occurs = isinstance(names, ast.SetComp) or last_name(getattr(names, "func", None)) in ("set", "unique", "Counter")
+    return occurs and names is not None and not _LISTED.search(written(names) + written(event.node))
+
+
+def _part(look: Lookup, at: Event | Block, path: tuple[Block, ...]) -> str | None:
+    """The part that is given to the fit itself, else to the innermost call around it that says one."""
+    own = [] if isinstance(at, Event) and at.method not in _FITS else [at]
+    calls = [(syntax(b.file), b.node) for b in (*own, *reversed([b for b in path if b.kind == "call"]))]
+    for code, node in calls:
+        given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+        parts = {p for a in given if (p := part_of(look, code, a)) is not None}
+        parts = parts or {p for p in [_bound(code, node)] if p is not None}
+        if parts:
+            return parts.pop() if len(parts) == 1 else None
+    return None
+
+
+def _bound(code: Syntax, node: ast.AST) -> str | None:
+    """The part that the name of the result says: `train, val = Rows(a), Rows(b)`."""
+    statement = code.statement(node)
+    if not isinstance(statement, ast.Assign):
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and node in value.elts:
+        target = target.elts[value.elts.index(node)]
+    return named(last_name(target)) if node is value or node in getattr(value, "elts", ()) else None

@@ -1,0 +1,82 @@
+"""A stream as whole lines, about a megabyte at a time, and work on the next ones while the ones before are kept."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import BinaryIO, TypeVar
+
+from traindx_tools.on_logs.readers.lines import MAX_LINE
+
+CHUNK = 1 << 20
+_PEEK = 4096
+"""Bytes in which the end of a chunk's last line is looked for before the chunk is read."""
+MOST_THREADS = 3
+"""More do not help: what one thread keeps of the blocks is a third of the work."""
+
+T = TypeVar("T")
+
+
+def chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Whole lines up to the end of the stream; a chunk without an end of line behind it is as long as a line may be.
+
+    After each the stream stands behind it. Raises OSError.
+    """
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO) and hasattr(os, "pread"):
+        yield from _of_file(stream, stream.raw.fileno())
+    while data := stream.read(CHUNK):
+        yield _to_line_end(data, stream)
+
+
+def _of_file(stream: BinaryIO, file: int) -> Iterator[bytes]:
+    """Chunks that are read once and not put together, as long as lines are short and the file has some."""
+    at = stream.tell()
+    while (end := os.pread(file, _PEEK, at + CHUNK).find(b"\n")) >= 0:
+        data = os.pread(file, CHUNK + end + 1, at)
+        stream.seek(at + len(data))
+        if not data.endswith(b"\n"):  # a file that is written anew meanwhile
+            data = _to_line_end(data, stream)
+        at += len(data)
+        yield data
+
+
+def _to_line_end(data: bytes, stream: BinaryIO) -> bytes:
+    return data if data.endswith(b"\n") else data + stream.readline(MAX_LINE + 1)
+
+
+def worked_ahead(items: Iterator[T], work: Callable[[T], None] | None) -> Iterator[T]:
+    """The items in their order. Where there is more than one core, `work` was done on each in a thread before.
+
+    Not on the first: what is learned of it may be needed for the others.
+    """
+    threads = min(MOST_THREADS, _cores()) if work is not None else 1
+    if work is None or threads < 2:
+        yield from items
+        return
+    yield from islice(items, 1)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[tuple[T, Future[None]]] = deque()
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
+            if len(waiting) > threads:
+                yield _done(waiting)
+        while waiting:
+            yield _done(waiting)
+
+
+def _done(waiting: deque[tuple[T, Future[None]]]) -> T:
+    item, work = waiting.popleft()
+    work.result()
+    return item
+
+
+def _cores() -> int:
+    """Processors that this process may use; one where others like it run beside it."""
+    if multiprocessing.parent_process() is not None:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

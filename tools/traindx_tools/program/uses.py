@@ -1,0 +1,126 @@
+"""What is done with values on their way to a loss: along which axes, under which masks, compared with what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from traindx_tools.program.known import Known
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A loss whose sides do not belong together. `kind`: "broadcast" ((N, 1) against (N,)), "shift" (labels that lost
+    their first position twice)."""
+
+    kind: str
+    name: str
+    at: Any
+    text: str = ""
+    made: str = ""
+    """Where the prediction is made; "itself" of a model that shifts labels itself."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AxisUse:
+    """One axis of a value of which an operation makes a whole: a softmax that sums to 1 over it, a mean over it."""
+
+    operation: str
+    """"softmax", "log_softmax"; "pooled": a mean or sum that a layer reads."""
+    at: Any
+    text: str
+    axis: int
+    role: str
+    """What stands on the axis: "batch", "time", "features"; "" where that is not known."""
+    size: int | None = None
+    """Its length, where it is known."""
+    features: int | None = None
+    """The length of the last axis, as the layer before left it."""
+    is_sequence: bool = False
+    in_loss: bool = False
+    """A loss is given the result."""
+    of_layer: bool = True
+    """A layer with parameters gave the value."""
+    known: Known = Known.DERIVED
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AxisMoved:
+    """A view or reshape in which an axis stands at another place than in memory."""
+
+    at: Any
+    text: str
+    axis: int
+    place: int
+
+
+@dataclass(frozen=True)
+class MaskUse:
+    """One place where attention, or another choice among positions, is told which of them count."""
+
+    how: str
+    """"padding", "attention" (arguments of a layer or function of a library), "added" (to what a softmax gets),
+    "filled" (a number where the mask is true), "missing" (a layer that is given none), "padded labels" (to a loss)."""
+    at: Any
+    text: str
+    target: str = ""
+    """What it is given to: "TransformerEncoder", "softmax"."""
+    true_for: str = ""
+    """"content", "blank", "triangle"; "" where that is not known."""
+    boolean: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    value: float | None = None
+    """What is filled in."""
+    half: Known | None = None
+    """What it is filled into is float16: so it was computed, or float16 is spoken of somewhere in the program."""
+    guarded: bool = False
+    """NaN is looked for, or replaced, in the same function."""
+    next_token: Any = None
+    """A loss compares the output with the next tokens of the same input (`moments.Spot`)."""
+    origin: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """A discounted value of the next state, times the flag of an episode's end itself."""
+
+    at: Any
+    text: str
+    factor: str
+    flag: str
+    """What the factor is, and where it became so; "" where it is called so."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What compares a metric with its best value so far: a callback, a schedule, a trainer."""
+
+    kind: str
+    at: Any
+    metric: str
+    """Its name."""
+    looks_for: str
+    """"min" or "max"."""
+    said: bool = True
+    """It was told; False: this is what it does where nothing is said."""
+    given_at: Any = None
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance of two values in a module, at least one of which is cut from the graph there."""
+
+    at: Any
+    text: str
+    both_cut: bool
+    """Neither side gets a gradient."""
+    cut: str = ""
+    """The side that is cut, as it is written."""
+    of_a_table: bool = False
+    """That side was looked up in a table of the model, which gradients are to train. Of two that are cut: one of them
+    was, or another distance pulls one of the same two."""
+    reached: bool = True
+    """A loss reaches that value on another way."""
