@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.arms import MOST_REPEATS
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.choosing import RELATIVE, where_it_ends
 from traindx_tools.experiments.experiment import Engine, Result, paths
 from traindx_tools.experiments.finding import finding_of
 from traindx_tools.experiments.outcome import Outcome
@@ -54,6 +56,8 @@ class Request:
     resume: bool = False
     out: Path | None = None
     how: Verify = Verify()  # noqa: RUF009 - a frozen model without fields
+    chosen: bool = False
+    """Whether nobody named the outcome: what the control does not show is then measured by where the curve ends."""
 
     @property
     def folder(self) -> Path:
@@ -88,7 +92,8 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"outcome": str(self.request.outcome), "command": self.request.command, "sandbox": self.sandbox,
+        outcome = self.results[-1].design.outcome if self.results else self.request.outcome
+        return {"outcome": str(outcome), "command": self.request.command, "sandbox": self.sandbox,
                 "experiments": [_json(r, self.request.folder) for r in self.results], "rest": list(self.rest)}
 
 
@@ -108,10 +113,15 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
     engine = Engine(place, prepare, kept, journal, request.resume, say, progress)
     purse = Budget(request.budget)
     results = []
+    outcome = request.outcome
     for change in request.changes:
         purse = purse if request.budget is not None else Budget(length=purse.length)
-        result = engine.experiment(change, request.outcome, budget=purse, repeats=request.repeats,
-                                   least=least_steps(change))
+        tried = partial(engine.experiment, change, budget=purse, repeats=request.repeats, least=least_steps(change))
+        result = tried(outcome)
+        if request.chosen and outcome.kind in RELATIVE and result.verdict.lacks == "symptom":
+            outcome = where_it_ends(outcome)
+            say(f"{result.verdict.why}; measured instead: {outcome.said} ({outcome})")
+            result = tried(outcome)
         written(result, folder)
         results.append(result)
     return Answer(request, tuple(results), place.sandbox.said)
@@ -178,7 +188,7 @@ def _json(result: Result, folder: Path) -> dict[str, Any]:
 def _typed(request: Request, result: Result) -> str:
     """The command that goes on with an experiment that the budget ended."""
     words = ["traindx", "experiment", str(request.workspace), "--run", request.command, "--change",
-             str(result.design.change), "--outcome", str(request.outcome), "--budget", f"{result.wants:.0f}"]
+             str(result.design.change), "--outcome", str(result.design.outcome), "--budget", f"{result.wants:.0f}"]
     words += ["--seed-option", request.seed_option] if request.seed_option else []
     words += ["--repeats", str(request.repeats)] if request.repeats != MOST_REPEATS else []
     words += ["--out", str(request.out)] if request.out is not None else []

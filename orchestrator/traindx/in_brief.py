@@ -22,9 +22,10 @@ WORTH_A_LINE = 0.05
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
-_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), ("traindx experiment ", 0),
-                   ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2), ("traindx plot ", 4),
-                   ("traindx ", 3))  # fmt: skip
+_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), (" --screen", 2), ("traindx experiment ", 0),
+                   ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 3), ("traindx plot ", 5),
+                   ("traindx ", 4))  # fmt: skip
+"""A screen comes behind one run with instruments: that is a single run, and says more of it."""
 _SHOWS = dict(_RELATIVE_WORTH)["traindx "]
 """The worth from which on commands show and decide nothing; the picture comes last, for the report holds it already."""
 _WHAT_IT_DOES = (
@@ -187,9 +188,16 @@ def _worth(command: str) -> int:
     return next((worth for words, worth in _RELATIVE_WORTH if words in f"{command} "), len(_RELATIVE_WORTH))
 
 
-def what_it_does(command: str) -> str:
-    """A command in few words, "" for one of the catalog."""
+def what_it_does(command: str, *, by_hand: bool = False) -> str:
+    """A command in few words, "" for one of the catalog. `by_hand`: no option of the fix is there as a diff."""
+    if by_hand and command.startswith("traindx debug "):
+        return "says what to change and asks you; you make the change, and it is verified"
     return next((words for part, words in _WHAT_IT_DOES if part in f"{command} "), "")
+
+
+def made_by_hand(view: View) -> bool:
+    """Whether a person makes the change that is proposed: no option is there as a diff."""
+    return view.diagnosis is not None and not any(fix.edits for fix in view.diagnosis.options)
 
 
 def decides(command: str) -> bool:

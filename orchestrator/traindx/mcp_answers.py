@@ -235,7 +235,7 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
     changes = (parse_change(given.change),) if given.change else ()
     request = Request(folder, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
-                      resume=True)
+                      resume=True, chosen=not given.outcome)
     if given.screen:
         return _json(run_screen(request, [k.strip() for k in given.screen.split(",")], say).to_json())
     answer = run_experiments(request, say).to_json()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from traindx.in_brief import WORTH_A_LINE
 from traindx.offered import Ground, can_be_typed, seen_from_here, typed
 from traindx.proposal import code_place, measured_of
+from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.on_logs.artifacts import in_database
 from traindx_tools.on_logs.in_memory import NAME as IN_MEMORY
 from traindx_tools.on_logs.roles import is_known
@@ -158,6 +159,12 @@ def _one_path(report: Examined) -> str | None:
     return typed(inside if alone else [seen_from_here(root)])
 
 
+def _workspace(report: Examined) -> Path:
+    """The folder that a command of ours would be run in."""
+    gone = report.trial_run is not None and _is_gone(report, report.places.root)
+    return report.trial_run.workspace if gone and report.trial_run is not None else report.places.root
+
+
 def _is_gone(report: Examined, path: Path) -> bool:
     """Whether a path lies in the folder of a new run's output."""
     return report.made is not None and path.resolve().is_relative_to(report.made.resolve())
@@ -181,15 +188,19 @@ def _experiments(report: Examined, without: Collection[str]) -> Iterator[str]:
     target, training = _one_path(report), _training(report)
     likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
     if report.status == "needs_more_data" and target is not None and training and likely:
-        yield from of_experiments(report, likely, typed([training]), target)
+        yield from of_experiments(report, likely, training, target, _workspace(report))
 
 
 def _screen(report: Examined) -> Iterator[str]:
-    """Everything changed, one at a time, where nothing that was read says what to look at."""
+    """Everything changed, one at a time, where nothing that was read says what to look at and something can be."""
+    from traindx.decidable import can_be_screened
     target, training = _one_path(report), _training(report)
     first = next(iter(report.seen.verdict.hypotheses), None)
     unknown = report.status == "needs_more_data" and (first is None or first.confidence < SUSPECTED)
-    if unknown and target is not None and training and not any(f.rule == "X105" for f in report.seen.findings):
+    if not unknown or target is None or not training or any(f.rule == "X105" for f in report.seen.findings):
+        return
+    code = Circumstances.of(report.seen.code, ()).code
+    if can_be_screened(training, _workspace(report), code):
         seen = f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
         yield f"traindx experiment {target} --run {typed([training])} --screen{seen}"
 
@@ -205,10 +216,12 @@ def _associated(report: Examined) -> Iterator[str]:
 
 
 def _training(report: Examined) -> str | None:
-    """The command that trains: the one that was agreed to, else the one that the folder shows."""
+    """The command that trains: the one that was agreed to, else, or where that one trained nothing when it was run, the
+    one that the folder shows."""
+    from traindx.rerun import fruitless
     from traindx.verify import shown
 
-    agreed = report.trial_run.how.command if report.trial_run is not None else None
+    agreed = report.trial_run.how.command if report.trial_run is not None and not fruitless(report.remarks) else None
     return shown(agreed) if agreed else report.places.training_command
 
 

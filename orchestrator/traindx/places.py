@@ -19,7 +19,7 @@ from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
 _TRAINS = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|optax|equinox|tensorflow|keras|lightning|transformers|"
-                     r"mlx|paddle|sklearn|numpy|trl|accelerate|deepspeed|\w*train\w*)\b", re.MULTILINE)
+                     r"mlx|paddle|sklearn|numpy|trl|accelerate|deepspeed|(?!traindx\b)\w*train\w*)\b", re.MULTILINE)
 """An import of what programs train with, or of a module that is called so."""
 _ARGUMENTS = re.compile(r"required\s*=\s*True|add_argument\(\s*['\"][^-'\"]|nargs\s*=\s*['\"]\+")
 """A script that cannot be started without arguments which nobody but its author knows."""

@@ -45,6 +45,9 @@ COPY_LIMIT = 4 * 2**30
 """Bytes of the workspace that are copied at most."""
 
 NOT_ENDED = "did not end within its limit"
+NEVER_TRAINED = "before it trained, so that nothing can be compared"
+NO_METRICS = "it printed and wrote no metrics, so that nothing can be compared"
+UNREADABLE = "nothing of it could be read"
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
 
@@ -235,7 +238,7 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
     head = f"`{rerun.command}` was run again in a copy and {rerun.ended}"
     if rerun.outcome.exit_code not in (0, None) and not any(len(s) for s in new.seen.run.series):
         last = rerun.last_line
-        return f"{head} before it trained, so that nothing can be compared{f': {last}' if last else ''}."
+        return f"{head} {NEVER_TRAINED}{f': {last}' if last else ''}."
     if not before and not after:
         shown = old.seen.run.series or old.seen.run.errors
         return f"{head}: " + ("the log of neither run shows anything serious." if shown else
@@ -253,6 +256,11 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
     return f"{head}: it shows {', '.join(sorted(after))}, which the given artifacts did not show."
 
 
+def fruitless(remarks: Iterable[str]) -> str:
+    """The remark that the command which was run did no training that could be looked at, "" where there is none."""
+    return next((r for r in remarks for why in (NEVER_TRAINED, NO_METRICS, UNREADABLE) if why in r), "")
+
+
 def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
     """Why it means nothing that these findings did not come again, "" where it does.
 
@@ -262,7 +270,7 @@ def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
     if not of_metrics:
         return ""
     if not any(len(s) for s in new.seen.run.series):
-        return "it printed and wrote no metrics, so that nothing can be compared"
+        return NO_METRICS
     reached = max((float(np.nanmax(s.step)) for s in new.seen.run.series if np.isfinite(s.step).any()), default=None)
     places = [f.where.step for f in of_metrics if f.where.step is not None and f.where.unit == "step"]
     if reached is None or not places or reached >= max(places):
@@ -300,7 +308,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     try:
         new = diagnose_rerun(rerun, old)
     except UnreadableInput as error:
-        note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
+        note = f"`{command}` was run again in a copy and {rerun.ended}; {UNREADABLE}: {error}"
         return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
     if _never_trained_here(old, new, rerun):

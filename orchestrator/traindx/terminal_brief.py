@@ -17,6 +17,7 @@ from traindx.in_brief import (
     decides,
     evidence,
     gives_code,
+    made_by_hand,
     next_command,
     not_read,
     observed,
@@ -270,7 +271,7 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
         yield from page.wrap(by_hand, "  ")
     elif command:
-        about = what_it_does(command)
+        about = what_it_does(command, by_hand=made_by_hand(view))
         yield ""
         yield page.paint("Next", "bold") + (" " * (GUTTER - 4) + page.paint(about, "quiet") if about else "")
         yield f"  {block(command)}"

@@ -49,7 +49,9 @@ def test_so_is_what_the_person_says_and_what_the_code_holds(tmp_path: Path) -> N
     code = tmp_path / "train.py"
     code.write_text("scaler = torch.cuda.amp.GradScaler()\n", encoding="utf-8")
     assert "half-precision" in shown_by(Run(), [code])
-    assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset({"own-loop", "text-policy", "reference-policy"})
+    assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset({
+        "own-loop", "text-policy", "reference-policy", "cleared-late", "rectifier", "sigmoid-in-loss",
+        "softmax-of-ones-own", "several-tasks"}), "what only something else excludes"
 
 
 def test_ranks_of_the_log_show_several_processes() -> None:

@@ -2,7 +2,8 @@
 
 A loss that turns NaN may be an overflow of float16, if float16 is used. Where nothing in the log, the configuration or
 the code speaks of float16, that mode has no worse evidence than others and still less ground: it stands behind them,
-and says what would show its ground. The table is `catalog/preconditions.toml`.
+and says what would show its ground. Where all the code of the run was read (`closed_code.py`) and does not hold what
+the mode cannot be without, it is no suspect on a hint. The table is `catalog/preconditions.toml`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from traindx_tools.catalog.shipped import shipped, table
+from traindx_tools.closed_code import closed_text
 from traindx_tools.domains import switched_on, texts_of
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing
@@ -45,6 +47,17 @@ class Precondition:
     traces: re.Pattern[str]
     modes: frozenset[str]
     unless: re.Pattern[str] | None = None
+    in_code: re.Pattern[str] | None = None
+    """What code that is all the code of a run holds somewhere where it is so; None where its text may not say."""
+
+    @property
+    def excluded(self) -> str:
+        """How it stands among what is shown that it is not so."""
+        return f"not {self.name}"
+
+    def excluded_by(self, code: str, told: Sequence[str]) -> bool:
+        """Whether it cannot be so: neither all of the code nor what a log or a person tells speaks of it."""
+        return self.in_code is not None and not self.in_code.search(code) and not any(map(self.traces.search, told))
 
     def shown_in(self, texts: Sequence[str]) -> bool:
         """Whether these texts speak of it, or, where only something else would exclude it, of nothing else."""
@@ -59,7 +72,8 @@ def preconditions() -> Mapping[str, Precondition]:
     for name, row in table(shipped("preconditions.toml")).items():
         made = Precondition(name, row["words"], row["shown_by"], re.compile(row["traces"], re.IGNORECASE),
                             frozenset(row["modes"]),
-                            re.compile(row["unless"], re.IGNORECASE) if "unless" in row else None)
+                            re.compile(row["unless"], re.IGNORECASE) if "unless" in row else None,
+                            re.compile(row["in_code"], re.IGNORECASE | re.DOTALL) if "in_code" in row else None)
         if twice := found.keys() & made.modes:
             raise CatalogError(f"preconditions.toml names {', '.join(sorted(twice))} twice")
         found |= dict.fromkeys(made.modes, made)
@@ -67,16 +81,22 @@ def preconditions() -> Mapping[str, Precondition]:
 
 
 def shown_by(run: Run, code: Iterable[Path] = (), symptom: str = "", sources: Iterable[object] = ()) -> frozenset[str]:
-    """The names of the preconditions of which something that was read speaks.
+    """The names of the preconditions of which something that was read speaks, and those that the code excludes.
 
     `sources`: the logs, whose beginnings are looked through as they stand: settings are printed in all forms.
     """
-    told, texts = texts_of(run, code, symptom)
+    files = tuple(code)
+    told, texts = texts_of(run, files, symptom)
     rows = {p.name: p for p in preconditions().values()}
     every = (*told, *texts, *(a.format for a in run.artifacts), *(_beginning(s) for s in sources))
     found = {name for name, p in rows.items() if p.shown_in(every)}
     several = (run.world_size or 1) > 1 or any(s.rank is not None for s in run.series)
-    return frozenset(found | ({"several-ranks"} if several else set()))
+    whole = closed_text(files)
+    gone = {p for p in rows.values() if whole is not None and p.excluded_by(whole, told)}
+    if several:
+        found.add("several-ranks")
+        gone.discard(rows["several-ranks"])
+    return frozenset((found - {p.name for p in gone}) | {p.excluded for p in gone})
 
 
 def _beginning(source: object) -> str:
@@ -102,6 +122,12 @@ def grounded_first(ordered: Sequence[Hypothesis], shown: frozenset[str] | None) 
     behind = [replace(h, confidence=min(h.confidence, most), unshown=missing[h.mode.id]) for h in ordered
               if missing[h.mode.id]]
     return [*first, *behind]
+
+
+def impossible(mode: str, shown: frozenset[str] | None) -> bool:
+    """Whether the code of the run excludes what a failure mode cannot be without."""
+    needed = preconditions().get(mode)
+    return shown is not None and needed is not None and needed.excluded in shown
 
 
 def _looked_for_in_data(found: Hypothesis) -> bool:

@@ -21,14 +21,14 @@ from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
 from traindx_tools.competition import Candidate, rivals_of, same_fact, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
-from traindx_tools.preconditions import grounded_first
+from traindx_tools.preconditions import grounded_first, impossible
 from traindx_tools.symptom.kinds import cap_for
 from traindx_tools.symptom.parse import parse
 from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
 from traindx_tools.weighing import Hypothesis as Hypothesis
 from traindx_tools.weighing import Weighed as Weighed
-from traindx_tools.weighing import described, matched_sides, netted, onset, place_of
+from traindx_tools.weighing import described, matched_sides, nearest_first, netted, onset, place_of
 
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9)."""
@@ -114,7 +114,7 @@ def _has_a_place(mode: FailureMode, pro: Sequence[Weighed], domains: frozenset[s
     """Whether a mode of a special part can be: the run has that part, or more than a general rule speaks for it."""
     if not mode.domain or domains is None or mode.domain in domains:
         return True
-    return any(w.finding.rule[0] != "L" or w.finding.rule.startswith("L6") for w in pro)
+    return any((w.finding.rule[0] != "L" and w.role != "hint") or w.finding.rule.startswith("L6") for w in pro)
 
 
 def _candidates(findings: Sequence[Finding], modes: Mapping[str, FailureMode], words: str,
@@ -220,6 +220,11 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
     return Hypothesis(told, PRIOR, confidence, (), (), claim, issue, mechanism, None)
 
 
+def _seen_itself(pro: Sequence[Weighed]) -> bool:
+    """Whether something shows the cause itself or a sign of it, whatever its ground."""
+    return any(w.role in ("cause", "sign") for w in pro)
+
+
 def _found_itself(one: Hypothesis) -> bool:
     """Whether a cause was found and not only what it may lead to: a surprising one is no guess among guesses."""
     return any(w.bearing is Bearing.CAUSE and w.role == "cause" and w.strength is not Strength.GUESSED
@@ -280,17 +285,19 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     of the run shows (see `preconditions.py`); None where nobody looked.
     """
     said = Said(observed_symptoms(symptom), tuple(parse(symptom)), measured)
-    candidates = _candidates(findings, modes, symptom, domains)
+    candidates = [c for c in _candidates(findings, modes, symptom, domains)
+                  if not impossible(c.mode.id, grounds) or _seen_itself(c.pro)]
     found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, said), said.stated) for c in candidates
              if _supported(c.mode, c.pro, said.kinds)}
     ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
-    ordered = _each_fact_once(grounded_first(ordered, grounds))
+    ordered = _each_fact_once(grounded_first(nearest_first(ordered), grounds))
     told = {h.mode.id for h in ordered}
     modes = {k: m for k, m in modes.items() if k in told or k not in found}
     shown = ordered[:MOST_SHOWN]
-    here = {k: m for k, m in modes.items() if k in found or _has_a_place(m, (), domains)}
+    here = {k: m for k, m in modes.items()
+            if k in found or (_has_a_place(m, (), domains) and not impossible(k, grounds))}
     spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, here, found, shown[-1].confidence))
     while len(shown) < 3 and (extra := next(spare, None)) is not None:
         shown.append(extra)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traindx_tools.catalog.catalog import FailureMode, Speaks
 from traindx_tools.catalog.experiment_entries import experiment_entries
@@ -177,3 +177,29 @@ def _frame(finding: Finding) -> Location | None:
         cell = finding.measured.get("cell")
         return Location(file=file, line=line, cell=cell if isinstance(cell, int) else None)
     return None
+
+
+def nearest_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The hypotheses, where a finding is the cause of one and nothing but a hint of another with the other behind it.
+
+    The other is no surer than the one: it rests on the same finding, and says less of it.
+    """
+    causes = {id(w.finding): h for h in reversed(ordered) for w in h.speaks_for if w.role == "cause"}
+    out = [h for h in ordered if _stands_on(h, causes) is None]
+    for h in ordered:
+        first = _stands_on(h, causes)
+        if first is not None:
+            held = replace(h, confidence=min(h.confidence, first.confidence))
+            at = out.index(first) + 1
+            while at < len(out) and out[at].confidence >= held.confidence:
+                at += 1
+            out.insert(at, held)
+    return out
+
+
+def _stands_on(found: Hypothesis, causes: Mapping[int, Hypothesis]) -> Hypothesis | None:
+    """The hypothesis whose cause is all that hints at this one, None where something else speaks for it."""
+    firsts = {h.mode.id: h for w in found.speaks_for for h in [causes.get(id(w.finding))] if h is not None}
+    rests = found.speaks_for and all(
+        w.role not in ("cause", "sign") and id(w.finding) in causes for w in found.speaks_for)
+    return next(iter(firsts.values())) if rests and found.mode.id not in firsts else None

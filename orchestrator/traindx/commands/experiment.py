@@ -65,7 +65,8 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
                        "train.py'")
     workspace, outcome = _asked(paths or (".",), symptom, measured)
     request = Request(workspace, run_command, tuple(parse_change(c) for c in changes), outcome, budget, repeats,
-                      seed_option, resume, Path(out) if out is not None else None, Verify(sandbox=not no_sandbox))
+                      seed_option, resume, Path(out) if out is not None else None, Verify(sandbox=not no_sandbox),
+                      chosen=measured is None)
     status = Status()
     status.say(f"measured: {outcome.said} ({outcome})")
     try:

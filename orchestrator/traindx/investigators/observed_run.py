@@ -19,7 +19,7 @@ from traindx.joining import joined
 from traindx.model import Verify
 from traindx.offered import seen_from_here, typed
 from traindx.proving import SPENT
-from traindx.rerun import DEFAULT_TIMEOUT, NOT_ENDED, with_rerun
+from traindx.rerun import DEFAULT_TIMEOUT, NOT_ENDED, fruitless, with_rerun
 from traindx.verify import shown
 from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError
@@ -54,7 +54,8 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
 
 
 def lacked(case: Case) -> str:
-    """What the run and its experiments had no time for, with the command that gives it; "" where there was enough."""
+    """What the run and its experiments had no time for, with the command that gives it, or why the command showed no
+    training; "" where nothing was lacking."""
     return _kept(_folder(case))[3]
 
 
@@ -74,7 +75,8 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
         after = with_rerun(report, command, case.workspace, folder, timeout, min(share, MOST_SECONDS),
                            screens=share <= MOST_SECONDS)
     except (TraindxError, OSError) as error:
-        return (), f"`{command}` was not run under the instruments: {error}", (), ""
+        note = f"`{command}` was not run under the instruments: {error}"
+        return (), note, (), note
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
     told = after.remarks[len(report.remarks):]
     note = " ".join(told) if told else f"`{command}` was run again in a copy"
@@ -84,6 +86,8 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
         rest = (_with_more_time(case, command, timeout),)
         return new, note, rest, (f"`{command}` was stopped after {timeout:.0f} s, {100 * SHARE_OF_TIME:.0f} % of what "
                                  f"the session may take, and no experiment was made. More time for it: {rest[0]}")
+    if not new and (vain := fruitless(told)):
+        return new, note, (), f"{vain.rstrip('.')}. A fix cannot be verified with this command as it is."
     return new, note, rest, f"{spent}{left_out}" if rest else ""
 
 

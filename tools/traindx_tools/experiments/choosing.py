@@ -10,7 +10,7 @@ from pathlib import Path
 from traindx_tools.catalog.observations import shows
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.outcome import FELL, Kind, Outcome, better_high
-from traindx_tools.experiments.reading import event, number
+from traindx_tools.experiments.reading import event, is_well, number
 from traindx_tools.experiments.trace import Curve, Trace
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
@@ -32,6 +32,8 @@ _BY_SYMPTOM: Mapping[str, Kind] = {
     "divergence": "rise", "resume": "rise", "not-learning": "fall", "generalization": "gap", "collapse": "level",
     "wrong-output": "level", "schedule": "level",
 }  # fmt: skip
+RELATIVE = ("fall", "rise")
+"""Outcomes whose bound is a share of a curve's own start."""
 _ERRORS = frozenset({"mse", "rmse", "mae", "nll", "perplexity", "error_rate"})
 _EMPTY = frozenset({"value", "values", "the", "mean", "loss", "of", "term", "average"})
 """Words of names that many series have."""
@@ -46,7 +48,7 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     Of several statements the first one is taken that can be measured: in the `control` (the program's own run as it was
     made again) where there is one, else in the record. Words whose outcome has no value there, and words that are not
     understood, say nothing of what a change does; then it is where a held-out metric ends, or the training loss. What
-    the log shows to be otherwise (a loss that "does not learn" but falls) is measured by where it ends.
+    the log or the control shows to be otherwise (a loss that "does not learn" but falls) is measured by where it ends.
     """
     stated = [s for s in parse(symptom, [s.original for s in run.series]) if s.understood] if symptom else []
     meant = [_of_statement(s, run) for s in stated] or ([*_ends(run)] if symptom.strip() else []) or [
@@ -57,7 +59,18 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
         return asked[0]
     certain = control is not None
     further = (_of_findings(findings, run), *_ends(run), Outcome("level"))
-    return next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
+    found = next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
+    seen = number(found, control) if control is not None and found.kind in RELATIVE else None
+    return where_it_ends(found) if seen is not None and is_well(found, seen) else found
+
+
+def where_it_ends(outcome: Outcome) -> Outcome:
+    """What is measured where a run made again does not show a chosen outcome by its bound.
+
+    A loss that stands still from its first record on may have fallen before that: the instruments see each step, the
+    log a mean of many. Where it ends needs no bound.
+    """
+    return Outcome("level", outcome.metric)
 
 
 def _measured(outcome: Outcome, trace: Trace, *, certain: bool) -> bool:

@@ -11,8 +11,7 @@ from traindx_tools.experiments.arms import Design, Next, Run, changes, controls,
 from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
 from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
-from traindx_tools.experiments.outcome import FELL
-from traindx_tools.experiments.reading import Measured, number, without_value
+from traindx_tools.experiments.reading import Measured, is_well, number, without_value
 from traindx_tools.experiments.verdict import Verdict, Word
 
 GONE = 0.2
@@ -31,8 +30,9 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     places = positions(design.outcome, old[0].trace, horizon, design.least)
     healthy = _healthy(design, old[0], horizon)
     if not places or healthy:
+        lacks = "budget" if old[0].trace.stopped == "time" else "symptom" if healthy else ""
         return Verdict("inconclusive", healthy or f"{design.outcome.said} has too few records to be read in the "
-                       "control", at=horizon, lacks="budget" if old[0].trace.stopped == "time" else "")
+                       "control", at=horizon, lacks=lacks)
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), at=horizon)
     found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
@@ -71,17 +71,8 @@ def _healthy(design: Design, control: Run, horizon: float) -> str:
     seen = number(design.outcome, control.trace, horizon)
     if seen is None or not math.isfinite(seen.value):
         return ""
-    well = _well(design, seen)
-    if design.outcome.kind == "rise" and seen.value + TIMES_NOISE * seen.noise < FELL:
-        well = True
     return (f"the control does not show it: {design.outcome.said} is {seen.value:.4g} up to step {horizon:g}"
-            if well else "")
-
-
-def _well(design: Design, seen: Measured) -> bool:
-    """Whether a number lies on the good side of its bound, by more than it may be off."""
-    bound, room = design.outcome.bound, TIMES_NOISE * seen.noise
-    return bound is not None and (seen.value - room >= bound if design.outcome.up else seen.value + room <= bound)
+            if is_well(design.outcome, seen) else "")
 
 
 def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | None:
@@ -126,7 +117,7 @@ def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measur
 def _gone(design: Design, old: Sequence[Measured], new: Sequence[Measured]) -> bool:
     """Whether what is left of the symptom is none."""
     if design.outcome.bound is not None:
-        return all(_well(design, m) for m in new)
+        return all(is_well(design.outcome, m) for m in new)
     if design.outcome.kind not in ("gap", "rise", "memory-growth"):
         return False
     return fmean(m.value for m in new) <= GONE * fmean(m.value for m in old)

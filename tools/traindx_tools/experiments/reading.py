@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.experiments.level import Level, in_level, level_of
-from traindx_tools.experiments.outcome import Outcome, better_high, usual_name
+from traindx_tools.experiments.level import TIMES_NOISE, Level, in_level, level_of
+from traindx_tools.experiments.outcome import FELL, Outcome, better_high, usual_name
 from traindx_tools.experiments.trace import LIVE, Curve, Trace
 
 NONFINITE_RULES = ("T101", "T102", "J101", "J102")
@@ -125,6 +125,16 @@ def number(outcome: Outcome, trace: Trace, upto: float | None = None) -> Measure
     if outcome.kind == "level":
         return Measured(level.value, noise, abs(level.value), level.mark)
     return _share(outcome, part, level, noise)
+
+
+def is_well(outcome: Outcome, seen: Measured) -> bool:
+    """Whether a number lies on the good side of its bound, by more than it may be off; of a rise, whether there is
+    next to none. False where nothing says what is well."""
+    room = TIMES_NOISE * seen.noise
+    if outcome.kind == "rise" and seen.value + room < FELL:
+        return True
+    return outcome.bound is not None and (
+        seen.value - room >= outcome.bound if outcome.up else seen.value + room <= outcome.bound)
 
 
 def without_value(outcome: Outcome, trace: Trace) -> str:

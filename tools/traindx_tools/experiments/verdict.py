@@ -31,7 +31,8 @@ class Verdict:
     """The step (the second, the record) up to which they were compared."""
     unit: str = "step"
     lacks: str = ""
-    """Of an inconclusive one: what would decide it ("budget", "repeats"), "" where nothing of the kind does."""
+    """Of an inconclusive one: what would decide it ("budget", "repeats"; "symptom": the control is well by the bound
+    of the outcome), "" where nothing of the kind does."""
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property

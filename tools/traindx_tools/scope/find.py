@@ -25,10 +25,12 @@ from traindx_tools.scope.written import written_by
 _TEST = re.compile(r"^(?:test_.*|.*_test|conftest)$")
 _TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|\.learn\(|apply_gradients|jax\.grad|"
                      r"GradientTape")
-_MAY_TRAIN = re.compile(r"\b(?:import|from)\s+(?:torch|jax|flax|optax|tensorflow|keras|lightning|pytorch_lightning|"
-                        r"transformers|sklearn|xgboost|hydra)\b|_?(?:train|loss|optimi[sz]er|epoch|gradient|checkpoint)",
-                        re.IGNORECASE)
-"""What a program that trains speaks of somewhere: a script without any of it is another errand in the same folder."""
+_LIBRARY = re.compile(r"\b(?:import|from)\s+(?:torch|jax|flax|optax|tensorflow|keras|lightning|pytorch_lightning|"
+                      r"transformers|sklearn|xgboost|hydra)\b")
+_MAY_TRAIN = re.compile(r"(?!traindx)train|loss|optimi[sz]er|epoch|gradient|checkpoint", re.IGNORECASE)
+"""What the names of a program that trains speak of: a script without any of it is another errand in the same folder."""
+_STARTED = re.compile(r"\.(?:py|sh|slurm|sbatch|ya?ml|ipynb)\b")
+"""A text that names a program or its settings, as in a script that starts another one."""
 _OPEN_IMPORT = re.compile(r"(?:import_module|__import__)\(\s*(?!f?[\"'][\w.])|spec_from_file_location|_target_|"
                           r"instantiate\(")
 """An import whose module is computed: no text of the program says which."""
@@ -102,14 +104,28 @@ def _found(asked: Asked, found: Found) -> Scope:
 
 
 def _may_train(file: Path, text: str) -> bool:
-    """Whether a program may train; of one that Python cannot read nobody knows."""
-    if _MAY_TRAIN.search(f"{file.stem} {text}"):
+    """Whether a program may train: what it imports and the names in it say so; of one that Python cannot read nobody
+    knows. Its other texts say what it prints or looks at, not what it does."""
+    if _LIBRARY.search(text) or _MAY_TRAIN.search(file.stem):
         return True
     try:
-        ast.parse(text)
+        return any(_MAY_TRAIN.search(name) for name in _names(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
-    return False
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    """The names in a program, and its texts that name another program."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.keyword(arg=str(name)) | ast.ImportFrom(module=str(name)):
+                yield name
+            case ast.Constant(value=str(text)) if _STARTED.search(text):
+                yield text
 
 
 def _known(asked: Asked, found: Found, entry: Entry) -> bool:

@@ -12,6 +12,9 @@ that it amounts to nothing. A crawl says that gradients reach the weights and th
 learning rate, gradients clipped while they are still multiplied by the loss scale, updates lost to rounding. A flat
 curve says that nothing useful arrives: dead units, frozen parameters, labels without relation to inputs.
 
+`measured.moved` says that the loss came to its level from elsewhere in the first records: the weights were updated, and
+what keeps every update from them is not the cause.
+
 Losses of reinforcement learning and of adversarial training have no level that means anything and are left alone, and
 so is a log that starts in the middle of a training (a resumed run) unless a second metric agrees.
 """
@@ -20,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
@@ -63,6 +68,8 @@ GOOD_ACCURACY = 0.8
 FAIR_ACCURACY = 0.6
 ACCURACY_GAIN = 0.06
 LATE = 3
+MOVED = 6.0
+LATER = 8
 NOTHING = 0.001
 """Share of a level below which a change is told as none: no reader of a curve sees a thousandth."""
 
@@ -89,6 +96,8 @@ RULE = Rule(
         "best_fall": Threshold(BEST_FALL, "relative fall", "a lower level in between: it learned, then lost it"),
         "late": Threshold(LATE, "epochs", "before the first record: its loss is not that of the beginning"),
         "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
+        "moved": Threshold(MOVED, "standard deviations", "of the later half: chance does it once in 10^9 runs"),
+        "later": Threshold(LATER, "records", "in the later half, so that its scatter is known"),
         "fair_accuracy": Threshold(FAIR_ACCURACY, "fraction", "above chance over two classes: no longer the sign of a "
                                                               "model that learned nothing"),
         "good_accuracy": Threshold(GOOD_ACCURACY, "fraction", "a model this good has learned, whatever its loss does"),
@@ -171,6 +180,14 @@ def _is_flat(c: Curve, witness: _Witness) -> bool:
     return -0.5 <= drop(v) <= FLAT + allowance and best <= BEST_FALL + 3.0 * ratio(scatter, level)
 
 
+def _moved(v: Floats) -> bool:
+    """Whether the first record lies far outside of what the later half scatters: it came to its level from there."""
+    later = v[len(v) // 2:]
+    middle = float(np.median(later))
+    scatter = 1.4826 * float(np.median(np.abs(later - middle)))
+    return len(later) >= LATER and abs(float(v[0]) - middle) > max(MOVED * scatter, FLAT * abs(middle))
+
+
 def _exact(v: Floats) -> bool:
     """Whether the loss is the same to the last of four digits and more in every record: no weight has moved."""
     digits = f"{abs(float(v[0])):.9f}".strip("0").replace(".", "")
@@ -211,5 +228,5 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
         measured={"metric": c.series.name, "group": c.series.group, "start": head(c.values), "level": tail(c.values),
                   "fall": fall, "noise": noise(c.values), "trend_z": z, "pace": pace, "records": len(c),
                   "accuracy": witness.accuracy, "corroborated": bool(witness.words),
-                  "exact": _exact(c.values)},
+                  "exact": _exact(c.values), "moved": _moved(c.values)},
     )
