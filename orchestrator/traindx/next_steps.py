@@ -159,7 +159,7 @@ def _one_path(report: Examined) -> str | None:
     return typed(inside if alone else [seen_from_here(root)])
 
 
-def _workspace(report: Examined) -> Path:
+def _runs_in(report: Examined) -> Path:
     """The folder that a command of ours would be run in."""
     gone = report.trial_run is not None and _is_gone(report, report.places.root)
     return report.trial_run.workspace if gone and report.trial_run is not None else report.places.root
@@ -188,7 +188,7 @@ def _experiments(report: Examined, without: Collection[str]) -> Iterator[str]:
     target, training = _one_path(report), _training(report)
     likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
     if report.status == "needs_more_data" and target is not None and training and likely:
-        yield from of_experiments(report, likely, training, target, _workspace(report))
+        yield from of_experiments(report, likely, training, target, _runs_in(report))
 
 
 def _screen(report: Examined) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _screen(report: Examined) -> Iterator[str]:
     if not unknown or target is None or not training or any(f.rule == "X105" for f in report.seen.findings):
         return
     code = Circumstances.of(report.seen.code, ()).code
-    if can_be_screened(training, _workspace(report), code):
+    if can_be_screened(training, _runs_in(report), code):
         seen = f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
         yield f"traindx experiment {target} --run {typed([training])} --screen{seen}"
 
