@@ -139,8 +139,15 @@ def test_a_run_that_the_session_has_no_time_for_says_so_and_what_to_type(case: C
 
 
 def test_a_run_that_had_time_lacks_nothing(case: Case) -> None:
+    (case.workspace / "train.py").write_text(f"print({FLAT!r})\n")
     with_observed_run(diagnose([case.workspace], root=case.workspace), case, may_run=True)
     assert lacked(case) == ""
+
+
+def test_a_command_that_trained_nothing_is_told(case: Case) -> None:
+    with_observed_run(diagnose([case.workspace], root=case.workspace), case, may_run=True)
+    assert "exit code 1" in lacked(case)
+    assert "Attempting to unscale" in lacked(case)
 
 
 def test_what_was_left_out_stands_in_the_reason_of_the_session(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,9 +182,11 @@ def _frame(finding: Finding) -> Location | None:
 def nearest_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The hypotheses, where a finding is the cause of one and nothing but a hint of another with the other behind it.
 
-    The other is no surer than the one: it rests on the same finding, and says less of it.
+    Only of findings that show a cause themselves: what shows a sign of one hints at many as well. The other is no surer
+    than the one: it rests on the same finding, and says less of it.
     """
-    causes = {id(w.finding): h for h in reversed(ordered) for w in h.speaks_for if w.role == "cause"}
+    causes = {id(w.finding): h for h in reversed(ordered) for w in h.speaks_for
+              if w.role == "cause" and w.bearing is Bearing.CAUSE}
     out = [h for h in ordered if _stands_on(h, causes) is None]
     for h in ordered:
         first = _stands_on(h, causes)

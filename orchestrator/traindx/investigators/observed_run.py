@@ -86,7 +86,8 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
         rest = (_with_more_time(case, command, timeout),)
         return new, note, rest, (f"`{command}` was stopped after {timeout:.0f} s, {100 * SHARE_OF_TIME:.0f} % of what "
                                  f"the session may take, and no experiment was made. More time for it: {rest[0]}")
-    if not new and (vain := fruitless(told)):
+    trained = report.seen.records and not report.seen.run.errors  # else its failing may be the fault itself
+    if trained and not new and (vain := fruitless(told)):
         return new, note, (), f"{vain.rstrip('.')}. A fix cannot be verified with this command as it is."
     return new, note, rest, f"{spent}{left_out}" if rest else ""
 
