@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PLAIN = frozenset({
-    "PIL", "cv2", "datasets", "einops", "h5py", "jax", "jaxlib", "matplotlib", "numpy", "optax", "pandas", "pyarrow",
-    "safetensors", "scipy", "seaborn", "sklearn", "tensorboard", "tensorboardX", "torch", "torchaudio", "torchvision",
-    "tqdm", "wandb", "yaml",
+    "PIL", "chex", "cv2", "datasets", "distrax", "einops", "equinox", "flax", "h5py", "haiku", "jax", "jaxlib",
+    "jaxtyping", "matplotlib", "numpy", "optax", "pandas", "pyarrow", "safetensors", "scipy", "seaborn", "sklearn",
+    "tensorboard", "tensorboardX", "torch", "torchaudio", "torchvision", "tqdm", "wandb", "yaml",
 })
 """Libraries that do to a training what the program's own lines ask for, and nothing else."""
 MOST = 400_000

@@ -8,8 +8,10 @@ does so by what it is, and the same in all years.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -99,9 +101,16 @@ def _profiles(key: Array, member: Array, block: Array, groups: int, values: Arra
     return table if _cycles(table) else None
 
 
+def _over(how: Callable[..., Any], values: Array, **axis: Any) -> Array:
+    """A mean or median of what is there; NaN where nothing is, which is no news."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(how(values, **axis))
+
+
 def _standard(profiles: Array) -> Array:
     """With mean 0 and norm 1 over the hours; missing hours are 0, too few of them NaN."""
-    centred = profiles - np.nanmean(profiles, axis=-1, keepdims=True)
+    centred = profiles - _over(np.nanmean, profiles, axis=-1, keepdims=True)
     few = np.isfinite(profiles).sum(axis=-1, keepdims=True) < COVERED
     filled = np.nan_to_num(centred)
     out = filled / np.maximum(np.linalg.norm(filled, axis=-1, keepdims=True), 1e-12)
@@ -110,13 +119,13 @@ def _standard(profiles: Array) -> Array:
 
 def _cycles(table: Array) -> bool:
     """Whether typical groups share a daily cycle, the same in most blocks."""
-    each = _standard(np.nanmean(table, axis=1))
+    each = _standard(_over(np.nanmean, table, axis=1))
     return len(each) >= FEWEST and float(np.nanmedian([_fit(each[g], _rest(each, g))[2] for g in range(len(each))])
                                          ) >= CYCLE
 
 
 def _rest(each: Array, group: int) -> Array:
-    return np.asarray(_standard(np.nanmedian(np.delete(each, group, axis=0), axis=0)))
+    return np.asarray(_standard(_over(np.nanmedian, np.delete(each, group, axis=0), axis=0)))
 
 
 def _fit(profile: Array, rest: Array) -> tuple[float, float, float]:

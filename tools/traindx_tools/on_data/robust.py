@@ -26,7 +26,7 @@ class Outlier:
     """Two-sided, times the comparisons."""
 
 
-def standing_out(values: Array, floor: Array | float, comparisons: int, least: float) -> list[Outlier]:
+def standing_out(values: Array, floor: Array | float, comparisons: float, least: float) -> list[Outlier]:
     """The values that differ from the median of their siblings by more than chance and by at least `least`.
 
     `values`: float64 shape (n,). `floor`: the standard deviation that sampling alone makes, shape (n,) or one. Two

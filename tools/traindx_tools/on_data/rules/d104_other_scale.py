@@ -26,6 +26,7 @@ from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.undone import obeys_once_undone
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -46,6 +47,10 @@ UNITS = {
     3.6: "3.6 is m/s to km/h",
 }
 """Ratios of units that are below `RATIO`."""
+
+BY_RELATION = 0.2
+"""Chance of the scale alone, over all comparisons, that is enough where the shard obeys a relation of its siblings once
+the factor is undone: of three files the spread says little, and the relation much."""
 
 RULE = Rule(
     id="D104",
@@ -124,7 +129,9 @@ def _among(view: View, data: DataSet, group: Sequence[Shard], name: str) -> Iter
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             continue
         out = standing_out(np.log(std), 0.05 + noise, comparisons, math.log(UNIT_RATIO))
-        scale = {o.index: o for o in out if _tells(math.exp(o.delta))}
+        near = standing_out(np.log(std), 0.05 + noise, comparisons * LEVEL / BY_RELATION, math.log(UNIT_RATIO))
+        scale = {o.index: o for o in near if part is None and not out and _obeys(data, group, o.index, name, o.delta)}
+        scale |= {o.index: o for o in out if _tells(math.exp(o.delta))}
         typical = float(np.median(std))
         level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
         for i in (i for i in range(len(group)) if i not in scale and i not in level and degrees_apart(mean, std, i)):
@@ -176,6 +183,12 @@ def _alone(
     with np.errstate(all="ignore"):
         out = [abs(math.log(s[i] / np.median(s))) for s in sides if np.isfinite(s).all() and (s > 0).all()]
     return bool(out) and float(np.quantile(out, 0.75)) < 0.15
+
+
+def _obeys(data: DataSet, group: Sequence[Shard], index: int, name: str, delta: float) -> bool:
+    """Whether the shard's field stands to another one as in its siblings, once the factor is undone."""
+    others = [n for n in data.fields if n != name and all(n in s.columns and _comparable(s, n) for s in group)]
+    return bool(obeys_once_undone(group, index, name, math.exp(delta), others))
 
 
 def _tells(ratio: float) -> bool:
