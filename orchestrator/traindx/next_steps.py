@@ -218,7 +218,7 @@ def _associated(report: Examined) -> Iterator[str]:
 def _training(report: Examined) -> str | None:
     """The command that trains: the one that was agreed to, else, or where that one trained nothing when it was run, the
     one that the folder shows."""
-    from traindx.rerun import fruitless
+    from traindx.fruitless import fruitless
     from traindx.verify import shown
 
     agreed = report.trial_run.how.command if report.trial_run is not None and not fruitless(report.remarks) else None

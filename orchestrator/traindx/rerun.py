@@ -21,6 +21,7 @@ import numpy as np
 
 from traindx.diagnose import Report, diagnose
 from traindx.experiment_place import METRIC_ENDINGS, MOST_WRITTEN, threads_for
+from traindx.fruitless import NEVER_TRAINED, NO_METRICS, UNREADABLE
 from traindx.joining import joined
 from traindx.model import Verify
 from traindx.proving import Say, with_experiments
@@ -45,9 +46,6 @@ COPY_LIMIT = 4 * 2**30
 """Bytes of the workspace that are copied at most."""
 
 NOT_ENDED = "did not end within its limit"
-NEVER_TRAINED = "before it trained, so that nothing can be compared"
-NO_METRICS = "it printed and wrote no metrics, so that nothing can be compared"
-UNREADABLE = "nothing of it could be read"
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
 
@@ -254,11 +252,6 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
     if before:
         return f"{head}: not reproduced, {', '.join(sorted(before))} did not come again: the fault is intermittent."
     return f"{head}: it shows {', '.join(sorted(after))}, which the given artifacts did not show."
-
-
-def fruitless(remarks: Iterable[str]) -> str:
-    """The remark that the command which was run did no training that could be looked at, "" where there is none."""
-    return next((r for r in remarks for why in (NEVER_TRAINED, NO_METRICS, UNREADABLE) if why in r), "")
 
 
 def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:

@@ -9,9 +9,9 @@ import pytest
 
 from traindx.decidable import _can_be_made, can_be_screened
 from traindx.experiments import Request, run_experiments
+from traindx.fruitless import NEVER_TRAINED, NO_METRICS, fruitless
 from traindx.in_brief import next_command, what_it_does
 from traindx.places import Places
-from traindx.rerun import NEVER_TRAINED, NO_METRICS, fruitless
 from traindx_tools.experiments.change import parse_change
 from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.outcome import Outcome

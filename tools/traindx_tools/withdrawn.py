@@ -24,7 +24,6 @@ WITHDRAWN: Mapping[str, str] = {
     "C126": SHOWN,
     "C127": SHOWN,
     "C130": SHOWN,
-    "C137": REMARK,
     "C139": UNHEARD,
     "C152": SHOWN,
     "C156": UNHEARD,

@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from traindx.diagnose import Report
+from traindx.fruitless import fruitless
 from traindx.investigators.base import Case
 from traindx.joining import joined
 from traindx.model import Verify
 from traindx.offered import seen_from_here, typed
 from traindx.proving import SPENT
-from traindx.rerun import DEFAULT_TIMEOUT, NOT_ENDED, fruitless, with_rerun
+from traindx.rerun import DEFAULT_TIMEOUT, NOT_ENDED, with_rerun
 from traindx.verify import shown
 from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError

@@ -12,7 +12,7 @@ from data_making import Rows, series
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.examine import examine
 from traindx_tools.finding import Severity
-from traindx_tools.on_data.run_data import named_paths
+from traindx_tools.on_data.named_paths import named_paths
 
 LOG = "\n".join(f"step {i} loss {2.3 * 0.97**i:.4f}" for i in range(60))
 CODE = """import numpy as np

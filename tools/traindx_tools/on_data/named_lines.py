@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindx_tools.on_data.run_data import files_named
+from traindx_tools.on_data.named_paths import files_named
 
 
 @dataclass(frozen=True)

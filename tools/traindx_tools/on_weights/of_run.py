@@ -94,7 +94,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
 
 def _results(code: Sequence[Path], root: Path | None) -> frozenset[str]:
     """The files that the code writes and, by their names, reads nowhere. A name that is filled in may be any."""
-    from traindx_tools.on_data.run_data import named_paths
+    from traindx_tools.on_data.named_paths import named_paths
 
     here = root or Path.cwd()
     written = {os.path.realpath(p) for p in named_paths(code, here, written=True)}
