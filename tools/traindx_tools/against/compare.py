@@ -19,6 +19,7 @@ from traindx_tools.examine import Examination
 from traindx_tools.finding import Severity
 from traindx_tools.on_logs.events.onsets import SET
 from traindx_tools.on_logs.run import Run
+from traindx_tools.scope.model import NO_TRAINING
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +73,10 @@ def compare(here: Examination, there: Examination) -> Comparison:
     """Compare a broken run with one that works; both were examined."""
     metrics, only_here, only_there = metric_differences(here.run, there.run)
     settings = [*setting_differences(here.run.config, there.run.config),
-                *setting_differences(_constants(here.code), _constants(there.code), "constant")]
+                *setting_differences(_constants(_code(here)), _constants(_code(there)), "constant")]
     settings = _once(settings)
     versions = setting_differences(versions_in(_files(here)), versions_in(_files(there)), "version")
-    code = code_differences(here.code, there.code)
+    code = code_differences(_code(here), _code(there))
     data = data_differences(_data(here), _data(there))
     ranked = explanations(settings, versions, code, here.verdict, here.findings, data)
     order = [e.statement for e in ranked]
@@ -84,6 +85,11 @@ def compare(here: Examination, there: Examination) -> Comparison:
     return Comparison(here.paths, there.paths, tuple(metrics), tuple(only_here), tuple(only_there), tuple(settings),
                       tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run),
                       tuple(event_differences(here.run, there.run)), tuple(data))
+
+
+def _code(seen: Examination) -> Sequence[Path]:
+    """The code of a run; where nothing that was given trains, all of it: what prepares the data differs as well."""
+    return seen.code or (seen.scope.beside if seen.scope.how == NO_TRAINING else ())
 
 
 def _data(seen: Examination) -> dict[str, Path]:
@@ -144,9 +150,9 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
                     "were not read, seed, hardware and what neither run prints" if moved is None else
                     f"no setting, version, data file or line of code that was read differs, and yet {moved.name} does "
                     "in the log: look at what sets it (a schedule, a callback, a resumed state)")
-    if not here.code or not there.code:
-        which = "either run" if not here.code and not there.code else \
-            "the broken run" if not here.code else "the run that works"
+    missing = [not _code(seen) for seen in (here, there)]
+    if any(missing):
+        which = "either run" if all(missing) else "the broken run" if missing[0] else "the run that works"
         said.append(f"no code was given with {which}, so that code was not compared")
     return said
 
