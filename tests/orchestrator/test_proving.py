@@ -171,9 +171,9 @@ def test_what_the_budget_left_out_is_counted_with_its_time_and_the_command(repor
     after = planned(report, Scripted(), tmp_path / "x", seconds=1.0).done()
     told = after.remarks[-1]
     count, seconds, wanted = map(int, re.findall(
-        r"It left out (\d+) more experiments of about (\d+) s in all: traindx diagnose \S+ --run .* --budget (\d+)",
+        r"It left out (\d+) more experiments? of about (\d+) s in all: traindx diagnose \S+ --run .* --budget (\d+)",
         told)[0])
-    assert 1 < count <= MOST_EXPERIMENTS
+    assert 1 <= count <= MOST_EXPERIMENTS
     assert wanted >= seconds
     assert after.extra_checks[-1] in told
     assert after.next_checks[0] == after.extra_checks[-1]

@@ -31,7 +31,11 @@ def obeys_once_undone(group: Sequence[Shard], index: int, name: str, ratio: floa
 
     `others`: names of columns of numbers that all shards have.
     """
+    shapes = [tuple(np.shape(s.columns[name].values)) for s in group]
     for other in others:
+        if any(len(shape) != 1 or np.shape(s.columns[other].values) != shape
+               for s, shape in zip(group, shapes, strict=True)):
+            continue  # of vectors no one number goes along with another column
         theirs = [_pairs(s, name, other) for k, s in enumerate(group) if k != index]
         x, y = (np.concatenate([p[side] for p in theirs]) for side in (0, 1))
         here_x, here_y = _pairs(group[index], name, other)
