@@ -30,6 +30,7 @@ from traindx_tools.on_data.readers.kinds import kinds_of
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.split_files import split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
 from traindx_tools.on_data.table import DataSet
@@ -108,7 +109,8 @@ def examine(
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
-    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files)), notes)
+    rows = split_files_of(p for p, _ in files)
+    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
 
 

@@ -23,7 +23,7 @@ FEWEST_IDS = 8
 """Values on each side of a split from which on it tells that they are ids."""
 SHARED = 0.1
 _GROUP = re.compile(
-    r"(^|[_.])(subject|patient|speaker|participant|person|scene|session|recording|document|doc|group|"
+    r"(^|[_.])(subject|patient|speaker|participant|person|scene|session|record|recording|document|doc|group|"
     r"cluster|family|source|sequence|video|clip|author)(_?(id|ids|idx|index|key|name))?$",
     re.IGNORECASE,
 )

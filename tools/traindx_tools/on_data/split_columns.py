@@ -22,14 +22,15 @@ def by_column(data: DataSet) -> tuple[DataSet, ...]:
         for column in shard.columns.values():
             said = splits_of(column) if not shard.split else None
             if said is not None:
-                parts = tuple(_taken(shard, np.flatnonzero(said == s), s) for s in dict.fromkeys(said.tolist()) if s)
+                names = [s for s in dict.fromkeys(said.tolist()) if s]
+                parts = [rows_taken(shard, np.flatnonzero(said == s), s) for s in names]
                 found.append(DataSet(data.name, tuple(p for p in parts if p.rows >= FEWEST)))
                 break
     return tuple(d for d in found if "train" in d.splits and len(d.splits) > 1)
 
 
-def _taken(shard: Shard, rows: Array, split: str) -> Shard:
-    """Some rows of a shard, without its fields of sequences; they keep their numbers."""
+def rows_taken(shard: Shard, rows: Array, split: str) -> Shard:
+    """Some rows of a shard (int64, shape (rows,)), without its fields of sequences; they keep their numbers."""
     numbers = rows if shard.numbers is None else shard.numbers[rows]
     columns = {n: _of(c, rows) for n, c in shard.columns.items() if c.offsets is None}
     names = tuple(shard.row_names[i] for i in rows) if shard.row_names else ()

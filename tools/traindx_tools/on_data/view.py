@@ -9,6 +9,7 @@ from functools import cached_property
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.listings import Listing
 from traindx_tools.on_data.name_list import NameList
+from traindx_tools.on_data.split_files import SplitFile
 from traindx_tools.on_data.table import DataSet
 
 
@@ -78,6 +79,8 @@ class View:
     """Names with an index each, of files beside the data."""
     modified: Mapping[str, float] = field(default_factory=dict)
     """When each file was written last, in seconds since 1970, by its name as the user gave it."""
+    split_files: tuple[SplitFile, ...] = ()
+    """Files that name the rows of each split."""
 
     @cached_property
     def comparisons(self) -> int:

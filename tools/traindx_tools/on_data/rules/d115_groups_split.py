@@ -1,7 +1,7 @@
 """Rows of one subject, document or recording are in training and in held-out data.
 
 Told of fields that are called so, and of ids of any name with many values of a few rows each. The split is that of the
-file, or of each row where a column names it, as a manifest's does. Whether it matters
+file, or of each row where a column names it, as a manifest's does, or a file of row numbers. Whether it matters
 depends on how alike the rows of one group are: that is measured as the share of the features' variance, and of the
 labels', that lies between groups (intraclass correlation), and where it is small the finding is a remark; so it is
 where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark
@@ -24,6 +24,7 @@ from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_i
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, f_tail
 from traindx_tools.on_data.split_columns import by_column
+from traindx_tools.on_data.split_files import by_rows
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.time_splits import DEEP, FEWEST, OTHERS, Late, late_rows
 from traindx_tools.on_data.view import View
@@ -66,7 +67,7 @@ RULE = Rule(
 
 def check(view: View) -> Iterator[Finding]:
     """A finding for each group field and held-out shard; a remark for times."""
-    for data in (*view.sets, *(d for one in view.sets for d in by_column(one))):
+    for data in (*view.sets, *(d for one in view.sets for d in (*by_column(one), *by_rows(one, view.split_files)))):
         train = [s for s in data.splits.get("train", ()) if s.columns]
         if not train:
             continue
