@@ -80,7 +80,7 @@ def report(tmp_path: Path) -> Report:
     (tmp_path / "train.py").write_text(PROGRAM)
     rows = [f"step {i} loss {2.0 * 1.6 ** i:.4f}" for i in range(30)] + [f"step {i} loss nan" for i in range(30, 60)]
     (tmp_path / "train.log").write_text("\n".join(rows))
-    return diagnose([tmp_path], symptom="the loss explodes and becomes nan")
+    return diagnose([tmp_path], symptom="the loss explodes and becomes nan, is the learning rate too high?")
 
 
 def planned(report: Report, place: Scripted, folder: Path, seconds: float = 100.0) -> Planned:

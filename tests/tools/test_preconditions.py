@@ -51,7 +51,7 @@ def test_so_is_what_the_person_says_and_what_the_code_holds(tmp_path: Path) -> N
     assert "half-precision" in shown_by(Run(), [code])
     assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset({
         "own-loop", "text-policy", "reference-policy", "cleared-late", "rectifier", "sigmoid-in-loss",
-        "softmax-of-ones-own", "several-tasks"}), "what only something else excludes"
+        "softmax-of-ones-own", "several-tasks", "kept-gradients"}), "what only something else excludes"
 
 
 def test_ranks_of_the_log_show_several_processes() -> None:
@@ -106,3 +106,16 @@ def test_a_log_that_says_nothing_of_its_framework_excludes_nothing() -> None:
 def test_what_shows_a_file_that_was_read_and_an_evaluation(words: str, name: str) -> None:
     assert name in shown_by(Run(), (), words)
     assert name not in shown_by(Run(), (), "loss")
+
+
+@pytest.mark.parametrize(("body", "possible"), [
+    ("for x in data:\n    opt.zero_grad()\n    loss = f(x)\n    loss.backward()\n    opt.step()\n", False),
+    ("for x in data:\n    loss = f(x)\n    loss.backward()\n    opt.step()\n    opt.zero_grad()\n", False),
+    ("opt.zero_grad()\nfor x in data:\n    loss = f(x)\n    loss.backward()\n    opt.step()\n", True),
+    ("for i, x in data:\n    f(x).backward()\n    opt.step()\n    if i % 9 == 0:\n        opt.zero_grad()\n", True),
+    ("for x in data:\n    f(x).backward()\n    opt.step()\n", True),
+    ("grads = jax.grad(f)(params, x)\n", False),
+])
+def test_gradients_stay_where_the_code_does_not_clear_them_beside_the_backward_pass(body: str, possible: bool) -> None:
+    assert (sought := preconditions()["accum.zero-grad-missing"].in_code) is not None
+    assert bool(sought.search(f"import torch\n{body}")) is possible
