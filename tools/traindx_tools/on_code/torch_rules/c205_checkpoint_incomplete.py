@@ -17,6 +17,8 @@ from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 
 (RULE,) = pages("state", ("C205",))
 _POSITION = re.compile(r"epoch|step|iteration", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"optim|\bopt|\bo\b", re.IGNORECASE)
+"""Of the keys and of what is saved under them: `"o": opt.state_dict()`."""
 _AVERAGE = re.compile(
     r"\bema\w*\s*=\s*(EMA|ExponentialMovingAverage|AveragedModel|ModelEma)|\bself\.ema\w*\s*=\s*\w*(EMA|Ema|Averag)"
 )
@@ -37,7 +39,9 @@ def check(project: Project) -> Iterator[Finding]:
         keys = [str(k.value) for k in table.keys if isinstance(k, ast.Constant)]
         if not any(_POSITION.search(k) for k in keys) or any(k is None for k in table.keys):
             continue
-        if "optim" not in everything.lower() and "opt" not in " ".join(keys) and "optim" in code.file.text:
+        if "state_dict" not in written(table):
+            continue  # a schedule's or a sampler's own file
+        if not _OPTIMIZER.search(everything) and "optim" in code.file.text:
             yield _finding(code, call, "the optimizer's state", "optimizer")
         if code.file.mentions(_AVERAGE) and "ema" not in everything.lower():
             yield _finding(code, call, "the average of the weights (EMA)", "ema")
