@@ -90,12 +90,12 @@ def entries(files: Iterable[Path]) -> Iterable[Judgement]:
 def _public(rows: Iterable[dict[str, Any]]) -> Iterable[Judgement]:
     """A finding of high or above on a public program claims the fault itself. Nobody complains of these programs, so
     they tell of a check, and nothing of how often such findings are the cause where a run fails. What one file repeats
-    is one judgement: three functions of a benchmark are no three programs. What holds and hardly matters there says
-    nothing of programs that fail."""
+    is one judgement: three functions of a benchmark are no three programs. What holds and hardly matters is no fault,
+    and counts as wrong."""
     seen: set[tuple[str, str, str]] = set()
     for row in rows:
         key = row["rule"], row["program"], row["judgement"]
-        if row["severity"] in ("critical", "high") and row["judgement"] != "overrated" and key not in seen:
+        if row["severity"] in ("critical", "high") and key not in seen:
             seen.add(key)
             yield Judgement(row["rule"], "cause", "cause", row["judgement"] == "true", failing=False)
 

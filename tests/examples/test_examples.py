@@ -34,13 +34,15 @@ def copy(tmp_path):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_failed_run_is_diagnosed_with_its_cause_and_its_line(copy, name):
+    """A cause, or what is suspected far before all else: how sure a check is of itself is measured and changes."""
     folder = copy(name)
     report = diagnose([folder])
     mode, code = EXPECTED[name]
-    first = report.to_json()["root_causes"][0]
-    assert report.status == "diagnosis_complete"
-    assert first["failure_mode"] == mode
-    line = int(re.fullmatch(r"train\.py:(\d+)", first["location"])[1])
+    first, *others = report.seen.verdict.hypotheses
+    assert first.mode.id == mode
+    assert first.confidence > 0.6
+    assert all(h.confidence < 0.3 for h in others)
+    line = int(re.fullmatch(r"train\.py:(\d+)", report.to_json()["hypotheses"][0]["location"])[1])
     near = (folder / "train.py").read_text().splitlines()[line - 4:line + 3]
     assert any(code in text for text in near)
 

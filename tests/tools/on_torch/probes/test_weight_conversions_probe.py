@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+from traindx_tools.on_torch.conversions.candidates import Candidate  # noqa: E402
+from traindx_tools.on_torch.conversions.search import search  # noqa: E402
 from traindx_tools.on_torch.probes.weight_conversions import WeightConversionsProbe  # noqa: E402
 
 CLASSES, LENGTH = 12, 8
@@ -221,6 +226,46 @@ def test_the_training_is_the_same_bit_for_bit(watching, trained):
     with watching(WeightConversionsProbe):
         watched = run()
     assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+
+
+def test_one_of_several_processes_is_not_asked(watching, trained, monkeypatch):
+    """A pass that one process makes alone would wait for the others for ever."""
+    monkeypatch.setattr("traindx_tools.on_torch.probes.weight_conversions.world_size", lambda: 2)
+    assert told(watching, trained, Tagger, gates) == []
+
+
+NAMES = [a + b for a in "abcdef" for b in "klmnopq"]  # numbers would be blocks of one stack
+
+
+def conversions(alive, count=40):
+    for at in range(count):
+        tensor = torch.full((8,), float(at))
+        alive.append(weakref.ref(tensor))
+        yield Candidate(NAMES[at], "order" if at < count - 1 else "zeroed", {f"{NAMES[at]}.weight": tensor})
+        del tensor
+
+
+def test_only_the_best_conversion_is_kept():
+    alive = []
+    found = search(lambda values: 5.0 if not values else 1.0 if float(next(iter(values.values()))[0]) == 7 else 4.0,
+                   conversions(alive), {f"{n}.weight": i for i, n in enumerate(NAMES)}, 60.0)
+    gc.collect()
+    assert (found.best.said, found.tried, found.others) == (NAMES[7], 40, 4.0)
+    assert sum(r() is not None for r in alive) == 1
+
+
+def test_where_time_ended_it_a_size_is_no_proof():
+    """The last layer, which says what guessing gives, comes last."""
+    sized = [Candidate(n, "scaled", {f"{n}.weight": torch.ones(8)}) for n in NAMES[:30]]
+    ids, loss = {f"{n}.weight": i for i, n in enumerate(NAMES)}, lambda v: 5.0 if not v or 3 not in v else 1.0
+    whole = [*sized, Candidate("the last", "zeroed", {f"{NAMES[0]}.weight": torch.zeros(8)})]
+    assert search(loss, whole, ids, 60.0).best is sized[3]
+    clock = iter([0.0, *[1.0] * 20, *[99.0] * 20])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("traindx_tools.on_torch.conversions.search.time.perf_counter", lambda: next(clock))
+        found = search(loss, whole, ids, 60.0)
+    assert found.left
+    assert found.best is None
 
 
 def test_what_loads_nothing_is_not_looked_at(watching):

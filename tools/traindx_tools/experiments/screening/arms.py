@@ -23,6 +23,8 @@ DATA = (".npz", ".npy", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".feathe
 FEWEST_ALIKE = 3
 """Files that are named alike but for a number or one word: of two, the other may be the validation set."""
 MOST_ALIKE = 64
+MOST_EDITS = 1_000
+"""Places of the code that one screen looks at, the likeliest first: nobody has time for as many runs."""
 _SETTING, _FILE = frozenset({"cfg.value-carries"}), frozenset({"data.file-carries"})
 _CODE = frozenset({"code.place-carries"})
 _OWN = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", "scratch"})
@@ -97,7 +99,7 @@ def arms_of(command: str, workspace: Path, kinds: Sequence[str] = KINDS,
 def _of_code(program: Program) -> Iterator[Arm]:
     """Every edit of every file of the program, the likeliest to undo a fault first."""
     found = [(edit, name) for name, tree in program.trees.items() for edit in edits_of(program.sources[name], tree)]
-    for edit, name in sorted(found, key=lambda f: -f[0].likely):
+    for edit, name in sorted(found, key=lambda f: -f[0].likely)[:MOST_EDITS]:
         place = f"{name}:{edit.line}"
         change = Change("edit", {"at": f"{place}:{edit.column}", "do": edit.do})
         yield Arm(CODE, place, change, edit.before, name, edit.line, _CODE, edit.after)

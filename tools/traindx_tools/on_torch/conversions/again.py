@@ -33,7 +33,8 @@ class LossAgain(Rerun):
             if isinstance(entry, Call):
                 self.copier.module(entry.module)
         for given in givens(self._entries):
-            self.filled(given) if given.unchanged else None
+            if given.unchanged:
+                self.filled(given)
         self._copies = {id(o): c for o, c in self.copier.pairs(torch.Tensor)}
 
     @property

@@ -39,17 +39,26 @@ class Searched:
     best: Candidate | None = None
     healed: float = math.nan
     others: float = math.nan
-    other: str = ""
     seconds: float = 0.0
     left: bool = False
     """Time ended it."""
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What one conversion came to, without its tensors: hundreds of them would not fit into the memory."""
+
+    value: float
+    kind: str
+    roles: frozenset[str]
 
 
 def search(loss: Loss, found: Iterable[Candidate], ids: Mapping[str, int], seconds: float) -> Searched:
     """Tries candidates while there is time. `ids`: of the program's parameters, by name. Raises NotReplayable."""
     begin = time.perf_counter()
     base = loss({})
-    results: list[tuple[float, Candidate]] = []
+    results: list[_Result] = []
+    best: tuple[float, Candidate] | None = None
     left = False
     for candidate in found:
         if time.perf_counter() - begin > seconds:
@@ -60,30 +69,29 @@ def search(loss: Loss, found: Iterable[Candidate], ids: Mapping[str, int], secon
         except NotReplayable:
             continue
         if math.isfinite(value):
-            results.append((value, candidate))
-    spent = time.perf_counter() - begin
-    told = Searched(base, len(results), seconds=spent, left=left)
-    return _judged(told, results)
+            results.append(_Result(value, candidate.kind, candidate.roles))
+            if best is None or value < best[0]:
+                best = value, candidate
+    told = Searched(base, len(results), seconds=time.perf_counter() - begin, left=left)
+    return told if best is None else _judged(told, results, *best)
 
 
-def _judged(told: Searched, results: list[tuple[float, Candidate]]) -> Searched:
-    if not results:
-        return told
-    healed, best = min(results, key=lambda r: r[0])
-    first = next((c.roles for _, c in results if c.kind == "scaled"), frozenset())
-    apart = [(v, c) for v, c in results if not _alike(c, best, first)]
+def _judged(told: Searched, results: list[_Result], healed: float, best: Candidate) -> Searched:
+    first = next((r.roles for r in results if r.kind == "scaled"), frozenset())
+    apart = [r.value for r in results if not _alike(r, best, first)]
     if len(apart) < FEWEST or not heals(healed, told.loss):
         return told
-    guessing = next((v for v, c in reversed(results) if c.kind == "zeroed"), math.nan)
+    # the last layer comes last: where time ended it, nobody knows what guessing gives
+    guessing = math.nan if told.left else next((r.value for r in reversed(results) if r.kind == "zeroed"), math.nan)
     if best.kind in SIZES and not told.loss >= OF_GUESSING * guessing:
         return told
-    least, other = min(apart, key=lambda r: r[0])
+    least = min(apart)
     if not heals(healed, least):
         return told
-    return Searched(told.loss, told.tried, best, healed, least, other.said, told.seconds, told.left)
+    return Searched(told.loss, told.tried, best, healed, least, told.seconds, told.left)
 
 
-def _alike(one: Candidate, best: Candidate, first: frozenset[str]) -> bool:
+def _alike(one: _Result, best: Candidate, first: frozenset[str]) -> bool:
     """Whether one may do the same as another: on the same modules, or on the rows and axes that an input goes to.
 
     `first`: the modules that inputs go to, whose scale is that of the inputs.

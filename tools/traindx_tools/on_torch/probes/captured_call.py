@@ -31,6 +31,7 @@ from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.on_torch.rules.t337_layers_are_one import Stack
 from traindx_tools.on_torch.snapshot.tape import tensors_of
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
+from traindx_tools.on_torch.world import world_size
 
 KEPT_IN = 2
 """Optimizer steps before the one whose calls are kept: statistics of a batch norm are measured by then."""
@@ -132,7 +133,7 @@ class CapturedCallProbe(TorchProbe):
     def _ask(self) -> Iterator[Finding]:
         self._asked = True
         calls, self._calls = list(self._calls.values()), {}
-        if compiles() or _world() > 1:
+        if compiles() or world_size() > 1:
             return
         for call in calls:
             if not _wanted(call.model):
@@ -183,8 +184,3 @@ def _on_a_device(model: torch.nn.Module) -> bool:
 def _wanted(model: torch.nn.Module) -> bool:
     """Models that are trained."""
     return any(p.requires_grad for p in model.parameters())
-
-
-def _world() -> int:
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if there else 1

@@ -18,6 +18,7 @@ from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, sp
 from traindx_tools.on_torch.nonfinite.tracer import Tracer
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t101_nonfinite_origin, t102_nonfinite_seen, t103_from_another_rank
+from traindx_tools.on_torch.world import world_size
 
 
 class NonfiniteOrigin(TorchProbe):
@@ -166,7 +167,7 @@ class NonfiniteOrigin(TorchProbe):
             return
         events = [e for _, values in bad for e in [self.tracer.sources.of(values)] if e is not None]
         event = culprit(events)
-        world = _world_size()
+        world = world_size()
         if event is not None and event.kind in (PARAMETER, BUFFER) and self._arm_at > 0:
             self._too_early(f"{event.kind} {event.name}", step)  # it happened before: from the start the next time
             return
@@ -189,8 +190,3 @@ class NonfiniteOrigin(TorchProbe):
                                                  self.scene.recorder.rank, "the second pass"):
             self.scene.recorder.finding(finding)
         self._disarm()
-
-
-def _world_size() -> int:
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if there else 1

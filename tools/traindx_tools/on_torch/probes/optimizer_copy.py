@@ -14,6 +14,7 @@ from traindx_tools.on_torch.captured.saved_optimizer import Lost, extra_of, save
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t342_optimizer_not_saved
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
+from traindx_tools.on_torch.world import world_size
 
 ASKED_AT = 3
 """Steps of an optimizer that are complete when it is asked, once."""
@@ -56,7 +57,7 @@ class OptimizerCopyProbe(TorchProbe):
         if count <= ASKED_AT:
             return
         del self._initial[id(optimizer)]
-        if compiles() or _world() > 1 or any(hasattr(p, "to_local") for g in optimizer.param_groups
+        if compiles() or world_size() > 1 or any(hasattr(p, "to_local") for g in optimizer.param_groups
                                              for p in g["params"]):
             return
         name = type(optimizer).__name__
@@ -74,8 +75,3 @@ class OptimizerCopyProbe(TorchProbe):
         """Judges."""
         for name, lost, step in self._answers:
             yield from t342_optimizer_not_saved.check(name, lost, self._saved, step, self.scene.recorder.rank)
-
-
-def _world() -> int:
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if there else 1

@@ -16,6 +16,7 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.replica_samples import comparable, constant, digests, glimpse, sample, spread
 from traindx_tools.on_torch.measures.replica_windows import Windows, Wrappers
 from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.world import world_size
 
 LOOKS = (*range(6), *(k for p in range(3, 11) for k in (2**p, 3 * 2 ** (p - 1))))
 """Steps before which weights and gradients are sampled: 22 in the first 1,536."""
@@ -78,7 +79,7 @@ class ReplicasProbe(TorchProbe):
         if self._optimizer is not None or self.done:
             return
         self._optimizer = optimizer
-        if _world() < 2 or self.scene.sharded:
+        if world_size() < 2 or self.scene.sharded:
             self.done = True
             return
         able = [p for group in optimizer.param_groups for p in group["params"]
@@ -135,8 +136,8 @@ class ReplicasProbe(TorchProbe):
 
     def _setup(self) -> dict[str, Any]:
         distributed = torch.distributed
-        ranks = self._wrappers.group or tuple(range(_world()))
-        return {"rank": distributed.get_rank(), "world": _world(), "job": _job(), "names": self._names,
+        ranks = self._wrappers.group or tuple(range(world_size()))
+        return {"rank": distributed.get_rank(), "world": world_size(), "job": _job(), "names": self._names,
                 "group": [len(ranks), ranks[0], ranks[-1]],
                 "ddp": [id(p) in self._wrappers.reduced for p in self._chosen],
                 "optimizers": len(self.scene.optimizers)}
@@ -163,11 +164,6 @@ class ReplicasProbe(TorchProbe):
 
     def _mark(self, what: str, **fields: Any) -> None:
         self.scene.recorder.mark(KIND, what=what, **fields)
-
-
-def _world() -> int:
-    distributed = torch.distributed
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def _job() -> str:

@@ -28,6 +28,7 @@ from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 from traindx_tools.on_torch.stored.modules import Met
+from traindx_tools.on_torch.world import world_size
 
 
 class SnapshotProbe(TorchProbe):
@@ -85,7 +86,7 @@ class SnapshotProbe(TorchProbe):
         if self._done or self.scene.loss is None:
             return
         self._root = loss
-        scenario = self._replays.loss(loss) if _world() == 1 else None
+        scenario = self._replays.loss(loss) if world_size() == 1 else None
         if not _finite([self.scene.loss]):
             self._search(lambda r: r.forward(self._tape, loss), scenario=scenario)
 
@@ -102,7 +103,7 @@ class SnapshotProbe(TorchProbe):
         self._tape.close()
         held = [p for group in optimizer.param_groups for p in group["params"]]
         self._judge_gradients(held)
-        if not self._done and _world() == 1:
+        if not self._done and world_size() == 1:
             self._keep(optimizer, held)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -139,7 +140,7 @@ class SnapshotProbe(TorchProbe):
         self._note()
 
     def _note(self) -> None:
-        if not self._done and _world() == 1 and not compiles():
+        if not self._done and world_size() == 1 and not compiles():
             self._tape.open()
 
     def _keep(self, optimizer: torch.optim.Optimizer, held: Sequence[torch.Tensor]) -> None:
@@ -166,14 +167,14 @@ class SnapshotProbe(TorchProbe):
         if self._done or root is None:
             return
         held = [p.grad for p in parameters if p.grad is not None]
-        scenario = self._replays.gradients([plain(g.detach()) for g in held]) if _world() == 1 else None
+        scenario = self._replays.gradients([plain(g.detach()) for g in held]) if world_size() == 1 else None
         if not _finite(held):
             self._search(lambda r: r.backward(self._tape, root), scenario=scenario)
 
     def _search(self, attempt: Callable[[Replay], Replayed], before: int = 0, scenario: Scenario | None = None) -> None:
         """Names the origin, or says why the step cannot be run again; in either case this was the only time."""
         try:
-            if _world() > 1:
+            if world_size() > 1:
                 raise NotReplayable("it is one of several processes, which wait for each other")
             found = attempt(Replay(self.scene, self._batch_place))
             event = culprit(found.events)
@@ -217,8 +218,3 @@ def _finite(tensors: Iterable[torch.Tensor]) -> bool:
         if all(bool(torch.isfinite(w)) for w in witnesses(t for t in held if t.is_floating_point())):
             return True
     return all(all_finite(span(v)) for t in held for v in [readable(t)] if v is not None)
-
-
-def _world() -> int:
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if there else 1

@@ -19,6 +19,7 @@ from traindx_tools.on_torch.rules import t345_loaded_in_another_form
 from traindx_tools.on_torch.rules.t345_loaded_in_another_form import Converted
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
+from traindx_tools.on_torch.world import world_size
 
 SECONDS = 20.0
 """For one search; `options["conversion_seconds"]` says otherwise."""
@@ -80,6 +81,8 @@ class WeightConversionsProbe(TorchProbe):
             return
         self._tape.close()
         try:
+            if world_size() > 1:
+                raise NotReplayable("it is one of several processes, which wait for each other")
             self._asked(loss)
         except NotReplayable as why:
             self.scene.recorder.mark("weight-conversions", failed=str(why)[:400])

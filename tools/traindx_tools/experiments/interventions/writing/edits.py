@@ -81,6 +81,8 @@ class _Source:
     def _of_statement(self, node: ast.stmt, following: ast.stmt | None) -> Iterator[Edit]:
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Pass)) or _for_a_person(node):
             return
+        if isinstance(node, ast.If) and _is_entry(node.test):
+            return
         if isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Await)):
             yield self._made(LEFT_OUT, node, node, "pass", 4.0)
             if isinstance(following, ast.Expr) and isinstance(following.value, ast.Call) and not _for_a_person(
@@ -89,15 +91,12 @@ class _Source:
         elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and all(
                 isinstance(t, ast.Subscript) for t in node.targets)):
             yield self._made(LEFT_OUT, node, node, "pass", 4.0)
-        elif isinstance(node, (ast.If, ast.While)) and not _is_entry(node.test):
-            if isinstance(node, ast.If):
-                yield self._made(ALWAYS, node.test, node.test, "True", 2.0)
-                yield self._made(NEVER, node.test, node.test, "False", 2.0)
+        elif isinstance(node, ast.If):
+            yield self._made(ALWAYS, node.test, node.test, "True", 2.0)
+            yield self._made(NEVER, node.test, node.test, "False", 2.0)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and len(
                 node.targets[0].elts) == 2:
             yield self._two(node, node.targets[0].elts[0], node.targets[0].elts[1], 2.0)
-        if isinstance(node, ast.If) and _is_entry(node.test):
-            return
         for outer in _expressions(node):
             for inner in ast.walk(outer):
                 yield from self._of_expression(inner, node)
@@ -167,7 +166,7 @@ class _Source:
     def _exchanged(self, a: ast.stmt, b: ast.stmt) -> Edit:
         (start, between), (onward, end) = self.offsets.span(a), self.offsets.span(b)
         text = self.text[onward:end] + self.text[between:onward] + self.text[start:between]
-        return Edit(EXCHANGED, a.lineno, a.col_offset + 1, start, end, text, _short(self.text[start:end]), _short(text),
+        return Edit(EXCHANGED, *self.offsets.place(start), start, end, text, _short(self.text[start:end]), _short(text),
                     2.0)
 
     def _made(self, do: str, node: ast.AST, statement: ast.AST, text: str, likely: float) -> Edit:
@@ -178,8 +177,7 @@ class _Source:
         if isinstance(statement, (ast.If, ast.While, ast.For, ast.With)):  # its head alone
             last = max(end, self.offsets.span(statement.body[0])[0])
         after = self.text[first:start] + text + self.text[end:last]
-        at = self._told_at(node)
-        return Edit(do, self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at), start, end, text,
+        return Edit(do, *self.offsets.place(self._told_at(node)), start, end, text,
                     _short(self.text[first:last], start - first), _short(after, start - first), likely)
 
     def _told_at(self, node: ast.AST) -> int:

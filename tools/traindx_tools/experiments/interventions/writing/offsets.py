@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 
 
 class Offsets:
@@ -24,6 +25,11 @@ class Offsets:
         """The node as it is written."""
         start, end = self.span(node)
         return self.text[start:end]
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Line and column of a character, both from 1 and the column in characters, as an editor counts them."""
+        line = bisect_right(self._starts, at)
+        return line, at - self._starts[line - 1] + 1
 
     def _place(self, line: int, column: int) -> int:
         start = self._starts[line - 1]
