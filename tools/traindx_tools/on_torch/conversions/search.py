@@ -15,10 +15,8 @@ import torch
 
 from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.conversions.candidates import Candidate
+from traindx_tools.on_torch.conversions.searched import SHARE, Searched
 
-SHARE = 0.75
-"""Of the loss as loaded, and of what others reach, that a conversion is below: changes of domain and temperature gain
-less, and the others of a residual stack make up for a part of what a damaged block does."""
 OF_GUESSING = 0.5
 """Of the loss with the last layer zeroed, which is that of guessing: below it the weights know what they are asked, and
 another scale only makes them surer or less sure, as label smoothing or a short training leaves them."""
@@ -28,20 +26,6 @@ SIZES = ("scaled", "zeroed", "input")
 FEWEST = 12
 """Conversions of other modules by which one is judged."""
 Loss = Callable[[Mapping[int, torch.Tensor]], float]
-
-
-@dataclass(frozen=True)
-class Searched:
-    """What the first batch said. `loss`: as loaded; `others`: the least that conversions of other modules reach."""
-
-    loss: float
-    tried: int
-    best: Candidate | None = None
-    healed: float = math.nan
-    others: float = math.nan
-    seconds: float = 0.0
-    left: bool = False
-    """Time ended it."""
 
 
 @dataclass(frozen=True)

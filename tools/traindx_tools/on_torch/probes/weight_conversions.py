@@ -12,7 +12,8 @@ from traindx_tools.experiments.replaying.trying import NotReplayable
 from traindx_tools.on_torch.conversions.again import LossAgain
 from traindx_tools.on_torch.conversions.candidates import candidates
 from traindx_tools.on_torch.conversions.inputs import INPUT, inputs
-from traindx_tools.on_torch.conversions.search import Searched, heals, search
+from traindx_tools.on_torch.conversions.search import heals, search
+from traindx_tools.on_torch.conversions.searched import Searched
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.replaying.quiet import unnoticed_by
 from traindx_tools.on_torch.rules import t345_loaded_in_another_form

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.conversions.search import SHARE, Searched
+from traindx_tools.on_torch.conversions.searched import SHARE, Searched
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: weight-conversions"
