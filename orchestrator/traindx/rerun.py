@@ -37,6 +37,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.reading import read_folder
 from traindx_tools.live.runner import EAGER, Enough, Job, arms, came_in, tripped
 from traindx_tools.live.settings import Settings, environment_for
+from traindx_tools.on_data.run_data import beside_files
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache",
                       "scratch", ".pytest_cache", ".tox", "wandb"})  # fmt: skip
@@ -132,7 +133,8 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     outcome = run_here(_attached(command, copy, folder / "run", timeout, job.settings()))
     after = _stamps(copy)
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
-    seen = read_folder(live).seen_from(copy.resolve())
+    told = read_folder(live)
+    seen = (*told.seen_from(copy.resolve()), *beside_files(told, workspace.resolve()))
     origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen)
     rerun = Rerun(command, copy, outcome, written, (*seen, *origins))
     if not outcome.cancelled:

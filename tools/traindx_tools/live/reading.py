@@ -15,6 +15,8 @@ from traindx_tools.live.files_read import FileRead, read_from
 from traindx_tools.live.in_cells import in_cells, text_in_cells
 from traindx_tools.on_ranks.examine import compared
 from traindx_tools.on_ranks.records import KIND, MOST_RECORDS
+from traindx_tools.on_variables import numbered
+from traindx_tools.on_variables.numbered import Numbered
 
 MARK = '"traindx": "live'
 """What the first record of each of our files holds."""
@@ -49,6 +51,8 @@ class LiveFile:
     """The Python file that the process was started with, as it was typed; "" where there is none."""
     replica: tuple[Mapping[str, Any], ...] = ()
     """What it wrote for a comparison with other ranks."""
+    numbered: tuple[Numbered, ...] = ()
+    """Rows of tables that its model holds, with the names that the program gives them."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,11 @@ class LiveRun:
         return tuple(found.values())
 
     @property
+    def numbered(self) -> tuple[Numbered, ...]:
+        """What the processes wrote of tables whose rows they number by names, of the first that did."""
+        return next((f.numbered for f in self.files if f.numbered), ())
+
+    @property
     def cwd(self) -> str:
         """The folder in which the command ran, "" where nothing says so."""
         return str(self.run.get("cwd") or next((f.cwd for f in self.files if f.cwd), ""))
@@ -134,6 +143,7 @@ def read_file(path: Path) -> LiveFile | None:
     facts = ""
     read: tuple[FileRead, ...] = ()
     replica: list[dict[str, Any]] = []
+    tables: list[Numbered] = []
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
@@ -147,6 +157,8 @@ def read_file(path: Path) -> LiveFile | None:
             facts = str(record.get("text") or "")
         elif kind == "files" and isinstance(record.get("read"), list):
             read = read_from(record["read"])
+        elif kind == numbered.KIND and isinstance(record.get("tables"), list):
+            tables = [t for said in record["tables"] if (t := numbered.from_record(said)) is not None]
         elif kind == KIND and len(replica) < MOST_RECORDS:
             replica.append(record)
         elif kind == "end":
@@ -154,7 +166,7 @@ def read_file(path: Path) -> LiveFile | None:
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
                     last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")),
-                    tuple(replica))
+                    tuple(replica), tuple(tables))
 
 
 def _script(argv: object) -> str:

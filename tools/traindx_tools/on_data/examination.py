@@ -21,6 +21,7 @@ from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
+from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.name_lists import name_lists_of
 from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
@@ -60,6 +61,8 @@ class DataReport:
     """Every file that was looked at; a note says why one was refused, sampled or not reached."""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    name_lists: tuple[NameList, ...] = ()
+    """Names with an index each, of files beside the data."""
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -111,7 +114,17 @@ def examine(
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
     findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows), notes)
-    return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
+    return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started,
+                      beside[2])
+
+
+def readable(paths: Sequence[str | Path], seconds: float = SECONDS
+             ) -> tuple[tuple[DataSet, ...], tuple[NameList, ...]]:
+    """The sets of these files and the lists of names among them, without a judgement. Unreadable files are left out."""
+    started, reading = time.monotonic(), _Reading()
+    files = [(Path(p), str(p)) for p in paths if os.path.isfile(p)]
+    _read_all(files, _common([p for p, _ in files]), started + seconds, reading)
+    return data_sets(joined(reading.placed)), name_lists_of(files)
 
 
 def _modified(files: Iterable[tuple[Path, str]]) -> dict[str, float]:

@@ -19,12 +19,15 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead
+from traindx_tools.live.reading import LiveRun
 from traindx_tools.on_data.code_poles import at_poles
 from traindx_tools.on_data.hints import flattened_settings
 from traindx_tools.on_data.named_paths import named_paths, parsed
 from traindx_tools.on_data.never_read import never_read
+from traindx_tools.on_data.numbered_rows import named_otherwise
 from traindx_tools.on_data.used_by_code import with_use
 from traindx_tools.on_logs.run import Run
+from traindx_tools.on_variables.numbered import Numbered
 
 SECONDS = 20.0
 """Time for the data of a run within `diagnose`; what was not read by then is said."""
@@ -73,12 +76,13 @@ class OfRun:
 
 
 def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: float = SECONDS,
-           read: Sequence[FileRead] = ()) -> OfRun:
+           read: Sequence[FileRead] = (), numbered: Sequence[Numbered] = ()) -> OfRun:
     """Reads and judges the data files of a run. Nothing of them is executed.
 
     `parts`: what was read of each file of the run; their artifacts are the files of its folder. `code`: its Python
     files. What the code names is read where it lies below `root` or below the folder of the code that names it. `read`:
-    what the running program opened, wherever it lies; a finding on such a file says by which line.
+    what the running program opened, wherever it lies; a finding on such a file says by which line. `numbered`: rows
+    of tables of its model, with the names that it gives them.
     """
     used = {os.path.realpath(p) for p in named_paths(code, root)}  # what the code prepares and then loads is data
     written = {os.path.realpath(p) for p in named_paths(code, root, written=True)}
@@ -93,8 +97,9 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     opened = [r.path for r in read if os.path.realpath(r.path) not in outputs and Path(r.path).suffix not in _STATE]
     shown = () if code else _folders_of_pictures(a for p in parts for a in p.artifacts)
     paths = list({os.path.realpath(p): p for p in (*opened, *named, *held, *shown)}.values())
+    texts = [Path(p) for p in dict.fromkeys((*(r.path for r in read), *paths))]
     if not _any_data(paths):
-        return OfRun()
+        return OfRun(tuple(named_otherwise(numbered, (), (), texts)))
     from traindx_tools.on_data.examination import examine
 
     configured = (s for p in parts for s in flattened_settings(p.config, "the configuration"))
@@ -107,7 +112,21 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in with_use(report.findings, code)]
     whole = not told_short(report.artifacts) and any(len(s.shards) > 1 for s in report.sets) and all(
         shard.numbers is None for s in report.sets for shard in s.shards)
-    return OfRun((*findings, *at_poles(report.sets, code), *never_read(report.sets, read)), told, report.notes, whole)
+    beside = (*at_poles(report.sets, code), *never_read(report.sets, read),
+              *(named_otherwise(numbered, report.sets, report.name_lists, texts) if numbered else ()))
+    return OfRun((*findings, *beside), told, report.notes, whole)
+
+
+def beside_files(live: LiveRun, root: Path, seconds: float = SECONDS) -> tuple[Finding, ...]:
+    """What a recorded run shows together with the files that it read, as they lie below `root`: files of a set that it
+    left unread, tables that it filled from a file whose rows have other names."""
+    read, numbered = live.data_files(root), live.numbered
+    if not read:
+        return ()
+    from traindx_tools.on_data.examination import readable
+
+    sets, lists = readable([r.path for r in read], seconds)
+    return (*never_read(sets, read), *named_otherwise(numbered, sets, lists, [Path(r.path) for r in read]))
 
 
 def _folders_of_pictures(artifacts: Iterable[Artifact]) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_variables import composed
+from traindx_tools.on_variables import composed, numbered
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
@@ -24,7 +24,9 @@ AT_ONCE, SHARE = 0.5, 0.01
 class VariablesWatch:
     """Looks, and keeps what was seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: Callable[..., None] | None = None) -> None:
+        """`mark`: writes a record of a kind, for what only files can judge."""
+        self._mark = mark
         self.next = FIRST_LOOK
         """The step of the next look."""
         self._spent = Spent(AT_ONCE, SHARE)
@@ -43,6 +45,9 @@ class VariablesWatch:
             return
         with self._spent.counted():
             composed.look()
+            if self._mark is not None:
+                self._note_numbered(self._mark)
+                self._mark = None
             look = take_look()
             until = time.thread_time() + DIGITS
             for place, array in look.arrays:
@@ -54,6 +59,12 @@ class VariablesWatch:
                 self._stored[stored.place, stored.part] = stored
             equal = self._arrays.look(step, [a for a in look.arrays if a[0] not in look.installed], look.owners)
             self._equal = {(e.one, e.other): e for e in equal} or self._equal
+
+    def _note_numbered(self, mark: Callable[..., None]) -> None:
+        """Writes which names the program gives to the rows of tables that the model holds, near its start."""
+        found = numbered.take()
+        if found:
+            mark(numbered.KIND, tables=[f.as_record() for f in found])
 
     def findings(self, rank: int = 0) -> Iterator[Finding]:
         """What is wrong with what was seen."""

@@ -18,7 +18,7 @@ class VariablesProbe(JaxProbe):
 
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
-        self._watch = VariablesWatch()
+        self._watch = VariablesWatch(scene.recorder.mark)
 
     def after_call(self, call: Call) -> None:
         """Looks, where it is time."""

@@ -19,7 +19,7 @@ class VariablesProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._watch = VariablesWatch()
+        self._watch = VariablesWatch(scene.recorder.mark)
 
     def next_look(self) -> int:
         """The step before the next look."""
