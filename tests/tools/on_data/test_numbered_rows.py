@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +132,19 @@ def test_numberings(value: Any, first: str) -> None:
 
 
 @pytest.mark.parametrize("value", [
-    {w: 3 * i for i, w in enumerate(WORDS)}, {w: 0 for w in WORDS}, {i: i for i in range(50)}, list(WORDS[:5]),
+    {w: 3 * i for i, w in enumerate(WORDS)}, dict.fromkeys(WORDS, 0), {i: i for i in range(50)}, list(WORDS[:5]),
     [*WORDS, WORDS[0]], [1, 2, 3] * 9, {}, [], np.zeros(40), {w: float(i) for i, w in enumerate(WORDS)},
-    {w: True for w in WORDS}, "words", None])
+    dict.fromkeys(WORDS, True), "words", None])
 def test_what_is_no_numbering(value: Any) -> None:
     assert numbering_of(value) is None
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def program(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The variables of a program that the walk begins at."""
     variables: dict[str, Any] = {}
     monkeypatch.setattr(numbered, "roots", lambda: (("train.py", "", n, v) for n, v in variables.items()))
-    yield variables
+    return variables
 
 
 def test_a_module_s_table_is_kept_with_the_names_of_its_rows(program: dict[str, Any]) -> None:

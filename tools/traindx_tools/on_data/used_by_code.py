@@ -1,26 +1,29 @@
 """Whether the code of a run does what its data ask for: reads a header's property, a field of numbers, a time zone.
 
-Files that do not agree in a property of their headers (D163), links that name rows by a field (D171) and tables of two
-zones (D173) do harm only where the code pays no heed. The text of the code is looked at, as the catalog's checks are
-fitted to it: for calls that honour the property (resampling, `exif_transpose`), for readers that do so by themselves,
-for the name of the field, for conversions. What is not known speaks for the code: a text that reads no such file
-decides nothing.
+Files that do not agree in a property of their headers (D163), links that name rows by a field (D171), tables of two
+zones (D173) and keys that are written in two ways (D177) do harm only where the code pays no heed. The text of the code
+is looked at, as the catalog's checks are fitted to it: for calls that honour the property (resampling,
+`exif_transpose`), for readers that do so by themselves, for the name of the field, for conversions. What is not known
+speaks for the code: a text that reads no such file decides nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx_tools.finding import Finding, Severity
 
-RULE_ID, BY_FIELD, ZONES = "D163", "D171", "D173"
+RULE_ID, BY_FIELD, ZONES, KEYS = "D163", "D171", "D173", "D177"
 _CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
                        r"|timedelta|DateOffset")
 """Texts that show that times are brought to one zone."""
+_NORMALISES = re.compile(r"\.(?:strip|lstrip|rstrip|lower|upper|casefold|zfill|normalize|removeprefix|removesuffix"
+                         r"|replace)\(|\bint\(|astype\(|to_numeric|:0\d+d?\}|dtype=")
+"""Texts that show that something is brought to one form: of keys, it is believed."""
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
 HARMFUL = frozenset({"rate", "orientation"})
 """Properties that change what the numbers of a file show, where a reader drops them."""
@@ -72,12 +75,20 @@ def severity_of(what: str, use: str) -> Severity:
 def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]:
     """The findings; those of headers as the code decides. Files that are no Python, or do not parse, say nothing."""
     found = list(findings)
-    if not any(f.rule in (RULE_ID, BY_FIELD, ZONES) or _asks(f) for f in found):
+    if not any(f.rule in _BY_CODE or _asks(f) for f in found):
         return found
     text = _text_of(code)
-    judged = (_decided(f, text) if f.rule == RULE_ID else _looked_up(f, text) if f.rule == BY_FIELD else
-              _converted(f, text) if f.rule == ZONES else _answered(f, text) if _asks(f) else f for f in found)
+    judged = (_BY_CODE[f.rule](f, text) if f.rule in _BY_CODE else _answered(f, text) if _asks(f) else f for f in found)
     return [f for f in judged if f is not None]
+
+
+def _joined(finding: Finding, code: _Text) -> Finding:
+    """Keys that are written otherwise: a remark where the code normalises anything, an alarm where it reads the key."""
+    if finding.measured["way"] != "written" or str(finding.measured["field"]) not in code.text:
+        return finding
+    if _NORMALISES.search(code.text):
+        return replace(finding, severity=Severity.INFO, measured={**finding.measured, "kind": READ})
+    return replace(finding, severity=Severity.HIGH, measured={**finding.measured, "kind": UNREAD})
 
 
 def _looked_up(finding: Finding, code: _Text) -> Finding | None:
@@ -184,3 +195,8 @@ def _rates(scope: ast.AST) -> set[str]:
             elif isinstance(target, ast.Name):
                 out.add(target.id)  # both in one name: what is done with it is not followed, and speaks for the code
     return out
+
+
+_BY_CODE: Mapping[str, Callable[[Finding, _Text], Finding | None]] = {
+    RULE_ID: _decided, BY_FIELD: _looked_up, ZONES: _converted, KEYS: _joined}
+"""What the code decides of the findings of a rule."""
