@@ -150,8 +150,14 @@ def _is_table(value: Any) -> bool:
     if torch is not None and isinstance(value, torch.Tensor):
         known = value.layout == torch.strided and value.is_floating_point() and value.device.type != "meta"
     else:
-        known = _is_of_jax(value) and value.dtype.kind == "f" and value.is_fully_addressable
+        known = _is_of_jax(value) and value.ndim == 2 and _is_float_of_jax(value) and value.is_fully_addressable
     return bool(known and value.ndim == 2 and value.shape[0] >= FEWEST and value.shape[1] > 1)
+
+
+def _is_float_of_jax(value: Any) -> bool:
+    """bfloat16 as well; keys of random numbers have a dtype of their own."""
+    jax: Any = sys.modules["jax"]
+    return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.floating))
 
 
 def _fit(table: Any, names: Mapping[int, str]) -> bool:
