@@ -87,9 +87,10 @@ _TABLE: tuple[tuple[Row, str], ...] = (
     (Row("throughput", "speed", ("throughput", "tokens_per_second", "mfu")),
      "throughput, it / s, it/s, speed, tokens/s, token per second, tok/s, mfu, samples/s, img/s, gpu utilization, "
      "gpu utilisation, utilization, utilisation, fps, samples_per_sec"),
-    (Row("step_time", "time", ("step_time", "data_time", "epoch_time")),
+    (Row("step_time", "time", ("step_time", "data_time", "epoch_time", "time/train")),
      "every update, every step, a step, each step, each update, update, first step, step, step time, "
-     "iteration time, time per step, time per iteration, epoch time, data time, step duration"),
+     "iteration time, time per step, time per iteration, epoch time, data time, step duration, every epoch, each epoch, "
+     "an epoch, epoch, time per epoch, epoch duration"),
     (Row("kl", "term", ("kl",)),
      "kl, kl term, kld, kl divergence, kl penalty"),
     (Row("entropy", "entropy", ("entropy",)),

@@ -25,6 +25,8 @@ ENOUGH = 8
 EXPLAINS = 0.7
 LITTLE = 0.1
 NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
+OF_EPOCHS = ("epoch_time", "time/epoch", "time/train", "time/training")
+"""How long an epoch, or its training, took."""
 SPEEDS = ("throughput", "tokens_per_second", "mfu", "samples_per_second", "steps_per_second", "it_per_second")
 
 RULE = Rule(
@@ -32,7 +34,7 @@ RULE = Rule(
     name="throughput-decay",
     title="Steps take longer and longer",
     severity=Severity.MEDIUM,
-    sees="Step time or throughput after the first tenth of the log: early against late median, and the trend.",
+    sees="Time of a step or an epoch, or throughput, after the first tenth of the log: early against late median, and the trend.",
     matters="A run planned for a day takes three; the cause often ends in an out-of-memory error.",
     alike=("Slow first steps.", "A single slow stretch: a shared file system.",
            "Longer sequences by curriculum, longer rollouts by a policy that learns to talk."),
@@ -48,17 +50,28 @@ RULE = Rule(
 
 
 def check(run: Run) -> Iterator[Finding]:
-    """At most one finding: step time first, else a throughput."""
-    for name in ("step_time", *SPEEDS):
+    """At most one finding: step time first, then that of epochs, else a throughput."""
+    for name in ("step_time", *OF_EPOCHS, *SPEEDS):
         t = track(run.first(name, group="train") or run.first(name))
-        if t is None or len(t) < ENOUGH or not bool((t.y > 0).all()):
+        if t is None or len(t) < ENOUGH or not bool((t.y > 0).all()) or (name in OF_EPOCHS and _adds_up(t.y)):
             continue
-        times = t.y if name == "step_time" else 1 / np.maximum(t.y, 1e-150)
+        times = 1 / np.maximum(t.y, 1e-150) if name in SPEEDS else t.y
         if (slow := _slower(t, times)) is not None:
             start, slower = slow
             turn = step_at(times[start:])
             yield _report(run, t, start, slower) if turn is None else _one_step(run, t, start + turn, times)
         return
+
+
+def _adds_up(seconds: Floats) -> bool:
+    """Whether a clock goes on from the start of the run: its gains are alike, and the first value is one of them."""
+    gains = np.diff(seconds)
+    usual = float(np.median(gains))
+    return usual > 0 and bool((gains > 0).all()) and 0.5 * usual <= seconds[0] <= 2 * usual
+
+
+def _what(t: Track) -> str:
+    return "epochs" if t.series.name in OF_EPOCHS else "steps"
 
 
 def _slower(t: Track, times: Floats) -> tuple[int, float] | None:
@@ -85,7 +98,7 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     grown += said
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
-        f"at the end ({t.place(-1)}): steps take {number(slower)} times as long{grown}",
+        f"at the end ({t.place(-1)}): {_what(t)} take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
@@ -133,8 +146,8 @@ def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
     grown += said
     return RULE.finding(
         f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
-        f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): steps take "
-        f"{number(slower)} times as long from there on{grown}",
+        f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): {_what(t)} "
+        f"take {number(slower)} times as long from there on{grown}",
         t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
         bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,

@@ -123,8 +123,9 @@ def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tup
     if kind == "count" and is_memory:
         return None, {1e3: as_memory("K"), 1e6: as_memory("M"), 1e9: as_memory("G")}.get(factor) or 1.0
     snake = "_".join(words(written))
-    if kind == "time" and not name.known and snake not in IGNORED and counters.counter_kind(written.lower()) is None:
-        return f"time/{snake or 'value'}", factor  # "total: 1240ms" is no loss, whatever its name
+    unknown = not name.known or snake in GROUPS  # a group alone is its loss, but not in seconds
+    if kind == "time" and unknown and snake not in IGNORED and counters.counter_kind(written.lower()) is None:
+        return f"time/{snake or 'value'}", factor  # "total: 1240ms" is no loss, whatever its name, nor is "train 4.2s"
     if kind in ("time", "count"):
         counted = counters.counter_kind(written.lower()) if kind == "time" else None
         return (None if counted is None else f"{counted[0]}_time"), factor

@@ -111,7 +111,7 @@ class MemoryProbe(TorchProbe):
             return
         before = time.thread_time()
         self._looks = [*self._looks[-2:], (step, take_census())]
-        self._hooks = [*self._hooks[-2:], (step, self._registered())]
+        self._hooks = [*self._hooks[1 - t803_hooks_accumulate.LOOKS:], (step, self._registered())]
         self._spent += time.thread_time() - before
         self._withdraw(settled(self._looks))
         growths, rank = growing(self._looks), self.scene.recorder.rank
