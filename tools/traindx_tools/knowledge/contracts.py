@@ -54,10 +54,6 @@ class Contract:
     same_shape: bool
     source: str
 
-    def argument(self, name: str) -> Argument | None:
-        """The contract of one argument."""
-        return next((a for a in self.arguments if a.name == name), None)
-
 
 def parse_contracts(text: str) -> dict[str, Contract]:
     """Contracts by the name of the function. Raises ValueError for an unknown domain, naming loss and argument."""
