@@ -27,6 +27,11 @@ class Call:
     node: ast.AST
     frame: Frame
 
+    @property
+    def site(self) -> Site:
+        """Where it stands."""
+        return Site(self.frame.file.path, getattr(self.node, "lineno", 1))
+
     def get(self, position: int, name: str) -> Value | None:
         """An argument by position or name."""
         if name in self.kwargs:
