@@ -46,7 +46,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Parameters,
-    Site,
     Symbol,
     Table,
     Tensor,
@@ -67,20 +66,6 @@ class Foreign(Evaluator):
         super().__init__()
         self.callbacks: list[Function] = []
         self.reached: set[int] = set()
-
-    def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
-        """`base.name = value`."""
-        raise NotImplementedError
-
-    def invoke(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
-        """Run a function's body with these arguments."""
-        raise NotImplementedError
-
-    def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
-        """Set requires_grad of every module that a parameter of a loop stands for."""
-        raise NotImplementedError
 
     def _call_instance(
         self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
