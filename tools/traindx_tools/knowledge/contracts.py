@@ -33,8 +33,6 @@ class Argument:
     """Another argument of the call on which the domain depends, such as `log_input`; "" where none does."""
     switched: Mapping[Any, str] | None = None
     """The domain by the value of that argument."""
-    mixes: str = ""
-    """What it may hold beside its domain: "classes" where a loss takes class ids or a distribution."""
 
     def domain_for(self, settings: Mapping[str, Any]) -> str:
         """The domain in a call with these settings."""
@@ -68,7 +66,7 @@ def _contract(name: str, entry: Mapping[str, Any]) -> Contract:
             raise ValueError(f"{name}.{argument}: expected a domain of {', '.join(sorted(DOMAINS))}, got "
                              f"{', '.join(map(str, domains - DOMAINS))}")
         arguments.append(Argument(argument, said["domain"], said.get("axis"), said.get("switch", ""),
-                                  said.get("switched"), said.get("mixes", "")))
+                                  said.get("switched")))
     return Contract(name, tuple(arguments), bool(entry.get("directed")), bool(entry.get("same_shape")),
                     str(entry.get("source", "")))
 

@@ -157,9 +157,11 @@ def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
         return []
     in_runs = {str(a.at) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
     found: list[Act] = []
+    by_call = {method: {e.moment for e in those} & {Moment.EMPTIED, Moment.UNHOOKED}
+               for method, those in effects().items()}
     for event in project.events:
-        moments = {e.moment for e in effects().get(event.method, ())} if event.kind == "call" else {Moment.EMPTIED}
-        if not {Moment.EMPTIED, Moment.UNHOOKED} & moments or str(event.site) in in_runs:
+        moments = by_call.get(event.method) if event.kind == "call" else {Moment.EMPTIED}
+        if not moments or str(event.site) in in_runs:
             continue
         if Moment.EMPTIED in moments and (kept := sections.keeping.emptied(event)) is not None:
             found.append(sections.keeps(event, Moment.EMPTIED, kept))
