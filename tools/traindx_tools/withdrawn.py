@@ -17,7 +17,6 @@ RUN = ("it suspected from the text what a run shows by itself: its error, or an 
        "--run`, says it with proof")
 
 WITHDRAWN: Mapping[str, str] = {
-    "C116": RUN,
     "C118": UNHEARD,
     "C119": SHOWN,
     "C120": SHOWN,
@@ -44,7 +43,6 @@ WITHDRAWN: Mapping[str, str] = {
     "C183": UNHEARD,
     "C184": UNHEARD,
     "C185": UNHEARD,
-    "C186": RUN,
     "C188": UNHEARD,
     "C189": UNHEARD,
     "C190": UNHEARD,
@@ -115,7 +113,6 @@ WITHDRAWN: Mapping[str, str] = {
     "C336": UNHEARD,
     "C340": UNHEARD,
     "C353": STORY,
-    "C503": RUN,
     "C504": RUN,
     "C510": UNHEARD,
     "C515": UNHEARD,

@@ -206,7 +206,7 @@ CURVES = re.compile("L[^5]")
 CODE_ONLY = (
     "accum.zero-grad-missing", "accum.zero-grad-in-window", "amp.clip-before-unscale", "opt.wrong-parameters",
     "label.shifted-twice", "eval.mode-never-undone", "num.bf16-update-rounding", "accum.zero-grad-before-step",
-    "jax.key-reuse", "mem.graph-kept",
+    "jax.key-reuse", "jax.straight-through-lost", "mem.graph-kept",
     "num.where-unsafe-branch", "grad.sqrt-at-zero", "num.adam-eps-half", "init.constant-weights",
 )  # fmt: skip
 

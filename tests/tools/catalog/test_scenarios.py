@@ -177,6 +177,7 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "scheduler in the wrong loop": ("lr.epoch-step-confusion", (
         code("C110", kind="per batch, length in epochs"), seen("L301", onset="later"))),
     "key reuse": ("jax.key-reuse", (code("C501", kind="reuse", first_use="split"), seen("L208", eval_accuracy=0.5))),
+    "straight through": ("jax.straight-through-lost", (code("C503"), seen("L601", kind="never-used"))),
     "rounded updates": ("num.bf16-update-rounding", (code("C124", kind="rounding"), seen("L201", pace="crawl"))),
     "window": ("accum.zero-grad-in-window", (
         code("C113", kind="in every micro-batch"), seen("L214", learned_position="last"))),
@@ -186,6 +187,7 @@ LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
         code("C123", kind="dead units"), seen("L202", kind="uniform-guess"), seen("L201", pace="flat"))),
     "constant weights": ("init.constant-weights", (code("C123", kind="constant weights"), seen("L201", pace="flat"))),
     "statistics too slow": ("bn.running-statistics", (code("C115", kind="too slow"), seen("L204", kind="growing"))),
+    "seed by rank": ("dist.replicas-not-synchronised", (code("C116", kind="seed"),)),
     "collective under a rank": ("dist.collective-under-rank-condition", (
         code("C117", kind="rank"), seen("L515", step=None, kind="timeout"))),
     "uneven loops": ("dist.uneven-batches", (

@@ -68,6 +68,7 @@ FAULTS: tuple[tuple[str, str, str, str, str], ...] = (
         "C110",
         "",
     ),
+    ("grpo_loop", "copy.deepcopy(policy).requires_grad_(False)", "policy", "C186", ""),
     ("grpo_loop", "torch.exp(logp - old_logp)", "torch.exp(old_logp - logp)", "C182", ""),
     ("grpo_loop", "torch.min(ratio * advantages", "torch.max(ratio * advantages", "C182", ""),
     (
