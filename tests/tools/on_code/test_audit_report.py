@@ -19,7 +19,7 @@ from traindx_tools.on_code.cache import Cache
 from traindx_tools.on_code.entry import INVARIANTS
 from traindx_tools.on_code.files import Text, text_of
 from traindx_tools.on_code.github import workflow_command
-from traindx_tools.on_code.parallel import NotFollowed, ReadOnly, followed_and_judged
+from traindx_tools.on_code.parallel import followed_and_judged
 from traindx_tools.on_code.programs import Program, programs
 from traindx_tools.on_code.report import AuditReport, audit_report
 from traindx_tools.on_code.selection import read_selection
@@ -207,14 +207,6 @@ def test_forked_processes_find_the_same(project: Path, forking: None) -> None:
     assert len(alone.findings) >= 3
     assert sorted(map(str, alone.findings)) == sorted(map(str, shared.findings))
     assert alone.notes == shared.notes == []
-
-
-def test_what_only_reads_is_judged_before_the_project_is_followed(project: Path) -> None:
-    read = ReadOnly(sources(project))
-    assert "train.py" in [f.path for f in read.files]
-    for name in ("roots", "events", "training_loops", "classes", "instances", "failures"):
-        with pytest.raises(NotFollowed):
-            getattr(read, name)
 
 
 @pytest.mark.parametrize("signal", [9, 15])

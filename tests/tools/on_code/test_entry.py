@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from traindx_tools.on_code import audit, audit_sources, constants, locate, settings
+from traindx_tools.on_code import audit, audit_sources, constants, settings
 from traindx_tools.on_code.source import MAX_BYTES, SourceFile, parse_source
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -202,14 +202,6 @@ def test_names_do_not_matter_only_what_things_are() -> None:
             """
     )
     assert not audit_sources([source(text)]).findings
-
-
-def test_locate_quotes_the_line_and_names_the_function() -> None:
-    project = audit([FIXTURES / "c101" / "bad_helper_without_zero_grad.py"]).projects[0]
-    quote, function = locate(project, "bad_helper_without_zero_grad.py", 31)
-    assert quote.startswith("value.backward()")
-    assert function == "update"
-    assert locate(project, "other.py", 3) == ("", None)
 
 
 def test_constants_and_settings() -> None:

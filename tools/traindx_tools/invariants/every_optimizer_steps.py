@@ -36,13 +36,14 @@ def _never_stepped(program: Program, run: Section) -> Iterator[Breach]:
     unknown = any(a.moment is Moment.HANDED and (a.known is Known.GUESSED or not a.optimizers)
                   for r in program.runs for a, _ in r.acts(Moment.HANDED) if r is run or a.known is Known.GUESSED)
     seen: set[int] = set()
+    backwards = list(run.acts(Moment.BACKWARD))
     for clear, path in run.acts(Moment.CLEAR):
         loop = training_loop(path)
         for optimizer in clear.optimizers:
             if id(optimizer) in stepped | seen or unknown or optimizer.made is None or loop is None:
                 continue
             seen.add(id(optimizer))
-            backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop in p), None)
+            backward = next((a for a, p in backwards if loop in p), None)
             if backward is not None:
                 yield Breach(
                     "C133",

@@ -33,8 +33,6 @@ class Argument:
     """Another argument of the call on which the domain depends, such as `log_input`; "" where none does."""
     switched: Mapping[Any, str] | None = None
     """The domain by the value of that argument."""
-    mixes: str = ""
-    """What it may hold beside its domain: "classes" where a loss takes class ids or a distribution."""
 
     def domain_for(self, settings: Mapping[str, Any]) -> str:
         """The domain in a call with these settings."""
@@ -54,10 +52,6 @@ class Contract:
     same_shape: bool
     source: str
 
-    def argument(self, name: str) -> Argument | None:
-        """The contract of one argument."""
-        return next((a for a in self.arguments if a.name == name), None)
-
 
 def parse_contracts(text: str) -> dict[str, Contract]:
     """Contracts by the name of the function. Raises ValueError for an unknown domain, naming loss and argument."""
@@ -72,7 +66,7 @@ def _contract(name: str, entry: Mapping[str, Any]) -> Contract:
             raise ValueError(f"{name}.{argument}: expected a domain of {', '.join(sorted(DOMAINS))}, got "
                              f"{', '.join(map(str, domains - DOMAINS))}")
         arguments.append(Argument(argument, said["domain"], said.get("axis"), said.get("switch", ""),
-                                  said.get("switched"), said.get("mixes", "")))
+                                  said.get("switched")))
     return Contract(name, tuple(arguments), bool(entry.get("directed")), bool(entry.get("same_shape")),
                     str(entry.get("source", "")))
 

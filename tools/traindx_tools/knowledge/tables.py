@@ -27,3 +27,8 @@ def every_page() -> Iterator[tuple[str, dict[str, Any]]]:
     for file in sorted(files("traindx_tools.knowledge").joinpath("pages").iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml"):
             yield from table("pages", file.name).items()
+
+
+def words(name: str, key: str) -> frozenset[str]:
+    """One list of names of a table: `words("names.toml", "optimizers")`."""
+    return frozenset(table(name)[key])

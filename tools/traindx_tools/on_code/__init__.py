@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from traindx_tools.on_code.configured import constants, settings
     from traindx_tools.on_code.entry import AuditResult, audit, audit_sources
-    from traindx_tools.on_code.project import Project, locate
+    from traindx_tools.on_code.project import Project
 
-__all__ = ["AuditResult", "Project", "audit", "audit_sources", "constants", "locate", "settings"]
+__all__ = ["AuditResult", "Project", "audit", "audit_sources", "constants", "settings"]
 _HOMES = {
     "AuditResult": "entry",
     "audit": "entry",
     "audit_sources": "entry",
     "Project": "project",
-    "locate": "project",
     "constants": "configured",
     "settings": "configured",
 }

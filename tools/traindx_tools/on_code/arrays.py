@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import bounds, quantities, shapes
 from traindx_tools.on_code.polarity import TRIANGLE
 from traindx_tools.on_code.tensors import copied, dtype_of, lineage, merged
@@ -261,52 +262,12 @@ def _product(o: Operands) -> Tensor:
 
 
 TRANSFERS: dict[str, Transfer] = {
-    **dict.fromkeys(
-        (
-            "contiguous",
-            "cuda",
-            "cpu",
-            "pin_memory",
-            "requires_grad_",
-            "dropout",
-            "alpha_dropout",
-            "checkpoint_name",
-            "asarray",
-            "ascontiguousarray",
-            "device_put",
-            "from_numpy",
-            "as_tensor",
-            "nan_to_num",
-            "retain_grad",
-            "roll",
-            "flip",
-            "sort",
-            "gather_for_metrics",
-        ),
-        _same,
-    ),
+    **dict.fromkeys(words("followed.toml", "same_array"), _same),
     **dict.fromkeys(("clone", "copy", "copy_"), lambda o: copied(o.x)),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
-    **dict.fromkeys(
-        (
-            "expand",
-            "expand_as",
-            "view_as",
-            "masked_select",
-            "narrow",
-            "unfold",
-            "index_select",
-            "pad",
-            "reshape_as",
-            "split",
-            "chunk",
-            "gather",
-            "take_along_axis",
-        ),
-        _unshaped,
-    ),
+    **dict.fromkeys(words("followed.toml", "unshaped"), _unshaped),
     **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat),
     **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueeze),
     "squeeze": _squeeze,
@@ -347,33 +308,7 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("tril", "triu"), _triangle),
     "where": _chosen,
     "masked_fill": _filled,
-    **dict.fromkeys(
-        (
-            "gelu",
-            "silu",
-            "elu",
-            "leaky_relu",
-            "exp",
-            "expm1",
-            "log1p",
-            "rsqrt",
-            "reciprocal",
-            "sign",
-            "round",
-            "floor",
-            "ceil",
-            "masked_fill_",
-            *("add", "sub", "mul", "div", "neg"),
-            "selu",
-            "mish",
-            "swish",
-            "layer_norm",
-            "batch_norm",
-            "group_norm",
-            "instance_norm",
-        ),
-        _elementwise,
-    ),
+    **dict.fromkeys(words("followed.toml", "elementwise"), _elementwise),
 }
 """By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
 

@@ -11,7 +11,6 @@ from traindx_tools.on_code.iteration import Iteration
 from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parameters, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.operators import BINARY
-from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.tensors import WRITTEN
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
@@ -47,14 +46,6 @@ class Binding(Iteration):
         self.functions: list[Function] = []
         self.classes: list[Klass] = []
         self._infos: dict[int, FunctionInfo] = {}
-
-    def module(self, file: SourceFile) -> ModuleValue:
-        """The module of a file, its top level followed at the first request."""
-        raise NotImplementedError
-
-    def find_import(self, dotted: str, importer: SourceFile, level: int) -> SourceFile | None:
-        """The project's file that an import means."""
-        raise NotImplementedError
 
     def _body(self, statements: list[ast.stmt], frame: Frame) -> str:
         raise NotImplementedError

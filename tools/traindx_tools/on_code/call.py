@@ -57,10 +57,6 @@ class Caller(Foreign):
         self._runs: dict[int, int] = {}
         self._memory: dict[Any, tuple[Value, Block, Any]] = {}
 
-    def run_body(self, statements: list[ast.stmt], frame: Frame) -> None:
-        """Execute statements in a frame."""
-        raise NotImplementedError
-
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         if isinstance(node.func, ast.Attribute):
             if _is_super(node.func.value):
@@ -233,10 +229,6 @@ class Caller(Foreign):
             return made, block
         block.result = containers.joined(inner.returns) if inner.returns else NONE
         return block.result, block
-
-    def module_of(self, info: FunctionInfo | ClassInfo) -> ModuleValue:
-        """The module value of the file in which something is defined."""
-        raise NotImplementedError
 
     @staticmethod
     def _scopes(function: Function) -> tuple[dict[str, Value], ...]:

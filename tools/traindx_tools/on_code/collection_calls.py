@@ -14,7 +14,7 @@ from traindx_tools.on_code.values import NONE, Bag, Const, Table, Thing, Value
 def _deque(caller: Interpreter, call: Call) -> Value:
     items = list(call.first.items) if call.args and isinstance(call.first, Bag) else []
     bound = call.get(1, "maxlen")
-    return Bag("deque", items, open=True, site=caller.site(call.node, call.frame), born_in=caller.loops,
+    return Bag("deque", items, open=True, site=call.site, born_in=caller.loops,
                bound=bound if bound != NONE else None)
 
 
@@ -28,7 +28,7 @@ def _namedtuple(caller: Interpreter, call: Call) -> Value | None:
         names = [str(i.value) for i in fields.items if isinstance(i, Const)]
     else:
         return None
-    return Thing("collections.namedtuple", (), {}, caller.site(call.node, call.frame), call.node, {"fields": names})
+    return Thing("collections.namedtuple", (), {}, call.site, call.node, {"fields": names})
 
 
 @method("setdefault")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.literals import NOTHING, is_plain, literal
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.training import is_optimizer
@@ -87,29 +88,8 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Plain]]:
         yield target.id, known  # type: ignore[misc]
 
 
-_OPTIMIZER = {
-    "lr": "learning_rate",
-    "learning_rate": "learning_rate",
-    "momentum": "momentum",
-    "weight_decay": "weight_decay",
-    "eps": "eps",
-    "betas": "betas",
-}
-_TRAINING_ARGUMENTS = {
-    "learning_rate": "learning_rate",
-    "per_device_train_batch_size": "batch_size",
-    "num_train_epochs": "epochs",
-    "max_steps": "max_steps",
-    "seed": "seed",
-    "weight_decay": "weight_decay",
-    "warmup_steps": "warmup_steps",
-    "gradient_accumulation_steps": "gradient_accumulation_steps",
-    "max_grad_norm": "max_grad_norm",
-    "max_epochs": "epochs",
-    "accumulate_grad_batches": "gradient_accumulation_steps",
-    "gradient_clip_val": "max_grad_norm",
-    "precision": "precision",
-}
+_OPTIMIZER: Mapping[str, str] = table("settings.toml")["optimizer"]
+_TRAINING_ARGUMENTS: Mapping[str, str] = table("settings.toml")["training_arguments"]
 
 
 def settings(project: Project) -> dict[str, Plain]:

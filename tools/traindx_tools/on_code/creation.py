@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import bounds, shapes, time_scales
 from traindx_tools.on_code.arrays import SIGNS
 from traindx_tools.on_code.lengths import amount
 from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth, whole
 
-CREATORS = frozenset(
-    {
-        "randn",
-        "rand",
-        "zeros",
-        "ones",
-        "empty",
-        "normal",
-        "uniform",
-        "random",
-        "standard_normal",
-        "full",
-        "truncated_normal",
-        "randint",
-        "integers",
-    }
-)
+CREATORS = words("names.toml", "creators")
 _LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_like", "full_like"})
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.descriptions import Const, Ref, Site, Tensor
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.source import SourceFile, children
@@ -20,17 +21,7 @@ MOST_BASES = 50
 """Most classes of one inheritance that are looked through; the deepest in the large libraries have under 20."""
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-MODULE_BASES = frozenset(
-    {
-        "Module",
-        "LightningModule",
-        "PreTrainedModel",
-        "GenerationMixin",
-        "Sequential",
-        "ModuleList",
-        "FairseqModel",
-    }
-)
+MODULE_BASES = words("names.toml", "module_bases")
 """Last parts of base classes that make a class a neural module."""
 
 

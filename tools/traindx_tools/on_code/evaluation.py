@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Interpreter
 from traindx_tools.on_code.nesting import MOST_PARTS, Nested
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.values import Function, Instance, Site, Symbol, Thing, Value
+from traindx_tools.on_code.values import Instance, Site, Symbol, Thing, Value
 
 
-class Evaluation:
+class Evaluation(Interpreter):
     """The state of an evaluation, its events and its budget. Expressions, calls and statements are added by the
     classes that derive from it."""
 
@@ -31,34 +32,6 @@ class Evaluation:
         """Attributes that were set on what an unknown call gave: `args = parse()`, `args.seed += rank`."""
         self.frozen: list[Thing | Instance] = []
         """Modules of which all parameters were frozen at some time, in order."""
-
-    # what derived classes provide
-
-    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
-        """The value of an expression."""
-        raise NotImplementedError
-
-    def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
-        """The result of calling a value."""
-        raise NotImplementedError
-
-    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
-        """What iterating over a value gives, one item standing for all."""
-        raise NotImplementedError
-
-    def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
-        """Open a loop block and bind its target."""
-        raise NotImplementedError
-
-    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """Bind a target."""
-        raise NotImplementedError
-
-    def define(self, node: ast.Lambda, frame: Frame) -> Function:
-        """A lambda as a function."""
-        raise NotImplementedError
-
-    # common ground
 
     def site(self, node: ast.AST, frame: Frame) -> Site:
         """Where a node stands."""

@@ -6,7 +6,15 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.knowledge.names import LOSS_CLASSES, LOSSES
+from traindx_tools.knowledge.names import (
+    CONTEXTS,
+    LOSS_CLASSES,
+    LOSSES,
+    MODEL_FACTORIES,
+    NO_ARRAYS,
+    OPTAX_LOSSES,
+    SQUASHES,
+)
 from traindx_tools.on_code import (
     arrays,
     collection_calls,
@@ -28,7 +36,6 @@ from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.held import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
-from traindx_tools.on_code.package_names import CONTEXTS, MODEL_FACTORIES, NO_ARRAYS, OPTAX_LOSSES, SQUASHES
 from traindx_tools.on_code.tensors import merged
 from traindx_tools.on_code.values import (
     NONE,
@@ -39,7 +46,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Parameters,
-    Site,
     Symbol,
     Table,
     Tensor,
@@ -60,20 +66,6 @@ class Foreign(Evaluator):
         super().__init__()
         self.callbacks: list[Function] = []
         self.reached: set[int] = set()
-
-    def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
-        """`base.name = value`."""
-        raise NotImplementedError
-
-    def invoke(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
-        """Run a function's body with these arguments."""
-        raise NotImplementedError
-
-    def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
-        """Set requires_grad of every module that a parameter of a loop stands for."""
-        raise NotImplementedError
 
     def _call_instance(
         self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame

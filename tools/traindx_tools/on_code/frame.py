@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.values import Bag, ModuleValue, Table, Value
+from traindx_tools.on_code.values import ModuleValue, Value
 
 
 @dataclass(eq=False)
@@ -58,8 +58,3 @@ class Frame:
             if name in env:
                 return env[name]
         return self.module.names.get(name)
-
-
-def born(bag: Bag | Table, loops: tuple[Block, ...]) -> None:
-    """Remember in which loops a container was made."""
-    bag.born_in = loops

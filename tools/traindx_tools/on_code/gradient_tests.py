@@ -60,7 +60,7 @@ def _whole(caller: Interpreter, call: Call) -> Value | None:
 
 @function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.get_total_norm")
 def _norm(caller: Interpreter, call: Call) -> Value:
-    return Tensor(grad=False, low=0.0, site=caller.site(call.node, call.frame), tags=frozenset({"gradient norm"}))
+    return Tensor(grad=False, low=0.0, site=call.site, tags=frozenset({"gradient norm"}))
 
 
 def _answer(finite: bool) -> Tensor:

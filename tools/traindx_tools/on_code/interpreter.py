@@ -1,6 +1,6 @@
-"""What the meaning of an installed package's call may ask of the interpreter that follows the program.
+"""What the meaning of an installed package's call, and each part of the interpreter, may ask of the whole interpreter.
 
-The interpreter imports the tables of calls; they know it by this protocol alone.
+It imports the tables of calls, and its parts derive from each other; they know it by this protocol alone.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.nesting import Nested
+from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.values import UNKNOWN, Function, Instance, Site, Thing, Value
+from traindx_tools.on_code.values import UNKNOWN, Function, Instance, ModuleValue, Site, Thing, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,11 @@ class Call:
     kwargs: dict[str, Value]
     node: ast.AST
     frame: Frame
+
+    @property
+    def site(self) -> Site:
+        """Where it stands."""
+        return Site(self.frame.file.path, getattr(self.node, "lineno", 1))
 
     def get(self, position: int, name: str) -> Value | None:
         """An argument by position or name."""
@@ -40,7 +47,7 @@ class Call:
 
 
 class Interpreter(Protocol):
-    """Follows a program; `call.Caller` and what derives from it."""
+    """Follows a program: what each class from `evaluation.Evaluation` to `execute.Interpreter` may ask of the whole."""
 
     grad: bool | None
     loops: tuple[Block, ...]
@@ -50,6 +57,9 @@ class Interpreter(Protocol):
     frozen: list[Thing | Instance]
     reached: set[int]
     assumes: bool
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """The value of an expression."""
 
     def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         """The result of calling a value."""
@@ -61,6 +71,27 @@ class Interpreter(Protocol):
 
     def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """What iterating over a value gives, one item standing for all."""
+
+    def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
+        """Open a loop block and bind its target."""
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Bind a target."""
+
+    def define(self, node: ast.Lambda, frame: Frame) -> Function:
+        """A lambda as a function."""
+
+    def module(self, file: SourceFile) -> ModuleValue:
+        """The module of a file, its top level followed at the first request."""
+
+    def module_of(self, info: FunctionInfo | ClassInfo) -> ModuleValue:
+        """The module value of the file in which something is defined."""
+
+    def find_import(self, dotted: str, importer: SourceFile, level: int) -> SourceFile | None:
+        """The project's file that an import means."""
+
+    def run_body(self, statements: list[ast.stmt], frame: Frame) -> None:
+        """Execute statements in a frame."""
 
     def attribute(self, base: Value, name: str, node: ast.AST, frame: Frame) -> Value:
         """`base.name`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import containers, shapes
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
@@ -31,34 +32,7 @@ if TYPE_CHECKING:
     from traindx_tools.on_code.frame import Frame
 
 FUNCTIONS: dict[str, Handler] = {}
-FACTORIES = frozenset(
-    {
-        "optax.adam",
-        "optax.adamw",
-        "optax.sgd",
-        "optax.rmsprop",
-        "optax.lion",
-        "optax.adafactor",
-        "optax.lamb",
-        "optax.adagrad",
-        "optax.chain",
-        "optax.scale_by_adam",
-        "optax.scale",
-        "optax.scale_by_schedule",
-        "optax.scale_by_learning_rate",
-        "optax.clip",
-        "optax.clip_by_global_norm",
-        "optax.add_decayed_weights",
-        "optax.nadam",
-        "optax.radam",
-        "optax.amsgrad",
-        "optax.inject_hyperparams",
-        "optax.MultiSteps",
-        "numpy.random.default_rng",
-        "jax.random.PRNGKey",
-        "jax.random.key",
-    }
-)
+FACTORIES = words("names.toml", "factories")
 """Lower-case functions whose result is an object with an identity."""
 _GRADS = frozenset({"jax.grad", "equinox.filter_grad", "flax.nnx.grad", "torch.func.grad", "jax.jacrev", "jax.jacfwd"})
 _VALUES_AND_GRADS = frozenset({"jax.value_and_grad", "equinox.filter_value_and_grad", "flax.nnx.value_and_grad"})
@@ -208,14 +182,14 @@ def _leaf(value: Value) -> Value:
 @_function("flax.training.train_state.TrainState.create", "flax.training.TrainState.create")
 def _train_state(caller: Interpreter, call: Call) -> Value:
     """A training state; its attributes are what it was made of."""
-    return Thing("flax.TrainState", (), call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops)
+    return Thing("flax.TrainState", (), call.kwargs, call.site, call.node, {}, caller.loops)
 
 
 @_function("jax.random.split")
 def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
-    site = caller.site(call.node, call.frame)
+    site = call.site
     made: list[Value] = [
         Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
         for i in range(min(count or 2, 64))
@@ -227,4 +201,4 @@ def _split(caller: Interpreter, call: Call) -> Value:
 def _fold_in(caller: Interpreter, call: Call) -> Value:
     if call.name.endswith("fold_in") and not isinstance(call.get(1, "data"), Const):
         caller.created += 1  # a call that does this again has folded in something else: a count, a step
-    return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)
+    return Thing("jax.key", call.args, {}, call.site, call.node, {}, caller.loops)

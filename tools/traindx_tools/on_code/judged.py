@@ -15,8 +15,6 @@ class Judged:
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[Artifact] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    """Ids of rules that could not judge yet."""
 
     def add(self, other: Judged | None) -> None:
         """What another process said; None where it died."""
@@ -28,14 +26,14 @@ class Judged:
         """As JSON."""
         notes = [[a.path, a.format, a.note] for a in self.notes]
         findings = [f.to_json() for f in self.findings]
-        return json.dumps({"findings": findings, "notes": notes, "left": self.left}, allow_nan=False)
+        return json.dumps({"findings": findings, "notes": notes}, allow_nan=False)
 
     @classmethod
     def loads(cls, text: str | bytes) -> Judged:
         """The inverse of `dumps`. Raises ValueError, KeyError, TypeError or AttributeError on anything else."""
         said = json.loads(text)
         notes = [Artifact(str(path), str(kind), note=str(note)) for path, kind, note in said["notes"]]
-        return cls([Finding.from_json(f) for f in said["findings"]], notes, [str(i) for i in said["left"]])
+        return cls([Finding.from_json(f) for f in said["findings"]], notes)
 
 
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)

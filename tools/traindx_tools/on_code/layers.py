@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import arrays, shapes
 from traindx_tools.on_code.tensors import lineage
 from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, parts, truth
 
-_AS_FUNCTION = {
-    "Softmax": "softmax",
-    "Softmax2d": "softmax",
-    "LogSoftmax": "log_softmax",
-    "Sigmoid": "sigmoid",
-    "ReLU": "relu",
-    "Tanh": "tanh",
-    "GELU": "gelu",
-    "SiLU": "silu",
-    "LeakyReLU": "leaky_relu",
-    "ELU": "elu",
-    "Softplus": "softplus",
-    "LogSigmoid": "logsigmoid",
-    "ReLU6": "relu6",
-    "Hardsigmoid": "hardsigmoid",
-    "Mish": "mish",
-    "SELU": "selu",
-    "Identity": "clone",
-    "Dropout": "dropout",
-    "Dropout2d": "dropout",
-    "AlphaDropout": "dropout",
-}
+_AS_FUNCTION: Mapping[str, str] = table("names.toml")["layer_functions"]
 """Layers without parameters and the function that each applies."""
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
 _SEQUENTIAL = ("LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoder")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.interpreter import Handler
 from traindx_tools.on_code.values import (
@@ -104,40 +105,7 @@ def thaw_some(target: Value, frozen: Iterable[Thing | Instance]) -> None:
             part.state["frozen"] = None
 
 
-TRANSFORMATIONS = frozenset(
-    {
-        "jax.jit",
-        "jax.vmap",
-        "jax.pmap",
-        "jax.grad",
-        "jax.value_and_grad",
-        "jax.checkpoint",
-        "jax.remat",
-        "flax.nnx.jit",
-        "equinox.filter_jit",
-        "equinox.filter_vmap",
-        "equinox.filter_grad",
-        "equinox.filter_value_and_grad",
-        "flax.nnx.grad",
-        "flax.nnx.value_and_grad",
-        "flax.linen.compact",
-        "flax.linen.nowrap",
-        "functools.wraps",
-        "torch.compile",
-        "jax.jacrev",
-        "jax.jacfwd",
-        "jax.hessian",
-        "functools.lru_cache",
-        "functools.cache",
-        "torch.jit.script",
-        "jax.named_call",
-        "torch.func.vmap",
-        "torch.func.grad",
-        "torch.vmap",
-        "torch._dynamo.disable",
-        "torch.compiler.disable",
-    }
-)
+TRANSFORMATIONS = words("names.toml", "transformations")
 
 
 def transformed(name: str, args: tuple[Value, ...], kwargs: Mapping[str, Value]) -> Value | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from traindx_tools.on_code.nodes import computed
 from traindx_tools.on_code.values import finite_or_inf
 
 NOTHING = object()
@@ -31,15 +32,8 @@ def _computed(op: ast.operator, left: float, right: float) -> object:
             if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left
             else NOTHING
         )
-    if isinstance(op, ast.Mult):
-        return left * right
-    if isinstance(op, ast.Add):
-        return left + right
-    if isinstance(op, ast.Sub):
-        return left - right
-    if isinstance(op, ast.Div) and right:
-        return left / right
-    return NOTHING
+    result = computed(op, left, right)
+    return NOTHING if result is None else result
 
 
 def is_plain(value: object) -> bool:

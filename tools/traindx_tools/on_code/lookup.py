@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from traindx_tools.on_code.nodes import computed
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
 
@@ -210,9 +211,7 @@ class Lookup:
             return plain
         if isinstance(node, ast.BinOp):
             a, b = self.number(code, node.left, left - 1), self.number(code, node.right, left - 1)
-            if a is None or b is None:
-                return None
-            return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b}.get(type(node.op))
+            return None if a is None or b is None else computed(node.op, a, b)
         step = self.one_step(code, node)
         return None if step is None else self.number(*step, left - 1)
 

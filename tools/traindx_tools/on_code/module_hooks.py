@@ -18,7 +18,7 @@ def _registered(caller: Interpreter, call: Call) -> Value | None:
         given, hook = list(hook.args[1:]), hook.args[0]
     else:
         given = []
-    site = caller.site(call.node, call.frame)
+    site = call.site
     if isinstance(hook, Function):
         block = Block("hook", call.node, call.frame.file, call.frame.function, subject=module)
         caller.blocks[-1].body.append(block)

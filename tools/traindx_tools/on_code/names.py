@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
-_PREFIXES = (
-    ("pytorch_lightning.", "lightning."),
-    ("lightning.pytorch.", "lightning."),
-    ("lightning_fabric.", "lightning.fabric."),
-    ("lightning.core.module.", "lightning."),
-    ("torch.nn.modules.loss.", "torch.nn."),
-    ("torch.nn.modules.", "torch.nn."),
-    ("torch.autograd.grad_mode.", "torch."),
-    ("torch.cuda.amp.grad_scaler.", "torch.amp."),
-    ("torch.cuda.amp.", "torch.amp."),
-    ("torch.cpu.amp.", "torch.amp."),
-    ("torch.amp.autocast_mode.", "torch.amp."),
-    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
-    ("torch.optim.adamw.", "torch.optim."),
-    ("torch.optim.adam.", "torch.optim."),
-    ("torch.optim.sgd.", "torch.optim."),
-    ("torch.utils.data.dataloader.", "torch.utils.data."),
-    ("torch.utils.data.dataset.", "torch.utils.data."),
-    ("accelerate.accelerator.", "accelerate."),
-    ("transformers.optimization.", "transformers."),
-    ("transformers.trainer.", "transformers."),
-    ("numpy.random.", "numpy.random."),
-    ("flax.linen.", "flax.linen."),
-    ("jax.example_libraries.", "jax."),
-)
-_EXACT = {
-    "torch.autocast": "torch.amp.autocast",
-    "torch.nn.functional.sigmoid": "torch.sigmoid",
-    "torch.special.log_softmax": "torch.log_softmax",
-    "torch.autograd.no_grad": "torch.no_grad",
-    "torch.autograd.enable_grad": "torch.enable_grad",
-    "jax.numpy.where": "jax.numpy.where",
-}
+from traindx_tools.knowledge.tables import table, words
 
-DEEP_LEARNING = frozenset(
-    {
-        "torch",
-        "jax",
-        "flax",
-        "optax",
-        "equinox",
-        "haiku",
-        "lightning",
-        "pytorch_lightning",
-        "accelerate",
-        "transformers",
-        "peft",
-        "trl",
-        "diffusers",
-        "deepspeed",
-        "torchvision",
-        "torchaudio",
-        "timm",
-        "numpy",
-        "tensorflow",
-        "keras",
-    }
-)
+_PREFIXES: Mapping[str, str] = table("names.toml")["prefixes"]
+_EXACT: Mapping[str, str] = table("names.toml")["exact"]
+
+DEEP_LEARNING = words("names.toml", "deep_learning")
 """Top-level packages whose use makes a file worth following."""
 
 
 @lru_cache(maxsize=20_000)
 def canonical(name: str) -> str:
     """The usual public name of a qualified name: "torch.cuda.amp.GradScaler" is "torch.amp.GradScaler"."""
-    for prefix, replacement in _PREFIXES:
+    for prefix, replacement in _PREFIXES.items():
         if name.startswith(prefix):
             name = replacement + name[len(prefix) :]
             break
@@ -94,43 +43,9 @@ def is_optimizer(type_name: str) -> bool:
     return last in _OPTIMIZERS
 
 
-_OPTIMIZERS = frozenset(
-    {
-        "Adafactor",
-        "AdamW",
-        "Adam",
-        "Lion",
-        "FusedAdam",
-        "DeepSpeedCPUAdam",
-        "Prodigy",
-        "DAdaptAdam",
-        "LAMB",
-        "Lamb",
-        "Sophia",
-        "SophiaG",
-        "AdamW8bit",
-        "Adam8bit",
-        "PagedAdamW8bit",
-        "Muon",
-        "AdEMAMix",
-        "RAdam",
-        "Shampoo",
-    }
-)
+_OPTIMIZERS = words("names.toml", "optimizers")
 
-SCHEDULER_FACTORIES = frozenset(
-    {
-        "get_scheduler",
-        "get_linear_schedule_with_warmup",
-        "get_cosine_schedule_with_warmup",
-        "get_constant_schedule",
-        "get_constant_schedule_with_warmup",
-        "get_polynomial_decay_schedule_with_warmup",
-        "get_cosine_with_hard_restarts_schedule_with_warmup",
-        "get_inverse_sqrt_schedule",
-        "get_wsd_schedule",
-    }
-)
+SCHEDULER_FACTORIES = words("names.toml", "scheduler_factories")
 
 
 def is_scheduler(type_name: str) -> bool:

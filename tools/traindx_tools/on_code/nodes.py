@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from traindx_tools.on_code.source import below
 
@@ -13,13 +13,6 @@ def last_name(node: ast.AST | None) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def method_of(node: ast.AST, names: Collection[str]) -> ast.expr | None:
-    """What one of these methods is called on: `x` of `x.view(1, -1)`; None of anything else."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
-        return node.func.value
-    return None
 
 
 def written(node: ast.AST | None) -> str:

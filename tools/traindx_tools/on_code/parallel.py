@@ -1,8 +1,7 @@
 """Judging on several cores: programs are shared out whole, and each is parsed where it is judged.
 
-A program larger than one process's fair share is followed once and its rules shared. While it is followed, a forked
-process already runs the rules that only read it: a rule that asks for what following gives waits for that. Splitting it
-by files would be simpler and wrong: what a rule sees in one file depends on others.
+Splitting one by its files or by the rules would be slower or wrong: what a rule sees in one file depends on others, and
+most of the time goes into following the program, which each process would do again.
 Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
 findings are the same. A child ends with its parent, however that ends.
 """
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import sys
 import threading
@@ -19,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding
@@ -32,17 +30,11 @@ from traindx_tools.rules import RuleModule
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.programs import Program
-    from traindx_tools.on_code.source import SourceFile
 
 WORTH_FORKING = 20_000
 """Lines of code from which on a fork pays for itself: below, rules take less than half a second."""
-LARGE_PROGRAM = 20_000
-"""Lines below which a program is one process's work."""
-LARGE_SHARE = 1.25
-"""How much more than an equal share of all lines a program may hold and still be one process's work: while it is parsed
-and followed for all, the other processes have less to do."""
 WORTH_SHARING = 5_000
-"""Lines of small programs from which on they are shared out."""
+"""Lines of programs from which on they are shared out."""
 
 
 def processes_for(lines: int) -> int:
@@ -59,31 +51,10 @@ class Work(Protocol):
         """Do it."""
 
 
-class NotFollowed(Exception):
-    """A rule asked a project that was only read for something that following gives."""
-
-
-class ReadOnly(Project):
-    """A project that was read and not followed: its files, and nothing of what happens in them."""
-
-    def __init__(self, files: Sequence[SourceFile]) -> None:
-        object.__setattr__(self, "files", tuple(files))
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in _FOLLOWED:
-            raise NotFollowed(name)
-        return super().__getattribute__(name)
-
-
-_FOLLOWED = frozenset({"roots", "classes", "instances", "failures"})
-
-
 def followed_and_judged(modules: Sequence[RuleModule], programs: Sequence[Program],
                         processes: int = 1) -> tuple[list[Project], Judged]:
     """These programs followed, as far as this process did it, and what the rules say of them all."""
-    least = max(LARGE_PROGRAM, LARGE_SHARE * sum(p.lines for p in programs) / processes)
-    large = [p for p in programs if processes > 1 and p.lines >= least]
-    shares = _shares([p for p in programs if p not in large], processes)
+    shares = _shares(programs, processes)
     followed: list[Project] = []
     told = Judged()
     with _Children() as children:
@@ -92,12 +63,6 @@ def followed_and_judged(modules: Sequence[RuleModule], programs: Sequence[Progra
         for share, child in asked:
             said = child.answer()
             told.add(said if said is not None else _judge_programs(modules, share, followed))
-    for program in large:
-        files = parse_all(program.files, told.notes)
-        project, judged = _large(modules, files, processes)
-        followed.append(project)
-        told.add(program.of_these(judged))
-        told.notes += _failed(project)
     return followed, told
 
 
@@ -132,33 +97,6 @@ def _failed(project: Project) -> list[Artifact]:
     return [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
 
 
-def _large(modules: Sequence[RuleModule], files: Sequence[SourceFile], processes: int) -> tuple[Project, Judged]:
-    """One project followed and judged by so many processes at once."""
-    waiting = _judge(modules, ReadOnly(())).left
-    told = Judged()
-    with _Children() as children:
-        quick = [m for m in modules if m.rule.id not in waiting]
-        early = children.fork(partial(_judge, quick, ReadOnly(files)))
-        project = Project.of(files)
-        late = [m for m in modules if m.rule.id in waiting]
-        is_ready = early.is_ready()
-        if is_ready:
-            late += _taken(early, quick, told)
-        shares = [late[i::processes] for i in range(processes)]
-        asked = [(share, children.fork(partial(_judge, share, project))) for share in shares[1:]]
-        told.add(_judge(shares[0], project))
-        for share, child in asked if is_ready else [*asked, (quick, early)]:
-            told.add(_judge(_taken(child, share, told), project))
-    return project, told
-
-
-def _taken(child: _Child, modules: Sequence[RuleModule], told: Judged) -> list[RuleModule]:
-    """Add what a child said; the rules that remain: those that wait for following, all of a child that was killed."""
-    said = child.answer()
-    told.add(said)
-    return [m for m in modules if said is None or m.rule.id in said.left]
-
-
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> Judged:
     """What the rules say. A child gives the process that asked: once that is gone, nobody waits for the answer."""
     judged = Judged()
@@ -167,8 +105,6 @@ def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None =
             break
         try:
             judged.findings += checked(module, project)
-        except NotFollowed:
-            judged.left.append(module.rule.id)
         except Exception as error:  # noqa: BLE001 - one rule's defect must not silence the others
             note = f"stopped: {type(error).__name__}: {error}"
             judged.notes.append(Artifact(module.rule.id, "rule", note=note))
@@ -193,10 +129,6 @@ class _Child:
 
     pid: int = 0
     pipe: int = -1
-
-    def is_ready(self) -> bool:
-        """Whether it has begun to answer, or died."""
-        return bool(self.pid) and bool(select.select([self.pipe], [], [], 0)[0])
 
     def answer(self) -> Judged | None:
         """What the child said; None where it died."""

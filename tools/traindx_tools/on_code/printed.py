@@ -13,6 +13,7 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.meanings import Meanings
 from traindx_tools.on_code.nodes import last_name
 from traindx_tools.on_code.roles import Meaning
@@ -23,44 +24,10 @@ MAX_BYTES = 2 * 2**20
 _LABEL = re.compile(r"([^\W\d][\w@/.\-²#]*|\|\w+\|)((?: [^\W\d_][\w@/.\-]*){0,3})"
                     r"\s*(?:\([^()]*\)|%)?\s*[:=~≈]?\s*[\[(\"'$]*$")
 _PERCENT = re.compile(r"%(?:\([^)]*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?([diouxXeEfFgGcrsa%])")
-_LOGGED = frozenset(
-    {
-        "log",
-        "add_scalar",
-        "log_metric",
-        "scalar",
-        "record",
-        "logkv",
-        "logkv_mean",
-        "put_scalar",
-        "write_scalar",
-        "report_scalar",
-        "add",
-        "log_scalar",
-        "track",
-        "record_mean",
-        "update",
-    }
-)
+_LOGGED = words("roles.toml", "logged")
 """Methods that take a name and a value."""
 _WITH_KEYWORDS = frozenset({"set_postfix", "dict", "log", "update"})
-_NOT_PRINTED = frozenset(
-    {
-        "Adam",
-        "AdamW",
-        "SGD",
-        "RMSprop",
-        "DataLoader",
-        "add_argument",
-        "parse_args",
-        "field",
-        "Linear",
-        "Conv2d",
-        "partial",
-        "load_state_dict",
-        "step",
-    }
-)
+_NOT_PRINTED = words("roles.toml", "not_printed")
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Program:
         others = {f.path for f in self.files if f.path not in self.judged}
         if not others:
             return judged
-        return Judged([f for f in judged.findings if f.where.file not in others], judged.notes, judged.left)
+        return Judged([f for f in judged.findings if f.where.file not in others], judged.notes)
 
 
 def programs(files: Sequence[Source]) -> list[Program]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from traindx_tools.finding import Location
-from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code.execute import Interpreter
-from traindx_tools.on_code.source import SourceFile, below, children
+from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events
-from traindx_tools.on_code.values import Const, Instance, Klass, Site, Thing
+from traindx_tools.on_code.values import Instance, Klass, Site
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,20 +100,6 @@ class Project:
                 stack.extend((*path, item) for item in block.body if isinstance(item, Block))
         return tuple(found)
 
-    @cached_property
-    def mentions(self) -> Counter[str]:
-        """How often names are read, whole numbers written and keywords passed: "name N", "int 512", "keyword k"."""
-        found: Counter[str] = Counter()
-        for file in self.files:
-            for node in below(file.tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    found[f"name {node.id}"] += 1
-                elif isinstance(node, ast.Constant) and type(node.value) is int:
-                    found[f"int {node.value}"] += 1
-                elif isinstance(node, ast.keyword):
-                    found[f"keyword {node.arg}"] += 1
-        return found
-
     def file(self, path: str) -> SourceFile | None:
         """The source with this path."""
         return next((f for f in self.files if f.path == path), None)
@@ -168,35 +151,6 @@ class TrainingLoop:
         """The calls of backward inside."""
         return self.of("backward", "manual_backward")
 
-    @cached_property
-    def before(self) -> tuple[Place, ...]:
-        """Everything in the same root that happens before the loop begins."""
-        return self.root.places[: self.root.begins(self.block)]
-
-def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:
-    """The quoted line and the qualified name of the function around it ("" and None where there is none).
-
-    `file` may be the path as given or its end ("train.py").
-    """
-    source = project.file(file) or next((f for f in project.files if f.path.endswith("/" + file)), None)
-    if source is None:
-        return "", None
-    best: tuple[int, str] | None = None
-    stack: list[tuple[ast.AST, str]] = [(source.tree, "")]
-    while stack:
-        node, prefix = stack.pop()
-        for child in children(node):
-            name = prefix
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                if child.lineno <= line <= (child.end_lineno or child.lineno):
-                    name = f"{prefix}.{child.name}" if prefix else child.name
-                    if not isinstance(child, ast.ClassDef) and (best is None or child.lineno >= best[0]):
-                        best = (child.lineno, name)
-                else:
-                    continue
-            stack.append((child, name))
-    return source.line(line).strip()[:200], best[1] if best else None
-
 
 def location(event: Event) -> Location:
     """The place of an event, with the line quoted."""
@@ -213,12 +167,3 @@ def at(site: Site, project: Project) -> Location:
     """The place of a site, with the line quoted."""
     file = project.file(site.path)
     return Location(file=site.path, line=site.line, quote=file.line(site.line).strip()[:200] if file else None)
-
-
-def plain(value: object) -> Plain:
-    """What may stand in a finding's `measured`."""
-    if isinstance(value, Const):
-        value = value.value
-    if isinstance(value, Thing):
-        return f"{value.short} at {value.site}"
-    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)

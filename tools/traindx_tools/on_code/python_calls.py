@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import arithmetic, configuration, containers
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
@@ -98,10 +99,10 @@ def _range(caller: Interpreter, call: Call) -> Value:
         elif start == Const(0) or not isinstance(start, Const):
             count = stop
         else:
-            count = arithmetic.binary("-", stop, start, caller.site(call.node, call.frame), None)
+            count = arithmetic.binary("-", stop, start, call.site, None)
         if len(call.args) == 3 and call.args[2] != Const(1):
             count = Operation("round", (arithmetic.operation("/", (count, call.args[2])),), detail="ceil")
-    return Thing("range", call.args, {}, caller.site(call.node, call.frame), call.node, {"count": count})
+    return Thing("range", call.args, {}, call.site, call.node, {"count": count})
 
 
 @function("builtins.enumerate")
@@ -111,34 +112,16 @@ def _enumerate(caller: Interpreter, call: Call) -> Value:
     if start:
         index = arithmetic.operation("+", (index, Const(start)))
     pair = Bag("tuple", [index, caller.element(call.first, call.node, call.frame)])
-    return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
+    return Thing("enumerate", (call.first,), {}, call.site, call.node, {"element": pair})
 
 
 @function("builtins.zip", "itertools.product")
 def _zip(caller: Interpreter, call: Call) -> Value:
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
-    return Thing("enumerate", call.args[:1], {}, caller.site(call.node, call.frame), call.node, {"element": pair})
+    return Thing("enumerate", call.args[:1], {}, call.site, call.node, {"element": pair})
 
 
-@function(
-    "tqdm.tqdm",
-    "tqdm.auto.tqdm",
-    "tqdm.notebook.tqdm",
-    "tqdm.trange",
-    "tqdm.auto.trange",
-    "tqdm.std.tqdm",
-    "builtins.iter",
-    "builtins.list",
-    "builtins.tuple",
-    "builtins.reversed",
-    "builtins.sorted",
-    "builtins.set",
-    "itertools.cycle",
-    "itertools.islice",
-    "rich.progress.track",
-    "alive_progress.alive_it",
-    "copy.copy",
-)
+@function(*words("followed.toml", "elements"))
 def _through(caller: Interpreter, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
@@ -148,7 +131,7 @@ def _through(caller: Interpreter, call: Call) -> Value:
     if isinstance(value, Bag) and call.name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted"):
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
-        return Bag("list", [], site=caller.site(call.node, call.frame), born_in=caller.loops)
+        return Bag("list", [], site=call.site, born_in=caller.loops)
     return value
 
 
@@ -160,16 +143,9 @@ def _next(caller: Interpreter, call: Call) -> Value:
     return caller.element(value, call.node, call.frame)
 
 
-@function(
-    "builtins.dict",
-    "collections.OrderedDict",
-    "types.SimpleNamespace",
-    "argparse.Namespace",
-    "easydict.EasyDict",
-    "ml_collections.ConfigDict",
-)
+@function(*words("followed.toml", "tables"))
 def _dict(caller: Interpreter, call: Call) -> Value:
-    table = Table({}, site=caller.site(call.node, call.frame), born_in=caller.loops)
+    table = Table({}, site=call.site, born_in=caller.loops)
     for arg in call.args:
         containers.merge_tables(table, arg)
     table.items.update(call.kwargs)
@@ -178,7 +154,7 @@ def _dict(caller: Interpreter, call: Call) -> Value:
 
 @function("collections.defaultdict")
 def _defaultdict(caller: Interpreter, call: Call) -> Value:
-    site = caller.site(call.node, call.frame)
+    site = call.site
     made: Value = Const(0)
     if isinstance(call.first, Ref) and call.first.name.endswith("list"):
         made = Bag("list", [], site=site, born_in=caller.loops)
@@ -213,7 +189,7 @@ def _map(caller: Interpreter, call: Call) -> Value:
 
 @function("functools.partial")
 def _partial(caller: Interpreter, call: Call) -> Value:
-    return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
+    return Thing("functools.partial", call.args, call.kwargs, call.site, call.node)
 
 
 @function("builtins.getattr")
@@ -258,25 +234,17 @@ def _spawn(caller: Interpreter, call: Call) -> Value:
 
 @function("builtins.open", "pathlib.Path")
 def _open(caller: Interpreter, call: Call) -> Value:
-    return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
+    return Thing("file", call.args[:1], {}, call.site, call.node)
 
 
-@function(
-    "yaml.safe_load",
-    "yaml.load",
-    "yaml.full_load",
-    "json.load",
-    "omegaconf.OmegaConf.load",
-    "tomllib.load",
-    "tomli.load",
-)
+@function(*words("followed.toml", "configurations"))
 def _configuration(caller: Interpreter, call: Call) -> Value | None:
     """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
     source = call.first
     source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
     if not (isinstance(source, Const) and isinstance(source.value, str)):
         return None
-    return configuration.read(source.value, call.frame.file.path, caller.site(call.node, call.frame))
+    return configuration.read(source.value, call.frame.file.path, call.site)
 
 
 @method("add_argument")

@@ -5,86 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from traindx_tools.knowledge.tables import words
+
 LOSS, TERM, RATE, NORM, SCALE = "loss", "loss_term", "learning_rate", "grad_norm", "loss_scale"
 ACCURACY, HITS, STEP, EPOCH = "accuracy", "hits", "step", "epoch"
 BACKENDS = frozenset({"accelerator", "fabric", "self", "engine", "model_engine", "booster", "strategy", "trainer"})
 """Receivers whose `backward` takes the loss as its argument."""
-CARRY = frozenset(
-    {
-        "item",
-        "detach",
-        "cpu",
-        "float",
-        "double",
-        "numpy",
-        "tolist",
-        "mean",
-        "sum",
-        "clone",
-        "result",
-        "compute",
-        "avg",
-        "value",
-        "val",
-        "global_avg",
-        "average",
-        "median",
-        "smoothed",
-        "to",
-        "astype",
-        "block_until_ready",
-        "squeeze",
-        "asnumpy",
-        "get",
-        "pop",
-    }
-)
+CARRY = words("roles.toml", "carry")
 """Methods and attributes that give the same quantity in another form."""
-WRAP = frozenset(
-    {
-        "float",
-        "round",
-        "sum",
-        "mean",
-        "fmean",
-        "median",
-        "asarray",
-        "array",
-        "device_get",
-        "to_scalar",
-        "item",
-        "nanmean",
-        "str",
-        "format",
-        "average",
-        "stack",
-        "tensor",
-        "all_reduce",
-        "reduce",
-        "gather",
-        "reduce_mean",
-        "pmean",
-        "as_tensor",
-        "max",
-        "min",
-        "abs",
-    }
-)
+WRAP = words("roles.toml", "wrap")
 """Functions whose first argument keeps its meaning."""
 LOSS_CALL = re.compile(r"(?:\w*cross_?entropy\w*|\w*_loss|nll_loss|kl_div|l1_loss|ctc_loss)(?:_with_logits)?\w*")
 RATE_CALLS = frozenset({"get_last_lr", "get_lr", "current_lr"})
-NORM_CALLS = frozenset(
-    {
-        "clip_grad_norm_",
-        "clip_grad_norm",
-        "global_norm",
-        "get_total_norm",
-        "get_grad_norm",
-        "get_global_grad_norm",
-        "clip_gradients_norm",
-        "grad_norm",
-    }
-)
+NORM_CALLS = words("roles.toml", "norms")
 SCHEDULES = re.compile(r"\w*_schedule|join_schedules|\w*ExponentialDecay|CosineDecay\w*")
 EVALUATES = re.compile(r"(?:^|_)(?:eval\w*|valid\w*|val|test|dev|held_?out)(?:_|$)", re.IGNORECASE)
 TRAINING_DATA = re.compile(r"(?:^|[^a-z])(?:train\w*|trn|tr)(?:[^a-z]|$)", re.IGNORECASE)

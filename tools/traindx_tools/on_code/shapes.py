@@ -140,10 +140,3 @@ def product(left: Shape | None, right: Shape | None) -> Shape | None:
     if left.exact and len(left.dims) == 1:
         return Shape((*right.dims[:-2], right.dims[-1]))
     return with_last(left, right.dims[-1])
-
-
-def stacked(shape: Shape | None, count: int | None, dim: int | None) -> Shape | None:
-    """After stacking `count` of them along a new dimension."""
-    if shape is None or dim != 0 or not shape.exact:
-        return None
-    return Shape((count, *shape.dims))

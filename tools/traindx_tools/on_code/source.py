@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
-from traindx_tools.on_code.sought import needed
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "Source", "SourceFile", "Unparsed", "parse_all", "parse_source",
            "parse_texts", "read_sources", "unparsed"]
@@ -27,10 +26,6 @@ MAX_DEPTH = 150
 """Deepest nesting of syntax that is followed; code written by people stays under 60."""
 NOT_PARSED = ("not parsed", "not followed")
 """How a note about a file begins whose code was not judged at all."""
-
-_APART = "".join(c if c.isalnum() or c == "_" else " " for c in map(chr, range(128)))
-"""Every ASCII character that is not of a word turned into a space."""
-
 
 _ADDS = frozenset({"append", "extend", "appendleft", "insert", "add"})
 """Methods by which a list, a deque or a set grows."""
@@ -59,11 +54,6 @@ class SourceFile:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     @cached_property
-    def words(self) -> str:
-        """Every word of the text once, comments and strings included, each on a line of its own."""
-        return "\n".join(set(self.text.translate(_APART).split()))
-
-    @cached_property
     def gathering(self) -> frozenset[str]:
         """The names to which something is added somewhere: `x += y`, `x = x + y`, `x.append(y)`."""
         found: set[str] = set()
@@ -80,21 +70,14 @@ class SourceFile:
         return frozenset(found)
 
     @cached_property
-    def _lower(self) -> tuple[str, str]:
-        return self.words.lower(), self.text.lower()
-
-    @cached_property
     def _mentioned(self) -> dict[re.Pattern[str], bool]:
         return {}
 
     def mentions(self, pattern: re.Pattern[str]) -> bool:
-        """Whether a pattern is found anywhere in the text: `pattern.search(text) is not None`, at less cost."""
+        """Whether a pattern is found anywhere in the text; looked for once."""
         known = self._mentioned.get(pattern)
         if known is None:
-            pieces = needed(pattern)
-            words, text = self._lower if pattern.flags & re.IGNORECASE else (self.words, self.text)
-            may = not pieces or any(w in words and (len(w) == len(p) or p in text) for w, p in pieces)
-            known = self._mentioned[pattern] = may and pattern.search(self.text) is not None
+            known = self._mentioned[pattern] = pattern.search(self.text) is not None
         return known
 
     def segment(self, node: ast.AST) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,6 @@ from traindx_tools.on_code.nodes import (
     computed,
     in_two_branches,
     last_name,
-    method_of,
     names_in,
     pairs_of,
     parameters,
@@ -29,7 +28,7 @@ from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.tree import FunctionNode, Loops, Node, Tree
 
 __all__ = [
-    "FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "method_of", "names_in",
+    "FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "names_in",
     "parameters", "syntax", "written",
 ]
 
@@ -136,17 +135,6 @@ class Syntax(Tree):
             if before is None or before is node:
                 return node
             node = before
-        return node
-
-    def unwrapped(self, node: ast.expr, inner: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
-        """The origin of a value without what stands around it: `inner` gives what a wrapper holds, None of anything
-        else. `mean = mean.view(1, -1)` leads back to itself and ends there.
-        """
-        seen: set[int] = set()
-        node = self.origin(node)
-        while id(node) not in seen and (held := inner(node)) is not None:
-            seen.add(id(node))
-            node = self.origin(held)
         return node
 
     def assigned(self, node: ast.AST) -> ast.expr | None:

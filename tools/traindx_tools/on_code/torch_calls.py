@@ -6,14 +6,9 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.interpreter import Call, Interpreter
-from traindx_tools.on_code.library import (
-    freeze,
-    function,
-    method,
-    submodules,
-    thaw_some,
-)
+from traindx_tools.on_code.library import freeze, function, method, submodules, thaw_some
 from traindx_tools.on_code.tensors import copied, dtype_of
 from traindx_tools.on_code.values import (
     NONE,
@@ -46,22 +41,7 @@ def _parameters(caller: Interpreter, call: Call) -> Value | None:
     return Parameters((call.receiver,), named=named)
 
 
-@method(
-    "to",
-    "cuda",
-    "cpu",
-    "half",
-    "bfloat16",
-    "float",
-    "double",
-    "train",
-    "eval",
-    "requires_grad_",
-    "apply",
-    "compile",
-    "to_empty",
-    "share_memory",
-)
+@method(*words("followed.toml", "module_methods"))
 def _module_method(caller: Interpreter, call: Call) -> Value | None:
     """Methods that change a module and return it; the interpreter records the event."""
     owner = call.receiver
@@ -76,10 +56,10 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
         return None  # flax: `model.apply(variables, x)` is a call of the model
     if last == "requires_grad_" and isinstance(owner, Thing) and isinstance(owner.state.get("of"), Parameters):
         wanted = truth(call.get(0, "requires_grad")) if call.args or call.kwargs else True
-        caller.freeze_parameters(owner, wanted, caller.site(call.node, call.frame))
+        caller.freeze_parameters(owner, wanted, call.site)
         return owner
     if last == "requires_grad_":
-        caller.frozen += freeze(owner, truth(call.get(0, "requires_grad")) is False, caller.site(call.node, call.frame))
+        caller.frozen += freeze(owner, truth(call.get(0, "requires_grad")) is False, call.site)
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
         dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
@@ -87,7 +67,7 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
         )
         if dtype is not None:
             owner.state["dtype"] = dtype
-            owner.state["dtype_site"] = caller.site(call.node, call.frame)
+            owner.state["dtype_site"] = call.site
     if last == "apply" and isinstance(call.first, Function):
         for part in submodules(owner)[:40]:
             caller.call(call.first, [part], {}, call.node, call.frame)
@@ -100,7 +80,7 @@ def _padded(caller: Interpreter, call: Call) -> Value | None:
     filled = call.get(2, "padding_value")
     certain = filled is None or (number(filled) is not None and number(filled) != -100)
     tags = frozenset({"padded"} if certain else ())
-    return Tensor(grad=None, site=caller.site(call.node, call.frame), tags=tags)
+    return Tensor(grad=None, site=call.site, tags=tags)
 
 
 @function("torch.nn.utils.rnn.pad_packed_sequence")
@@ -109,22 +89,7 @@ def _unpacked(caller: Interpreter, call: Call) -> Value | None:
     return Bag("tuple", [call.first, Symbol("lengths", "lengths")]) if isinstance(call.first, Tensor) else None
 
 
-@method(
-    "add_adapter",
-    "add_adapters",
-    "set_adapter",
-    "enable_adapters",
-    "load_lora_adapter",
-    "load_adapter",
-    "load_attn_procs",
-    "set_attn_processor",
-    "train_adapter",
-    "resize_token_embeddings",
-    "reset_classifier",
-    "add_classification_head",
-    "unfreeze",
-    "thaw",
-)
+@method(*words("followed.toml", "new_parameters"))
 def _new_parameters(caller: Interpreter, call: Call) -> Value | None:
     """Methods of model libraries that add parameters which train, or let some train again."""
     if call.receiver is not None:
@@ -132,41 +97,19 @@ def _new_parameters(caller: Interpreter, call: Call) -> Value | None:
     return None
 
 
-@function(
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.DataParallel",
-    "torch.compile",
-    "torch.distributed.fsdp.FullyShardedDataParallel",
-    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-    "torch.jit.script",
-    "apex.parallel.DistributedDataParallel",
-    "torch.nn.parallel.DataParallel",
-    "torch.distributed.fsdp.fully_shard",
-    "torch.nn.utils.weight_norm",
-    "torch.nn.utils.spectral_norm",
-    "torch.nn.utils.parametrizations.spectral_norm",
-    "torch.nn.utils.parametrizations.weight_norm",
-)
+@function(*words("followed.toml", "model_wrappers"))
 def _wrapper(caller: Interpreter, call: Call) -> Value | None:
     if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
         call.name.endswith("fully_shard")
     ):
         return call.first
-    return Thing(
-        call.name,
-        call.args,
-        call.kwargs,
-        caller.site(call.node, call.frame),
-        call.node,
-        {"wraps": call.first},
-        caller.loops,
-    )
+    return Thing(call.name, call.args, call.kwargs, call.site, call.node, {"wraps": call.first}, caller.loops)
 
 
 @function("torch.autograd.grad")
 def _autograd_grad(caller: Interpreter, call: Call) -> Value:
     """Gradients as values; they carry a graph of their own where `create_graph` is set."""
-    site = caller.site(call.node, call.frame)
+    site = call.site
     graph = truth(call.get(4, "create_graph"))
     of = call.get(1, "inputs")
     of_data = isinstance(of, Tensor) or (isinstance(of, Symbol) and of.role in ("item", "iteration", "parameter"))
@@ -177,7 +120,7 @@ def _autograd_grad(caller: Interpreter, call: Call) -> Value:
 
 @function("copy.deepcopy")
 def _deepcopy(caller: Interpreter, call: Call) -> Value:
-    value, site = call.first, caller.site(call.node, call.frame)
+    value, site = call.first, call.site
     if isinstance(value, Symbol):
         return Symbol("call", f"deepcopy@{site}", value, min(value.depth + 1, 6))
     if isinstance(value, (Instance, Thing)):
@@ -209,9 +152,7 @@ def _from_pretrained(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, Ref):
         return None
     caller.created += 1
-    thing = Thing(
-        call.receiver.name, call.args, call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops
-    )
+    thing = Thing(call.receiver.name, call.args, call.kwargs, call.site, call.node, {}, caller.loops)
     last = call.receiver.name.rpartition(".")[2]
     if last.startswith(("PeftModel", "AutoPeftModel")) and "is_trainable" not in call.kwargs:
         thing.state["frozen"] = True
@@ -227,50 +168,25 @@ def _from_pretrained(caller: Interpreter, call: Call) -> Value | None:
 @function("peft.get_peft_model")
 def _get_peft_model(caller: Interpreter, call: Call) -> Value:
     caller.created += 1
-    return Thing(
-        "peft.PeftModel",
-        call.args,
-        call.kwargs,
-        caller.site(call.node, call.frame),
-        call.node,
-        {"adapted": call.first},
-        caller.loops,
-    )
+    return Thing("peft.PeftModel", call.args, call.kwargs, call.site, call.node, {"adapted": call.first}, caller.loops)
 
 
-@method(
-    "prepare",
-    "setup",
-    "prepare_model",
-    "prepare_data_loader",
-    "setup_dataloaders",
-    "prepare_optimizer",
-    "prepare_scheduler",
-    "setup_module",
-    "setup_optimizers",
-)
+@method(*words("followed.toml", "prepares"))
 def _prepare(caller: Interpreter, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and call.receiver.short in ("Accelerator", "Fabric") and call.args):
         return None
     for arg in call.args:
         if isinstance(arg, (Thing, Instance)):
             arg.state["prepared"] = call.receiver
-            arg.state["prepared_site"] = caller.site(call.node, call.frame)
+            arg.state["prepared_site"] = call.site
     return call.args[0] if len(call.args) == 1 else Bag("tuple", list(call.args))
 
 
 @function("deepspeed.initialize")
 def _deepspeed(caller: Interpreter, call: Call) -> Value:
     model = call.kwargs.get("model") or (call.args[1] if len(call.args) > 1 else UNKNOWN)
-    engine = Thing(
-        "deepspeed.DeepSpeedEngine",
-        (),
-        call.kwargs,
-        caller.site(call.node, call.frame),
-        call.node,
-        {"wraps": model, "engine": True},
-        caller.loops,
-    )
+    state = {"wraps": model, "engine": True}
+    engine = Thing("deepspeed.DeepSpeedEngine", (), call.kwargs, call.site, call.node, state, caller.loops)
     return Bag("tuple", [engine, engine, UNKNOWN, UNKNOWN])
 
 
@@ -318,13 +234,13 @@ def _scale(caller: Interpreter, call: Call) -> Value | None:
 @method("get_scale")
 def _get_scale(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, (Thing, Symbol)) and not call.args:
-        return Symbol("loss scale", str(caller.site(call.node, call.frame)))
+        return Symbol("loss scale", str(call.site))
     return None
 
 
 @function("torch.utils.data.random_split")
 def _random_split(caller: Interpreter, call: Call) -> Value:
-    part = Thing("torch.utils.data.Subset", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
+    part = Thing("torch.utils.data.Subset", call.args[:1], {}, call.site, call.node)
     return Bag("list", [part], open=True)
 
 
@@ -344,7 +260,7 @@ def _regression_data(caller: Interpreter, call: Call) -> Value | None:
     made = call.name.endswith("make_regression")
     if {"n_targets", "coef", "as_frame"} & call.kwargs.keys() or not (made or truth(call.kwargs.get("return_X_y"))):
         return None
-    site = caller.site(call.node, call.frame)
+    site = call.site
     rows = Tensor(grad=False, shape=Shape((None, None)), site=site, tags=frozenset({"floating"}))
     return Bag("tuple", [rows, replace(rows, shape=Shape((None,)))])
 

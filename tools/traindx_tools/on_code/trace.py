@@ -11,7 +11,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.source import SourceFile
@@ -108,26 +107,6 @@ class Block:
         """Everything that happens inside, in order. Read it only after the interpreter is done."""
         return tuple(walk(self))
 
-    @cached_property
-    def modes(self) -> list[Place]:
-        """The calls of train() and eval() inside, in order."""
-        return [p for p in self.places if p.event.kind == "call" and p.event.method in ("eval", "train")]
-
-    def begins(self, block: Block) -> int:
-        """How many events happen in here before another block begins; all where nothing happens in that one."""
-        return self._begins.get(id(block), len(self.places))
-
-    @cached_property
-    def _begins(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        last: tuple[Block, ...] = ()
-        for place in self.places:
-            if place.path is not last:
-                last = place.path
-                for block in last:
-                    found.setdefault(id(block), place.order)
-        return found
-
 
 @dataclass(eq=False, slots=True)
 class Place:
@@ -146,15 +125,6 @@ class Place:
     def branches(self) -> tuple[Block, ...]:
         """The conditions around it, outermost first."""
         return tuple(b for b in self.path if b.kind == "branch")
-
-
-def apart(one: Place, other: Place) -> bool:
-    """Whether two events stand in different arms of one condition: no run takes both on the same way."""
-    for above, here in pairwise(one.path):
-        for over, there in pairwise(other.path):
-            if above is over and here is not there and here.kind == there.kind == "branch" and here.node is there.node:
-                return True
-    return False
 
 
 def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:

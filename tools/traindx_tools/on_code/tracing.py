@@ -80,27 +80,6 @@ def called_in(code: Syntax, one: Traced) -> Iterator[Traced]:
             yield Traced(function, f"called in {one.node.name}, {one.how}", static)
 
 
-def differentiated(code: Syntax) -> list[tuple[ast.Call, ast.FunctionDef]]:
-    """(call of jax.grad or a relative, the function) for every function that is known; found once."""
-    known: list[tuple[ast.Call, ast.FunctionDef]] | None = code.__dict__.get("_differentiated")
-    if known is None:
-        known = code.__dict__["_differentiated"] = list(_differentiated(code))
-    return known
-
-
-def _differentiated(code: Syntax) -> Iterator[tuple[ast.Call, ast.FunctionDef]]:
-    for call in code.of(ast.Call):
-        if code.qualified(call.func) in GRADIENTS:
-            function = function_of(code, argument(call, 0, "fun", "f"))
-            if function is not None:
-                yield call, function
-    for function in code.of(ast.FunctionDef):
-        for decorator in function.decorator_list:
-            made = _transformation(code, decorator)
-            if made is not None and made[0] in GRADIENTS and isinstance(decorator, ast.Call):
-                yield decorator, function
-
-
 def _transformation(code: Syntax, node: ast.expr) -> tuple[str, ast.Call | None] | None:
     """(name, call with its options) of `@jax.jit`, `@jax.jit(...)`, `@partial(jax.jit, ...)`."""
     if isinstance(node, ast.Call):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import TrainingLoop
@@ -20,7 +19,6 @@ from traindx_tools.on_code.values import (
     unwrap,
 )
 
-_CLEARS = re.compile(r"(zero|clear|reset)_?grad", re.IGNORECASE)
 _SCHEDULER_BASES = ("LRScheduler", "_LRScheduler", "LambdaLR")
 
 
@@ -55,51 +53,6 @@ def stepped(event: Event) -> Value | None:
     return None
 
 
-def clears(event: Event, optimizer: Value) -> bool:
-    """Whether an event may clear the gradients that this optimizer uses."""
-    if event.kind == "store" and event.name == "attribute.grad":
-        return True
-    if event.kind == "call" and _CLEARS.search(event.method) and event.method != "zero_grad":
-        return True
-    if event.kind != "call" or event.method not in ("zero_grad", "zero_", "fill_"):
-        return False
-    if event.method != "zero_grad":
-        return (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
-            isinstance(event.receiver, Symbol) and event.receiver.name == "grad"
-        )
-    other = event.receiver
-    return same(other, optimizer) or not is_optimizer(other)
-
-
-def clearing(loop: TrainingLoop, optimizer: Value) -> list[Place]:
-    """What may clear the gradients that this optimizer uses in a loop, in order (see `clears`)."""
-    every, own = _clearing_of(loop)
-    mine = own.get(identity(optimizer), [])
-    return sorted((*every, *mine), key=lambda p: p.order) if every and mine else every or mine
-
-
-def _clearing_of(loop: TrainingLoop) -> tuple[list[Place], dict[object, list[Place]]]:
-    """What clears the gradients of any optimizer, and what only those of one; found once for each loop."""
-    known: tuple[list[Place], dict[object, list[Place]]] | None = loop.__dict__.get("_clearing")
-    if known is None:
-        every: list[Place] = []
-        own: dict[object, list[Place]] = {}
-        for place in loop.places:
-            other = place.event.receiver
-            if place.event.kind == "call" and place.event.method == "zero_grad" and is_optimizer(other):
-                own.setdefault(identity(other), []).append(place)
-            elif clears(place.event, UNKNOWN):
-                every.append(place)
-        known = loop.__dict__["_clearing"] = every, own
-    return known
-
-
-def identity(value: Value | None) -> object:
-    """What two values have in common that are the same object (see `same`)."""
-    inner = unwrap(value) if value is not None else None
-    return inner if isinstance(inner, Symbol) and inner != UNKNOWN else id(inner)
-
-
 def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:
     """The steps of known optimizers that a block inside a loop holds, in order; found once."""
     known: dict[int, list[Place]] = loop.__dict__.setdefault("_steps_inside", {})
@@ -107,17 +60,6 @@ def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:
     if found is None:
         found = known[id(block)] = [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
     return found
-
-
-def steps_of(loop: TrainingLoop, block: Block, optimizer: Value) -> list[Place]:
-    """The steps of one optimizer that a block inside a loop holds, in order; found once for all optimizers."""
-    known: dict[int, dict[object, list[Place]]] = loop.__dict__.setdefault("_steps_of", {})
-    if id(block) not in known:
-        found: dict[object, list[Place]] = {}
-        for place in steps_inside(loop, block):
-            found.setdefault(identity(stepped(place.event)), []).append(place)
-        known[id(block)] = found
-    return known[id(block)].get(identity(optimizer), [])
 
 
 def sent_backward(event: Event) -> Value | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -63,11 +63,6 @@ class Tree:
         for body in self.of(ast.FunctionDef):
             found.setdefault(body.name, []).append(body)
         return found
-
-    @property
-    def called(self) -> Iterable[str]:
-        """The last parts of the names of all calls."""
-        return self._calls
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Every call whose name ends in one of these."""

@@ -15,13 +15,15 @@ from traindx_tools.program.uses import Bootstrap
 _WORDS = table("quantities.toml")["words"]
 _DONE = re.compile(_WORDS["end_of_episode"], re.IGNORECASE)
 _DISCOUNT = re.compile(_WORDS["discount"], re.IGNORECASE)
+_MENTIONED = re.compile(_WORDS["discount"].removeprefix("(.*_)?"), re.IGNORECASE)
+"""The same without what may stand before it, for which a search would go on from every character of a text."""
 _PASSES = frozenset(_WORDS["same_flag"])
 _MOST_STEPS = 8
 
 
 def bootstraps(project: Project) -> Iterator[Bootstrap]:
     """Every product of a discount, a flag of an episode's end and something else."""
-    for code in (syntax(f) for f in project.files if f.mentions(_DISCOUNT)):
+    for code in (syntax(f) for f in project.files if f.mentions(_MENTIONED)):
         for node in code.of(ast.BinOp):
             up = code.parent(node)
             if not isinstance(node.op, ast.Mult) or (isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult)):

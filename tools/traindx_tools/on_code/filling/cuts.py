@@ -24,6 +24,10 @@ class Cuts:
         stores = [e.receiver for e in project.events if e.kind == "store" and e.name == "attribute.requires_grad"]
         made = [e.args[0] for e in project.calls("Parameter") if e.args and not _in_a_module(e)]
         self._of_inputs = any(not _of_model(v) for v in leaves + stores + made)
+        self._losses: dict[object, list[Event]] = {}
+        for event in project.events:
+            if event.kind == "call" and isinstance(event.result, Tensor) and "loss" in event.result.tags:
+                self._losses.setdefault(event.result.site, []).append(event)
 
     def note(self, act: Act, event: Event, loss: Value | None) -> None:
         """Whether what is sent backward has a graph."""
@@ -52,7 +56,7 @@ class Cuts:
 
     def _of_cut_outputs(self, loss: Tensor) -> bool:
         """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""
-        made = [e for e in self._project.events if e.kind == "call" and e.result == loss and "loss" in loss.tags]
+        made = [e for e in self._losses.get(loss.site, ()) if e.result == loss]
         given = [(*e.args[:2], *e.kwargs.values()) for e in made if e.method != "requires_grad_"]
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
 

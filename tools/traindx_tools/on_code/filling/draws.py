@@ -178,7 +178,7 @@ def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
         f"the key{made} is neither split nor folded in by the loop at {loop.file.path}:{loop.line} (drawn from at "
         f"{_at(event)})",
         trains=bool({"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods),
-        origin=None if _split_over(outer, loop) else ("anew_in_loop", (outer.file, outer.node, loop.node)))
+        origin=None if _split_over(outer, loop) else ("in loop", (outer.file, outer.node, loop.node)))
 
 
 def _split_over(outer: Event, loop: Block) -> bool:

@@ -20,8 +20,9 @@ _LOSSES = ("softmax_cross_entropy_with_integer_labels",)
 
 def indexings(project: Project) -> Iterator[Indexing]:
     """Every subscript, take, one_hot, embedding and loss over classes of which both sizes are known."""
-    for event in project.events:
-        if "jax" not in event.file.text:
+    of_jax = {id(f) for f in project.files if "jax" in f.text}
+    for event in project.events if of_jax else ():
+        if id(event.file) not in of_jax:
             continue
         if event.kind == "index":
             yield from _of(event, "table", _rows(event.receiver), event.args[0])

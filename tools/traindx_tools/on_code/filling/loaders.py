@@ -4,7 +4,7 @@ fetched."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from traindx_tools.knowledge import fetching
@@ -28,16 +28,22 @@ def loaders(project: Project) -> Iterator[Loader]:
     if not made:
         return
     seeded = any(word in f.text for f in project.files for word in _TELLS_WORKERS)
-    stores = [p for r in project.roots for p in project.places(r) if p.event.kind == "store"]
+    stores: dict[int, list[Place]] = {}
+    for place in (p for root in project.roots for p in root.places if p.event.kind == "store"):
+        stores.setdefault(id(place.event.receiver), []).append(place)
+    loops: dict[int, list[Block]] = {}
+    for block in (b for b in project.blocks if b.kind == "loop"):
+        loops.setdefault(id(block.subject), []).append(block)
     for event in made:
         loader = _made(project, event, stores)
         if loader is not None:
             loader.seeded, loader.told_the_epoch = seeded, any(project.calls("set_epoch"))
-            _used(project, event.result, loader)
+            _used(project, loops.get(id(event.result), []), loader)
             yield loader
 
 
-def _made(project: Project, event: Event, stores: list[Place]) -> Loader | None:
+def _made(project: Project, event: Event, stores: Mapping[int, list[Place]]) -> Loader | None:
+    """A loader as it is made. `stores`: what is written to attributes and items, by whose they are."""
     thing = event.result
     given = thing.argument(0, "dataset") if isinstance(thing, Thing) else None
     data = whole_data(given)
@@ -64,9 +70,9 @@ def _made(project: Project, event: Event, stores: list[Place]) -> Loader | None:
     found.ordered, found.ordered_at, found.through = class_by_class(project, given, found.is_stream)
     found.unpicklable = spawned_member(project, thing, data)
     found.objects = objects_of(project, data)
-    found.swapped = any(_swaps(p, given, data) for p in stores)
+    found.swapped = any(_swaps(p) for owner in {id(given), id(data)} for p in stores.get(owner, ()))
     if found.persistent and isinstance(data, Instance):
-        found.changed = next((c for p in stores if (c := _changed(p, data)) is not None), None)
+        found.changed = next((c for p in stores.get(id(data), ()) if (c := _changed(p, data)) is not None), None)
     return found
 
 
@@ -81,12 +87,10 @@ def _may_persist(loader: Thing) -> bool:
     return said is not None and truth(said) is not False
 
 
-def _used(project: Project, thing: Value | None, loader: Loader) -> None:
-    """The loops over a loader: those that send losses backward, and the others."""
+def _used(project: Project, loops: list[Block], loader: Loader) -> None:
+    """What the loops over a loader do: those that send losses backward, and the others."""
     steps = any(loop.of("step") for loop in project.training_loops)
-    for block in project.blocks:
-        if block.kind != "loop" or block.subject is not thing:
-            continue
+    for block in loops:
         attacks = steps and not any("step" in m for m in block.methods)  # gradients of the input: nothing is updated
         if BACKWARD & block.methods and not attacks:
             loader.trains = spot_of_block(block)
@@ -206,19 +210,18 @@ def _is_callee(block: Block, callees: set[int]) -> bool:
 # what changes later
 
 
-def _swaps(place: Place, given: Value | None, data: Value) -> bool:
+def _swaps(place: Place) -> bool:
     """`part.dataset = ...`, `data.transform = None` outside of the constructor."""
     event = place.event
     inside = event.function is not None and event.function.name == "__init__"
-    return not inside and event.receiver is not None and (event.receiver is given or event.receiver is data) and (
-        event.name.startswith("attribute."))
+    return not inside and event.name.startswith("attribute.")
 
 
 def _changed(place: Place, data: Instance) -> tuple[str, str, object] | None:
     """An attribute that fetching reads, changed in a loop."""
     event, name = place.event, place.event.name.rpartition(".")[2]
     inside = event.function is not None and event.function.name.startswith("__")
-    if event.receiver is not data or inside or not place.loops or name not in _read(data):
+    if inside or not place.loops or name not in _read(data):
         return None
     call = next((b for b in reversed(place.path) if b.kind == "call"), None)
     spot = spot_of(event)

@@ -44,7 +44,7 @@ class Noise:
     def _followed(self) -> tuple[dict[Value, frozenset[Site]], dict[Value, frozenset[Site]]]:
         drawn: dict[Value, frozenset[Site]] = {v: frozenset({s}) for v, s in self.draws.items()}
         mixed: dict[Value, frozenset[Site]] = {}
-        for _ in range(_PASSES):
+        for _ in range(_PASSES if drawn else 0):
             for event in self.project.events:
                 result = event.result
                 if not isinstance(result, (Tensor, Symbol, Operation)) or result in self.draws:

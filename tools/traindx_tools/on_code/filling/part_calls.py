@@ -26,6 +26,7 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
     """Every such layer of the models that loops call, in the order of the calls."""
     stores = {id(unwrap(e.args[0])): e for e in project.events if e.kind == "store" and e.args
               and e.name.startswith("attribute.") and not (e.function is not None and e.function.name == "__init__")}
+    changed = _changed(project)
     for loop in project.training_loops:
         losses = [sent_backward(p.event) for p in loop.backwards]
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < _MOST_SITES for v in losses):
@@ -35,7 +36,7 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
         wholes = {id(w): w for w in called if isinstance(w, Instance)}
         inner = {id(s) for w in wholes.values() for s in submodules(w) if s is not w}
         for whole in wholes.values():
-            if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(project, whole):
+            if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(changed, whole):
                 yield from _of_model(loop, whole, entities, reached, stores)
 
 
@@ -59,18 +60,22 @@ def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: 
 
 def _is_tied(whole: Instance, path: str) -> bool:
     """Whether a part shares a weight with another: `self.head.weight = self.embed.weight`, in either direction."""
-    leaf = re.escape(path.rpartition(".")[2])
-    shared = re.compile(rf"\b{leaf}\.weight\s*=[^=]|=\s*[\w.]*\b{leaf}\.weight\s*(#.*)?$|tie_weights\(", re.MULTILINE)
-    return any(shared.search(info.file.text) for info in whole.klass.info.lineage())
+    weight = f"{path.rpartition('.')[2]}.weight"
+    named = re.escape(weight)
+    shared = re.compile(rf"\b{named}\s*=[^=]|=\s*[\w.]*\b{named}\s*(#.*)?$", re.MULTILINE)
+    texts = [info.file.text for info in whole.klass.info.lineage()]
+    return any("tie_weights(" in text or (weight in text and shared.search(text)) for text in texts)
 
 
-def _set_apart(project: Project, whole: Instance) -> bool:
-    """Whether parameters of the model are frozen one by one, or changed by hand."""
-    inside = {id(p) for p in submodules(whole)}
-    for event in project.events:
-        by_hand = event.kind == "store" and event.name in ("attribute.requires_grad", "attribute.data")
-        by_hand |= event.kind == "call" and event.method in ("requires_grad_", "copy_", "lerp_", "add_", "sub_", "mul_")
-        of = event.receiver.state.get("of") if by_hand and isinstance(event.receiver, Thing) else None
-        if isinstance(of, Parameters) and any(unwrap(m) is whole or id(unwrap(m)) in inside for m in of.modules):
-            return True
-    return False
+def _changed(project: Project) -> list[Parameters]:
+    """The parameters that are frozen one by one, or changed by hand, anywhere in a project."""
+    found = (e.receiver.state.get("of") for e in project.events if isinstance(e.receiver, Thing) and (
+        (e.kind == "store" and e.name in ("attribute.requires_grad", "attribute.data"))
+        or (e.kind == "call" and e.method in ("requires_grad_", "copy_", "lerp_", "add_", "sub_", "mul_"))))
+    return [of for of in found if isinstance(of, Parameters)]
+
+
+def _set_apart(changed: list[Parameters], whole: Instance) -> bool:
+    """Whether some of what is changed by hand belongs to the model."""
+    inside = {id(whole), *(id(p) for p in submodules(whole))}
+    return any(id(unwrap(m)) in inside for of in changed for m in of.modules)

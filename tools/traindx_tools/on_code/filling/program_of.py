@@ -157,9 +157,11 @@ def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
         return []
     in_runs = {str(a.at) for r in program.runs for a, _ in r.acts(Moment.EMPTIED, Moment.UNHOOKED)}
     found: list[Act] = []
+    by_call = {method: {e.moment for e in those} & {Moment.EMPTIED, Moment.UNHOOKED}
+               for method, those in effects().items()}
     for event in project.events:
-        moments = {e.moment for e in effects().get(event.method, ())} if event.kind == "call" else {Moment.EMPTIED}
-        if str(event.site) in in_runs:
+        moments = by_call.get(event.method) if event.kind == "call" else {Moment.EMPTIED}
+        if not moments or str(event.site) in in_runs:
             continue
         if Moment.EMPTIED in moments and (kept := sections.keeping.emptied(event)) is not None:
             found.append(sections.keeps(event, Moment.EMPTIED, kept))
@@ -170,13 +172,8 @@ def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
 
 def _framework(project: Project) -> str:
     """What trains: "torch", "jax", or "" for neither."""
-    names = [name for root in project.roots for name in _modules(root)]
-    return "torch" if "torch" in names else "jax" if "jax" in names else ""
-
-
-def _modules(root: Block) -> set[str]:
-    """The installed packages that a file imports, by its first lines of import."""
-    return {n for n in ("torch", "jax") if n in root.file.text}
+    texts = {root.file.path: root.file.text for root in project.roots}.values()
+    return next((name for name in ("torch", "jax") if any(name in text for text in texts)), "")
 
 
 def _by_hand(project: Project, root: Block, section: Section) -> None:

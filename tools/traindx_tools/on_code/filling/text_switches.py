@@ -22,11 +22,11 @@ def text_switches(project: Project) -> Iterator[TextSwitch]:
                 _is_bool(event.kwargs.get("type")) and "action" not in event.kwargs):
             on = isinstance(default, Const) and default.value is True
             yield TextSwitch(f"option {max(names, key=len)}", spot_of(event), _says_off(default), on)
-    asked = list(project.calls("getenv", "get"))
+    asked = {e.site: e for e in project.calls("getenv", "get") if e.name in ("os.environ.get", "os.getenv")}
     for event in project.calls("bool"):
-        found = next((e for e in asked if event.args and e.result == event.args[0] and e.site == event.site), None)
-        environment = found is not None and found.name in ("os.environ.get", "os.getenv")
-        if environment and found is not None and _says_off(found.argument(1, "default")):
+        found = asked.get(event.site)
+        given = event.args[0] if event.args else None
+        if found is not None and found.result == given and _says_off(found.argument(1, "default")):
             yield TextSwitch(event.file.segment(event.node), spot_of(event), True, False)
 
 

@@ -7,8 +7,8 @@ import ast
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.repairs.names import reads
-from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 
 
 def keyword_given(file: SourceFile, call: ast.AST, name: str, value: str, summary: str) -> tuple[Patch, ...]:
@@ -27,22 +27,6 @@ def registered(file: SourceFile, value: ast.expr) -> tuple[Patch, ...]:
     if isinstance(value, ast.List) and not value.elts:
         return ()
     return Change(file, "register the layers").wrap(value, f"{library}.{kind}(", ")").patches()
-
-
-def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:
-    """The cumulative product where the schedule is made, if it is used for the mixture only."""
-    code = syntax(file)
-    bound = code.bindings(schedule) if isinstance(schedule, (ast.Name, ast.Attribute)) else []
-    library = next((k for k, v in code.aliases.items() if v in ("torch", "jax.numpy")), None)
-    if len(bound) != 1 or library is None:
-        return ()
-    named = [n for n in below(file.tree) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
-    uses = [n for n in named if written(n) == written(schedule)]
-    if any("sqrt" not in written(code.statement(u)) and "** 0.5" not in written(code.statement(u)) for u in uses):
-        return ()
-    argument_name = "dim" if code.aliases[library] == "torch" else "axis"
-    return Change(file, "the product of all steps so far").wrap(
-        bound[0][1], f"{library}.cumprod(", f", {argument_name}=0)").patches()  # fmt: skip
 
 
 def kept_result(file: SourceFile, node: ast.AST) -> tuple[Patch, ...]:
@@ -66,16 +50,6 @@ def kept_result(file: SourceFile, node: ast.AST) -> tuple[Patch, ...]:
         unread = isinstance(thrown, ast.Name) and not any(thrown.id in reads(s) for s in change.block(statement))
         if unread and isinstance(state, ast.Name):
             return change.replace(thrown, state.id).patches()
-    return ()
-
-
-def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
-    """The factor of optax.scale with the other sign."""
-    for node in below(call):
-        if isinstance(node, ast.Call) and last_name(node.func) == "scale" and node.args:
-            first = node.args[0]
-            atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))
-            return Change(file, "descend").wrap(first, "-" if atom else "-(", "" if atom else ")").patches()
     return ()
 
 

@@ -276,6 +276,7 @@ def _mask(remedy: Remedy) -> tuple[Patch, ...]:
     return attention_masks.smallest(event.file, event.node) if remedy.text.startswith("-") else ()
 
 
+_KEYS: dict[str, Callable[..., tuple[Patch, ...]]] = {"distinct": keys.distinct, "in loop": keys.anew_in_loop}
 _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "clear": _clear, "clear behind step": _clear_behind_step, "behind backward": _behind_backward, "before": _before,
     "unscale": _unscale, "step": _step, "step by the scaler": _step_by_the_scaler, "update": _update,
@@ -289,7 +290,7 @@ _MADE: dict[str, Callable[[Remedy], tuple[Patch, ...]]] = {
     "raw scores": scores.raw_scores, "log target": scores.log_target, "exchange": scores.exchanged,
     "cut what is kept": _cut, "without gradients": _without_gradients,
     "keep the result": _kept,
-    "another key": lambda r: getattr(keys, r.act.origin[0])(*r.act.origin[1]),
+    "another key": lambda r: _KEYS[r.act.origin[0]](*r.act.origin[1]),
     "usual number": _usual_number, "guard the logarithm": _guarded_log,
     "raise the epsilon": _larger_epsilon, "epsilon under the root": _epsilon_under_root,
     "epsilon in the divisor": lambda r: divisors.with_epsilon(r.act.origin[0]),

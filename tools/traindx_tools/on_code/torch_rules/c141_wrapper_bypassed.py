@@ -27,15 +27,18 @@ def check(project: Project) -> Iterator[Finding]:
     wrappers = [
         e.result for e in project.events if isinstance(e.result, Thing) and e.name == e.result.type and _wraps(e.result)
     ]
+    around: dict[int, set[int]] = {}
+    for wrapper in wrappers:  # a model may be wrapped anew, after a thaw
+        around.setdefault(id(unwrap(wrapper)), set()).add(id(wrapper))
     for loop in project.training_loops if wrappers else ():
         calls = [p for p in loop.of("__call__") if p.event.grad is not False]
         losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
         if not losses or _reduces_by_hand(loop):
             continue
+        called = {id(p.event.receiver) for p in calls}
         for wrapper in wrappers:
             inner = unwrap(wrapper)
-            again = [w for w in wrappers if w is wrapper or unwrap(w) is inner]  # wrapped anew, after a thaw
-            if any(p.event.receiver is w for p in calls for w in again):
+            if called & around[id(inner)]:
                 continue
             inside = [p.event for p in calls if p.event.receiver is inner]
             if inside and all(id(inner) in loss.models for loss in losses):

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
-from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -22,6 +21,8 @@ from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 (RULE,) = pages("recipes", ("C341",))
 
+_DISCOUNT = re.compile(r"(gamma|discount)\w*", re.IGNORECASE)
+_REWARD = re.compile(r"r|rs|r_t|\w*rews?|\w*rewards?(_\w+)?", re.IGNORECASE)
 _TURNED = re.compile(r"reversed\(|\[::-1\]|\bflip|reverse|insert\(\s*0|appendleft|-\s*1\s*,\s*-\s*1|::\s*-1")
 _DELTA = re.compile(r"(td_?)?(deltas?|errors?|residuals?)(_t)?", re.IGNORECASE)
 _WEIGHT = re.compile(r"\.9\d*\s*\*")
@@ -66,7 +67,7 @@ def _carries(value: ast.expr, name: str) -> bool:
         return False
     for product in (value.left, value.right):
         if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult) and name in names_in(product):
-            factors = [n for n in below(product) if isinstance(n, (ast.Name, ast.Attribute)) and DISCOUNT.fullmatch(
+            factors = [n for n in below(product) if isinstance(n, (ast.Name, ast.Attribute)) and _DISCOUNT.fullmatch(
                 last_name(n))]  # fmt: skip
             numbers = [n for n in below(product) if isinstance(n, ast.Constant) and isinstance(n.value, float)
                        and 0.8 <= n.value < 1]  # fmt: skip
@@ -82,11 +83,11 @@ def _item(code: Syntax, loop: ast.For, value: ast.expr, carried: str) -> str | N
     for node in below(value):
         if isinstance(node, ast.Name) and node.id in targets and node.id != carried:
             source = written(loop.iter)
-            if REWARD.fullmatch(node.id) and re.search(r"rew|\brs?\b", source, re.IGNORECASE):
+            if _REWARD.fullmatch(node.id) and re.search(r"rew|\brs?\b", source, re.IGNORECASE):
                 return node.id
         if isinstance(node, ast.Subscript) and targets & names_in(node.slice):
             base = last_name(node.value)
-            if REWARD.fullmatch(base) or _DELTA.fullmatch(base):
+            if _REWARD.fullmatch(base) or _DELTA.fullmatch(base):
                 return written(node)
         if isinstance(node, ast.Name) and _DELTA.fullmatch(node.id):
             made = [v for s, v in code.bindings(node) if loop.lineno <= s.lineno <= (loop.end_lineno or 0)]
