@@ -211,8 +211,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "slow, slower, take second, take minute, take hour, take too long, take forever, take hundred, get slow, "
      "get slower, slow down, sluggish, take long, take # second, take # s, take # ms, low throughput, waits for, "
      "wait for the data, take millisecond, times as long, take time, become slower, slow to a crawl, "
-     "do not get fast, not get faster, take longer, take longer than, get longer, grow longer, last longer, longer each, "
-     "take longer each, take longer every, take longer and longer"),
+     "do not get fast, not get faster, take longer, take longer than, get longer, grow longer, last longer, "
+     "longer each, take longer each, take longer every, take longer and longer"),
     (Predicate("gap", NORMAL, (), alone=True),
      "overfit, over fit, generalisation gap, generalization gap, overfitting, train test gap, memorise, memorize, "
      "fail to generalise, point below, memorisation"),

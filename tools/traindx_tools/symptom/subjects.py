@@ -89,8 +89,8 @@ _TABLE: tuple[tuple[Row, str], ...] = (
      "gpu utilisation, utilization, utilisation, fps, samples_per_sec"),
     (Row("step_time", "time", ("step_time", "data_time", "epoch_time", "time/train")),
      "every update, every step, a step, each step, each update, update, first step, step, step time, "
-     "iteration time, time per step, time per iteration, epoch time, data time, step duration, every epoch, each epoch, "
-     "an epoch, epoch, time per epoch, epoch duration"),
+     "iteration time, time per step, time per iteration, epoch time, data time, step duration, every epoch, "
+     "each epoch, an epoch, epoch, time per epoch, epoch duration"),
     (Row("kl", "term", ("kl",)),
      "kl, kl term, kld, kl divergence, kl penalty"),
     (Row("entropy", "entropy", ("entropy",)),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, ending, head, last_part, ratio, tail
@@ -65,6 +66,11 @@ _DISTINCT = re.compile(r"(?:unique|distinct)_(?:outputs?|pred\w*|class\w*|tokens
 _HITS = re.compile(r"(?:^|_)(?:recall|sensitivity|tpr|tp|f1|hit_rate|flagged|alerts?|detections?|positives?_predicted|"
                    r"(?:pred(?:icted)?|n_pred)_pos(?:itives?)?|predicted_positive_rate|pos_pred)(?:_|$)")
 """What counts how often the rare class was named."""
+
+
+_SCORES = frozenset({"recall", "sensitivity", "tpr", "f1"})
+FEW = 0.1
+"""A mean over classes that is twice this cannot be that of a model that names one of ten."""
 
 
 def name_of(series: Series) -> str:
@@ -134,6 +140,12 @@ def _never_positive(run: Run) -> list[Finding]:
         if acc is None or len(acc) < 3 or tail(acc.values) < MAJORITY or _of_other_samples(run, acc, name_of(s)):
             continue
         if not last.any():
+            others = _others_named(run, s)
+            if others is not None:  # one class of several: the output says something of the input
+                return [replace(_finding(c, "never-positive", f"{c.series.original} is 0 in the last {len(last)} "
+                                         f"records, while {others.original} is {ending(curve(others))}: one class of "
+                                         "several is never predicted", {"level": 0.0, "records": len(last)}),
+                                severity=Severity.LOW)]
             return [_finding(c, "never-positive", f"{c.series.original} is 0 in the last {len(last)} records while "
                              f"{acc.series} is {ending(acc)}: the rare class is never predicted",
                              {"level": 0.0, "accuracy": tail(acc.values), "records": len(last)})]
@@ -172,6 +184,14 @@ def _same_class(run: Run) -> Iterator[Finding]:
 def _losses_move(run: Run) -> bool:
     moving: list[Series] = [s for s in run.series if "loss" in s.name and len(s) >= 3]
     return any(not constant(curve(s).values) for s in moving)
+
+
+def _others_named(run: Run, one: Series) -> Series | None:
+    """The same score of all classes together, where that shows that the others are named."""
+    mine = set(name_of(one).split("_"))
+    return next((s for s in run.series if s is not one and s.group == one.group and len(s) >= 3
+                 and {"macro", "weighted", "micro", "mean", "avg"} & (theirs := set(name_of(s).split("_")))
+                 and mine & theirs & _SCORES and tail(curve(s).values) > 2 * FEW), None)
 
 
 def _finding(c: Curve, kind: str, words: str, measured: dict[str, float | None], severity: Severity = Severity.HIGH,

@@ -34,7 +34,7 @@ RULE = Rule(
     name="throughput-decay",
     title="Steps take longer and longer",
     severity=Severity.MEDIUM,
-    sees="Time of a step or an epoch, or throughput, after the first tenth of the log: early against late median, and the trend.",
+    sees="Time of a step or epoch, or throughput, after the first tenth of the log: early against late median, trend.",
     matters="A run planned for a day takes three; the cause often ends in an out-of-memory error.",
     alike=("Slow first steps.", "A single slow stretch: a shared file system.",
            "Longer sequences by curriculum, longer rollouts by a policy that learns to talk."),

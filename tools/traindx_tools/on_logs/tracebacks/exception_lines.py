@@ -27,6 +27,8 @@ _OF_LIBRARIES = frozenset((
     "MisconfigurationException", "UFuncTypeError", "TypeCheckError", "InvalidArgumentError", "ResourceExhaustedError",
     "RepositoryNotFoundError",
 ))
+OWN = "traindx: "
+"""How a notice of these instruments begins: what happens to them is no fault of the program."""
 _KNOWN = _BUILTIN | _OF_LIBRARIES
 _ANYWHERE = re.compile(
     r"(?<![\w.'\"`])(?P<type>(?:[A-Za-z_]\w{0,60}\.){0,8}(?:" + "|".join(sorted(_KNOWN, key=len, reverse=True))
@@ -58,7 +60,7 @@ def logged_exception(text: str) -> tuple[str, str] | None:
     Only names of Python's and the usual libraries' exceptions count, and a lone number is a metric's value:
     "ValidationError: 0.12" is no exception.
     """
-    if text[:1].isspace():
+    if text[:1].isspace() or text.startswith(OWN):
         return None
     if text in ("KeyboardInterrupt", "MemoryError", "AssertionError"):
         return text, ""
