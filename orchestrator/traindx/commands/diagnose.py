@@ -198,7 +198,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
     from traindx.diagnose import diagnose
-    from traindx.page import OPTION, columns
+    from traindx.page import OPTION, coloured, columns
     from traindx_tools.sources import noting_of, resolved
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
@@ -254,6 +254,6 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:
-            click.echo(report.terminal(files, colour=sys.stdout.isatty(), width=columns(sys.stdout),
+            click.echo(report.terminal(files, colour=coloured(sys.stdout), width=columns(sys.stdout),
                                        verbose=verbose, more=OPTION), nl=False)
     return report.exit_code
