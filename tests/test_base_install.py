@@ -47,7 +47,8 @@ def test_extras_are_refused(tmp_path: Path) -> None:
 
 
 def test_all_rules_and_modes_load_without_a_framework(tmp_path: Path) -> None:
-    made = under_base("from traindx_tools.rules import all_rules\nfrom traindx_tools.catalog.catalog import load_catalog\n"
+    made = under_base("from traindx_tools.rules import all_rules\n"
+                      "from traindx_tools.catalog.catalog import load_catalog\n"
                       "print(len(all_rules()) > 100, len(load_catalog()) > 100)\n", cwd=tmp_path)
     assert (made.returncode, made.stdout.split()) == (0, ["True", "True"]), made.stderr
 

@@ -257,7 +257,7 @@ class Terminal:
         return step(result) if step is not None else None
 
     def _edited(self, result: SessionResult) -> SessionResult | None:
-        return self.resume(result) if _agreed("Have you made this change?", default="n") else None
+        return self.resume(result) if agreed("Have you made this change?", default="n") else None
 
     def _checked(self, result: SessionResult) -> SessionResult | None:
         answer = (prompted("Did the fix help? [y]es, [n]o, [l]ater", "l") or "l").lower()[:1]
@@ -280,13 +280,13 @@ class Terminal:
             return None
         say("What solved it can be kept for the next session here: one entry in .agents/knowledge and MEMORY.md, which "
             "the next diagnosis reads.")
-        if _agreed("Add what was learned to .agents/knowledge and MEMORY.md?", default="n"):
+        if agreed("Add what was learned to .agents/knowledge and MEMORY.md?", default="n"):
             for path in record_knowledge(result.folder, consent=True):
                 say(f"  written: {path}")
         return None
 
 
-def _agreed(question: str, default: str) -> bool:
+def agreed(question: str, default: str = "n") -> bool:
     """Whether a person says yes; Ctrl-C is none."""
     answer = prompted(f"{question} [y/N]", default)
     return answer is not None and answer.strip().lower() in ("y", "yes")

@@ -232,7 +232,7 @@ class LiveView:
 
 
 def _drawable() -> bool:
-    """Whether standard error is a terminal on which a line can be drawn over (TERM=dumb cannot), and `rich` is there."""
+    """Whether standard error is a terminal that can draw over a line (TERM=dumb cannot), and `rich` is there."""
     return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
             and importlib.util.find_spec("rich") is not None)
 

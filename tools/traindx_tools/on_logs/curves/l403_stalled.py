@@ -34,8 +34,8 @@ RULE = Rule(
     name="stalled",
     title="Training stands still",
     severity=Severity.HIGH,
-    sees="The longest gap between time stamps, or from the last one to the scheduler's end of the job, the longest step, "
-         "and whether the log ends before the plan.",
+    sees="The longest gap between time stamps, or from the last one to the scheduler's end of the job, the longest "
+         "step, and whether the log ends before the plan.",
     matters="A hang costs the whole job; a stall shows which resource was waited for.",
     alike=("Evaluation and checkpoint pauses: regular.", "A pre-emption: a resume follows.",
            "The first step: compilation.", "A log that is read while the run goes on."),

@@ -356,9 +356,8 @@ class Recorder:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         self.even_out()
         columns = {key: both for key, both in self._values.items() if len(both[0])}
-        clock = self.time.told()
-        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), clock - _first(clock),
-                         self.line.told(), _first(clock))
+        clock, first = self.time.told(), _first(self.time.told())
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), clock - first, self.line.told(), first)
         shared: dict[bytes, _Places] = {}
         names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
@@ -370,8 +369,7 @@ class Recorder:
         sign = b"" if records is None else records.tobytes()
         if sign not in shared:
             shared[sign] = places if records is None else _Places(
-                places.step[records], places.epoch[records], places.time[records], places.line[records],
-                places.since)
+                places.step[records], places.epoch[records], places.time[records], places.line[records], places.since)
         at = shared[sign]
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number.told(),
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,

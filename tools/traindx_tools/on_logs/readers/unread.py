@@ -139,7 +139,8 @@ def is_read_elsewhere(message: str, level: str | None) -> bool:
     """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
     return (level in QUIET_LEVELS or is_setting(message)
             or exception_line(message, right_after_frames=False) is not None
-            or cuda_assert(message) is not None or jupyter_frame_of(message) is not None or _ARROW.match(message) is not None
+            or cuda_assert(message) is not None
+            or jupyter_frame_of(message) is not None or _ARROW.match(message) is not None
             or any(s.needs in message and s.pattern.search(message) for s in SIGNATURES))
 
 
