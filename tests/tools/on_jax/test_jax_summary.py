@@ -15,7 +15,8 @@ jnp = jax.numpy
 from traindx import cli  # noqa: E402
 from traindx.commands import jaxpr  # noqa: E402
 from traindx_tools.errors import BadUsage  # noqa: E402
-from traindx_tools.on_jax.summary import arguments, program as child, summarise  # noqa: E402
+from traindx_tools.on_jax.summary import arguments, summarise  # noqa: E402
+from traindx_tools.on_jax.summary import program as child  # noqa: E402
 
 FAULTY = """
 import jax, jax.numpy as jnp
@@ -200,7 +201,8 @@ def losses(tmp_path):
                                    "gradient"),
     ("step", WEIGHTS, None),
 ])
-def test_a_loss_is_recognised_and_one_line_says_what_gets_a_gradient(losses, in_this_process, capsys, function, types, line):
+@pytest.mark.usefixtures("in_this_process")
+def test_a_loss_is_recognised_and_one_line_says_what_gets_a_gradient(losses, capsys, function, types, line):
     assert cli.run(["jaxpr", f"{losses}:{function}", "--args", types, "--run"]) == 0
     said = [text for text in capsys.readouterr().out.splitlines() if text.startswith("gradient")]
     assert said == ([line] if line else [])

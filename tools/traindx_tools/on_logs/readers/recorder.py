@@ -356,8 +356,8 @@ class Recorder:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         self.even_out()
         columns = {key: both for key, both in self._values.items() if len(both[0])}
-        clock, first = self.time.told(), _first(self.time.told())
-        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), clock - first, self.line.told(), first)
+        time, since = self.time.told(), _first(self.time.told())
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), time - since, self.line.told(), since)
         shared: dict[bytes, _Places] = {}
         names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
