@@ -16,7 +16,7 @@ from pathlib import Path
 
 from traindx.at_terminal import ask_approval
 from traindx.model import Decision, Diagnosis, Verify
-from traindx.page import columns
+from traindx.page import coloured, columns
 from traindx.session import run_debug_session_sync
 from traindx.session_result import SessionResult
 from traindx.terminal import render_gate
@@ -31,7 +31,7 @@ def title(text: str) -> None:
 
 def prepared_answer(diagnosis: Diagnosis) -> Decision | None:
     """What a person who agrees with the targeted fix would answer."""
-    print(render_gate(diagnosis, colour=sys.stdout.isatty(), width=columns(sys.stdout)))
+    print(render_gate(diagnosis, colour=coloured(sys.stdout), width=columns(sys.stdout)))
     print("Answer, prepared for this demo: approve option A. (--ask lets you decide.)", flush=True)
     return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option="A", by="demo")
 

@@ -22,13 +22,22 @@ def modules() -> dict[str, Path]:
 
 def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
     """Modules of the project that a file imports anywhere, also only for its types."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 yield whole if whole in known else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements, without the expressions in them: no import stands in one."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, field, ())
+        for one in inner if isinstance(inner, list) else ():
+            yield one
+            yield from statements(one)
 
 
 def on_circles(graph: dict[str, set[str]]) -> set[str]:

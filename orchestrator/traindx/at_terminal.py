@@ -20,7 +20,7 @@ from traindx.investigators.choose import going_on
 from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction, MetricChange, VerificationResult
-from traindx.page import columns
+from traindx.page import coloured, columns
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_folder import SessionFolder
@@ -49,8 +49,13 @@ def interactive() -> bool:
 
 
 def say(text: str = "") -> None:
-    """For a person: on standard error, so that standard output stays a program's."""
+    """A question, or what goes on meanwhile: on standard error, so that it is seen where the result is redirected."""
     click.echo(text, err=True)
+
+
+def tell(text: str) -> None:
+    """What a command comes to, its result: on standard output, so that `traindx approve ... > FILE` holds it."""
+    click.echo(text)
 
 
 def asked_within(watch: Watch) -> Callable[[Diagnosis], Decision | None]:
@@ -134,9 +139,10 @@ def ask_approval(diagnosis: Diagnosis, session: str = "") -> Decision | None:
             f"'{line(answer)}' is none of the choices")
 
 
-def show_gate(diagnosis: Diagnosis) -> None:
-    """Gate 4 on standard error, as wide as the terminal."""
-    say(render_gate(diagnosis, colour=sys.stderr.isatty(), width=columns(sys.stderr)))
+def show_gate(diagnosis: Diagnosis, asks: bool = True) -> None:
+    """Gate 4 as wide as the terminal: before a question on standard error with it, else as the result."""
+    stream = sys.stderr if asks else sys.stdout
+    (say if asks else tell)(render_gate(diagnosis, colour=coloured(stream), width=columns(stream)))
 
 
 def describe(result: SessionResult) -> Iterator[str]:
@@ -164,7 +170,7 @@ def describe(result: SessionResult) -> Iterator[str]:
     yield from (f"  next: {line(s)}" for s in steps[:1] if len(steps) == 1)
     yield from ("  next:", *(f"    - {line(s)}" for s in steps)) if len(steps) > 1 else ()
     if len(commands) == 1:
-        yield f"  then: {commands[0]}"
+        yield f"  {_ASIDE.get(result.status, 'then')}: {commands[0]}"
     elif commands:
         yield from ("  then one of:", *(f"    {command}" for command in commands))
     yield from (f"  {name}: {from_here(path)}" for name, path in result.documents.items()
@@ -174,6 +180,10 @@ def describe(result: SessionResult) -> Iterator[str]:
 _TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed", "effect_not_shown",
                                "not_executed"})
 """Statuses whose next step is one of the commands, or (a fixed one's) a question that is asked at a terminal."""
+
+
+_ASIDE = {"fixed": "nothing is left to do; to keep what was learned for the next session here"}
+"""What stands before the one command of a status that needs nothing more."""
 
 
 RESULT_WORDS: dict[VerificationResult, str] = {
@@ -228,9 +238,9 @@ class Terminal:
         """Asks what the session waits for until it waits for nothing that a terminal can settle."""
         while True:
             if result.status == "awaiting_approval" and result.diagnosis is not None and not interactive():
-                show_gate(result.diagnosis)  # nobody was asked, so it was not shown
+                show_gate(result.diagnosis, asks=False)  # nobody was asked, so it was not shown
             for text in describe(result):
-                say(text)
+                tell(text)
             after = self._step(result)
             if after is None:
                 return result
@@ -247,7 +257,7 @@ class Terminal:
         return step(result) if step is not None else None
 
     def _edited(self, result: SessionResult) -> SessionResult | None:
-        return self.resume(result) if _agreed("Have you made this change?", default="n") else None
+        return self.resume(result) if agreed("Have you made this change?", default="n") else None
 
     def _checked(self, result: SessionResult) -> SessionResult | None:
         answer = (prompted("Did the fix help? [y]es, [n]o, [l]ater", "l") or "l").lower()[:1]
@@ -270,13 +280,13 @@ class Terminal:
             return None
         say("What solved it can be kept for the next session here: one entry in .agents/knowledge and MEMORY.md, which "
             "the next diagnosis reads.")
-        if _agreed("Add what was learned to .agents/knowledge and MEMORY.md?", default="n"):
+        if agreed("Add what was learned to .agents/knowledge and MEMORY.md?", default="n"):
             for path in record_knowledge(result.folder, consent=True):
                 say(f"  written: {path}")
         return None
 
 
-def _agreed(question: str, default: str) -> bool:
+def agreed(question: str, default: str = "n") -> bool:
     """Whether a person says yes; Ctrl-C is none."""
     answer = prompted(f"{question} [y/N]", default)
     return answer is not None and answer.strip().lower() in ("y", "yes")

@@ -264,7 +264,7 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     seen = replace(seen, notes=(*filter(None, (before, said)), *seen.notes))
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
-                    named_lines(seen.code, here), Notebooks.read(seen.code))
+                    named_lines(seen.code, here), Notebooks.read(seen.code), seen.scope.entry, seen.scope.arguments)
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
 
 

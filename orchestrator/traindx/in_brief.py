@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from traindx.view import ANSWERS, View
 from traindx.weights_told import Weight, weights_of
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.readers.unread import share
+from traindx_tools.on_logs.run import Run
 from traindx_tools.triage import SUSPECTED
 
 WORTH_A_LINE = 0.05
@@ -22,10 +25,12 @@ WORTH_A_LINE = 0.05
 _LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+(?::cell \d+(?: output)?)?:\d+")
-_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), (" --screen", 2), ("traindx experiment ", 0),
+_THEIRS = re.compile(r""" --(run|verify) (?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
+_RELATIVE_WORTH = ((" --budget ", 0), (" --line ", 0), (" --name ", 0), (" --screen", 2), ("traindx experiment ", 1),
                    ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 3), ("traindx plot ", 5),
                    ("traindx ", 4))  # fmt: skip
-"""A screen comes behind one run with instruments: that is a single run, and says more of it."""
+"""Of equal ones the first of the list is taken. A run with instruments makes the experiments that decide by itself, and
+so stands before a single one; a screen comes behind both: that is many runs, and says less of each."""
 _SHOWS = dict(_RELATIVE_WORTH)["traindx "]
 """The worth from which on commands show and decide nothing; the picture comes last, for the report holds it already."""
 _WHAT_IT_DOES = (
@@ -36,7 +41,7 @@ _WHAT_IT_DOES = (
     (" --screen", "changes everything that can be changed, one at a time, and says what carries it"),
     ("traindx experiment ", "decides it: one change against a control, in protected copies"),
     ("traindx replay ", "runs what it failed on once more, with one change at a time"),
-    (" --run ", "runs it again with instruments, in a protected copy"),
+    (" --run ", "proves it: runs it again with instruments, then with one change at a time, in protected copies"),
     ("traindx run ", "runs it again with instruments attached"),
     ("traindx diagnose ", "reads the log together with the training code"),
     ("traindx log ", "prints every metric, step by step"),
@@ -185,14 +190,39 @@ def next_command(view: View) -> str:
 
 
 def _worth(command: str) -> int:
-    return next((worth for words, worth in _RELATIVE_WORTH if words in f"{command} "), len(_RELATIVE_WORTH))
+    own = _own(command)
+    return next((worth for words, worth in _RELATIVE_WORTH if words in own), len(_RELATIVE_WORTH))
 
 
-def what_it_does(command: str, *, by_hand: bool = False) -> str:
-    """A command in few words, "" for one of the catalog. `by_hand`: no option of the fix is there as a diff."""
+def _own(command: str) -> str:
+    """A command without the ones of the person in it, whose options are theirs: `--run 'python train.py --name x'`."""
+    return _THEIRS.sub(r" --\1 CMD", command) + " "
+
+
+def what_it_does(command: str, *, by_hand: bool = False, lasts: str = "") -> str:
+    """A command in few words, "" for one of the catalog. `by_hand`: no option of the fix is there as a diff; `lasts`:
+    how long one run took."""
     if by_hand and command.startswith("traindx debug "):
         return "says what to change and asks you; you make the change, and it is verified"
-    return next((words for part, words in _WHAT_IT_DOES if part in f"{command} "), "")
+    own = _own(command)
+    words = next((words for part, words in _WHAT_IT_DOES if part in own), "")
+    return f"{words}; a run takes about {lasts}" if lasts and is_rerun(command) else words
+
+
+def is_rerun(command: str) -> bool:
+    """Whether a command is the diagnosis with the training run again."""
+    return command.startswith("traindx diagnose ") and " --run " in command
+
+
+def lasted(run: Run | None) -> str:
+    """How long the run took by the clock of its log, in words; "" where the log tells no times."""
+    spans = [float(s.time[-1] - s.time[0]) for s in run.series if len(s) > 1 and np.isfinite(s.time[[0, -1]]).all()
+             ] if run is not None else []
+    seconds = max(spans, default=0.0)
+    if seconds < 1:
+        return ""
+    return (f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5400
+            else f"{seconds / 3600:.1f} h")
 
 
 def made_by_hand(view: View) -> bool:

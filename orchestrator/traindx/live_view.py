@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import sys
 import threading
 import time
@@ -230,10 +231,16 @@ class LiveView:
         self._view.stop()
 
 
+def _drawable() -> bool:
+    """Whether standard error is a terminal that can draw over a line (TERM=dumb cannot), and `rich` is there."""
+    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+            and importlib.util.find_spec("rich") is not None)
+
+
 @contextlib.contextmanager
 def watching(say: Callable[[str], None], *, phases: bool = True) -> Iterator[Watch]:
     """The view where standard error is a terminal and `rich` is installed, else lines through `say`."""
-    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+    if not _drawable():
         yield Lines(say, phases)
         return
     view = LiveView()
@@ -249,7 +256,7 @@ def working_on(text: str) -> Iterator[Callable[[str], None]]:
 
     Nothing in a pipe, and nothing without `rich`.
     """
-    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+    if not _drawable():
         yield lambda said: None
         return
     begun, now = time.monotonic(), [text]

@@ -69,8 +69,8 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
     tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
     unread = () if report.status == "diagnosis_complete" else _unread(report)
-    found = [*unread, *report.extra_checks, *first, *_kept(report), *_ranks(report), *tried, *_checks(report, without),
-             *_screen(report), *_instruments(report), *_code(report)]
+    found = [*unread, *report.extra_checks, *first, *_kept(report), *_instruments(report), *_ranks(report), *tried,
+             *_checks(report, without), *_screen(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
@@ -245,8 +245,8 @@ def _kept(report: Examined) -> Iterator[str]:
 
 
 def _instruments(report: Examined) -> Iterator[str]:
-    """The training once more, in a copy and under instruments."""
-    if report.status == "needs_more_data" and not report.remarks:
+    """The training once more, in a copy and under instruments: what reading alone did not prove, or did not see."""
+    if report.status != "diagnosis_complete" and not report.remarks and _training(report):
         command = report.command("traindx diagnose PATH --run CMD", {})
         if command:
             yield command

@@ -41,6 +41,13 @@ def columns(stream: Any) -> int:
     return min(max(found or IN_A_PIPE, NARROWEST), WIDEST)
 
 
+def coloured(stream: Any) -> bool:
+    """Whether a text for this stream may hold escape codes: a terminal that knows them (not TERM=dumb), and a person
+    who did not set NO_COLOR. Bold and quiet are left out with the colours: who sets it sees plain text."""
+    isatty = getattr(stream, "isatty", None)
+    return bool(isatty and isatty()) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """A line on as many as it needs, those after the first indented two columns deeper; "" stays a line."""
     indent = " " * (len(text) - len(text.lstrip()))

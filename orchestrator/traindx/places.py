@@ -40,6 +40,10 @@ class Places:
     """The lines of the code that write and read files."""
     books: Notebooks = NO_NOTEBOOKS
     """The notebooks among the code."""
+    entry: tuple[Path, ...] = ()
+    """The scripts that start the run, where it is known which (`traindx_tools.scope`)."""
+    arguments: tuple[str, ...] | None = None
+    """With which the log shows that Python started the one entry point; None where it does not."""
 
     def name(self, file: str) -> str:
         """A file as seen from the workspace, whether it is given so, absolute or as seen from the current directory.
@@ -84,14 +88,18 @@ class Places:
 
     @property
     def training_command(self) -> str | None:
-        """The command that `traindx run` recorded, else `python train.py` where one script can be run or is called so.
+        """The command that `traindx run` recorded, or that the log shows, else `python train.py` with the run's entry
+        point, or where one script can be run or is called so.
 
         None where there is no such script, where it takes arguments that must be given, where it is a notebook, or is
         not called so and imports nothing that trains. One that waits for its ranks is started with two of them.
         """
         if self.recorded is not None:
             return self.recorded
-        mains = [c for c in self.code if _MAIN.search(_text(c))]
+        started = [c for c in self.entry if _inside(c, self.root)]
+        if len(started) == len(self.entry) == 1 and self.arguments is not None:
+            return shlex.join(["python", self.name(str(started[0])), *self.arguments])
+        mains = started or [c for c in self.code if _MAIN.search(_text(c))]
         named = [c for c in mains or self.code if "train" in c.stem.lower()]
         only = named or mains or list(self.code)
         text = _text(only[0]) if len(only) == 1 else ""

@@ -17,6 +17,8 @@ from traindx.in_brief import (
     decides,
     evidence,
     gives_code,
+    is_rerun,
+    lasted,
     made_by_hand,
     next_command,
     not_read,
@@ -39,6 +41,7 @@ MOST_LINES = 30
 FEWEST_OF_A_DIFF = 4
 NO_PERMISSION = "no permission"
 """In the note of a file that could not be opened."""
+_STILL_WRONG = "if it is wrong all the same, measures what reading cannot see, in a protected copy"
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
@@ -260,6 +263,11 @@ def _notes(view: View, page: Page) -> Iterator[str]:
 def _next(view: View, page: Page) -> Iterator[str]:
     """What to hand over where no command decides it, and the one command."""
     command = next_command(view)
+    if view.status == "healthy" and is_rerun(command):
+        yield ""
+        yield from page.labelled("Next", _STILL_WRONG, most=2)
+        yield f"  {block(command)}"
+        return
     if view.status == "healthy" and " --line " not in command:
         return
     if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
@@ -271,9 +279,9 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
         yield from page.wrap(by_hand, "  ")
     elif command:
-        about = what_it_does(command, by_hand=made_by_hand(view))
+        about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run))
         yield ""
-        yield page.paint("Next", "bold") + (" " * (GUTTER - 4) + page.paint(about, "quiet") if about else "")
+        yield from page.labelled("Next", about, most=2) if about else [page.paint("Next", "bold")]
         yield f"  {block(command)}"
 
 

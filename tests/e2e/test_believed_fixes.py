@@ -72,7 +72,7 @@ def test_an_edit_that_the_command_does_not_execute_is_not_verified(work: Path) -
     waiting = begun(work, f"{sys.executable} -c 'print(1)'")
     done = traindx("approve", waiting["session"], "--option", "A", cwd=work)
     assert done.returncode == 3, done.stderr
-    assert "not verified, the change was not executed" in done.stderr
+    assert "not verified, the change was not executed" in done.stdout
     after = shown(work, waiting["session"])
     assert (after["status"], after["verification"], after["strikes"]) == ("not_executed", "not_executed", 0)
     good = traindx("resume", waiting["session"], "--verify", f"{sys.executable} train.py", cwd=work)
@@ -86,12 +86,12 @@ def test_a_command_that_touches_no_training_shows_no_effect(work: Path) -> None:
     waiting = begun(work, "true")
     done = traindx("approve", waiting["session"], "--option", "A", cwd=work)
     assert done.returncode == 3, done.stderr
-    assert "effect not shown" in done.stderr
-    assert "verified (" not in done.stderr
+    assert "effect not shown" in done.stdout
+    assert "verified (" not in done.stdout
     assert shown(work, waiting["session"])["verification"] == "passed_effect_not_shown"
     assert not (work / "scratch/debug/strikes.jsonl").exists()
     taken = traindx("resume", waiting["session"], "--failed", "--comment", "still nan", cwd=work)
-    assert "taken back" in taken.stderr
+    assert "taken back" in taken.stdout
     assert (work / "train.py").read_text() == before
 
 

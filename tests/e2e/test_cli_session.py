@@ -48,19 +48,19 @@ def test_a_session_waits_is_listed_shown_approved_and_fixed(work: Path) -> None:
     assert waiting["digest"] in shown.stdout
     done = traindx("approve", waiting["session"], "--option", "A", cwd=work)
     assert done.returncode == 0, done.stderr
-    assert "before" in done.stderr
+    assert "before" in done.stdout
     assert json.loads(traindx("show", waiting["session"], "--json", cwd=work).stdout)["status"] == "fixed"
 
 
 @pytest.mark.slow
 def test_what_a_waiting_session_prints_can_be_typed_from_where_it_was_printed(work: Path) -> None:
     done = traindx("debug", "work", "--symptom", "loss is nan", "--verify", VERIFY, cwd=work.parent)
-    assert "cause: The loss takes the logarithm" in done.stderr
-    said = next(row.split() for row in done.stderr.splitlines() if "traindx approve" in row)
+    assert "cause: The loss takes the logarithm" in done.stdout
+    said = next(row.split() for row in done.stdout.splitlines() if "traindx approve" in row)
     assert said[0] == "traindx"
     approved = traindx(*said[1:], cwd=work.parent)
     assert approved.returncode == 0, approved.stderr
-    assert ": fixed" in approved.stderr
+    assert ": fixed" in approved.stdout
     assert "fixed" in traindx("sessions", "work", cwd=work.parent).stdout
 
 
@@ -78,7 +78,7 @@ def test_a_rejected_diagnosis_is_not_applied(work: Path) -> None:
     waiting = started(work)
     done = traindx("reject", waiting["session"], "--reason", "the clamp is right", cwd=work)
     assert done.returncode == 1
-    assert "rejected" in done.stderr
+    assert "rejected" in done.stdout
     again = traindx("approve", waiting["session"], "--option", "A", cwd=work)
     assert again.returncode == 2
     assert (work / "train.py").read_text() == (EXAMPLES / "numpy-lr" / "train.py").read_text()

@@ -153,7 +153,7 @@ def test_an_open_run_names_what_was_seen_two_suspects_in_a_line_each_and_one_com
     assert rows[0] == "Needs more data  no cause reaches 70 %"
     assert any(r.startswith("Seen      ") for r in rows)
     assert [r[10:15] for r in rows if re.match(r"(Suspects| {8})  \d+ %: ", r)] == ["30 %:", "6 %: "]
-    assert [r for r in rows if r.startswith("  traindx ")] == [f"  {checks[2]}"], "what decides, and nothing else"
+    assert [r for r in rows if r.startswith("  traindx ")] == [f"  {checks[1]}"], "what decides, and nothing else"
     assert len(rows) <= 20
 
 

@@ -64,11 +64,12 @@ class Checks:
         self.next_checks = commands
 
 
-def test_one_run_with_instruments_comes_before_a_screen_and_behind_a_decision() -> None:
+def test_one_run_with_instruments_comes_before_a_screen_and_as_listed_beside_an_experiment() -> None:
     screen, rerun = "traindx experiment . --run 'python t.py' --screen", "traindx diagnose . --run 'python t.py'"
     one = "traindx experiment . --run 'python t.py' --change no-decay"
     assert next_command(Checks(screen, rerun)) == rerun  # type: ignore[arg-type]
-    assert next_command(Checks(screen, rerun, one)) == one  # type: ignore[arg-type]
+    assert next_command(Checks(screen, rerun, one)) == rerun  # type: ignore[arg-type]
+    assert next_command(Checks(screen, one, rerun)) == one  # type: ignore[arg-type]
     assert next_command(Checks("traindx log .", screen)) == screen  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from scripted import Scripted, approve, diagnosis, examined, fix, replace_line
 
-from traindx.model import Instruction, Verify
+from traindx.model import Decision, Instruction, Verify
 from traindx.place_words import one_and_also
 from traindx.review import Form, Server, Undecided, review_page
 from traindx.review import server as serving
@@ -209,3 +209,16 @@ def test_places_are_named_one_first() -> None:
     assert one_and_also([f"a.py:{n}" for n in range(9)]).endswith("a.py:4 and 4 more")
     assert one_and_also(["a.py:3"], "a.py:9") == "a.py:3 (for the fault at a.py:9)"
     assert one_and_also(["a.py:3"], "a.py:3") == "a.py:3"
+
+
+def test_while_the_session_goes_on_nobody_is_told_to_resume_it_and_its_end_stands_first(workspace: Path) -> None:
+    result = waiting(workspace)
+    decided = decide(result.folder, Decision(verdict="approve", diagnosis_digest=result.digest, option="A"))
+    going = review_page(decided, Form(secret="s", recorded="approve option A", follows=True))
+    assert "traindx resume" not in going
+    assert '<p class="outcome">' not in going
+    assert "traindx resume" in review_page(decided, Form(secret="s", recorded="approve option A"))
+    done = resume_session_sync(result.folder, investigator=Scripted([]), report=False, examine=examined)
+    head = review_page(done, Form(secret="s", recorded="approve option A")).partition("<main>")[0]
+    assert done.attempts[0].verification.reasons[0] in head
+    assert "Option A:" in head

@@ -79,7 +79,7 @@ def test_without_a_terminal_the_whole_diagnosis_is_printed_and_sessions_below_ar
 
     from traindx.group import traindx
 
-    shown = CliRunner().invoke(traindx, ["debug", ".", "--symptom", "loss is nan"]).stderr
+    shown = CliRunner().invoke(traindx, ["debug", ".", "--symptom", "loss is nan"]).stdout
     for part in ("Diagnosis (Gate 4)", "Root Cause", "What This Fix Will NOT Fix", "A: targeted", "- ", "+ "):
         assert part in shown
     monkeypatch.chdir(work.parent)

@@ -90,7 +90,7 @@ def test_the_command_takes_it_back_and_asks_for_no_judgement(workspace: Path) ->
     refused = CliRunner().invoke(command_line, ["resume", found.folder, "--undo", "--failed"])
     assert "give it alone" in str(refused.exception)
     done = CliRunner().invoke(command_line, ["resume", found.folder, "--undo"])
-    assert "undone" in done.stderr
-    assert "approve" in done.stderr
+    assert "undone" in done.stdout
+    assert "approve" in done.stdout
     assert (workspace / "train.py").read_text() == TRAIN
     assert traindx.undo_fix is undo_fix

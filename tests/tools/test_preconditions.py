@@ -119,3 +119,23 @@ def test_what_shows_a_file_that_was_read_and_an_evaluation(words: str, name: str
 def test_gradients_stay_where_the_code_does_not_clear_them_beside_the_backward_pass(body: str, possible: bool) -> None:
     assert (sought := preconditions()["accum.zero-grad-missing"].in_code) is not None
     assert bool(sought.search(f"import torch\n{body}")) is possible
+
+
+def test_forgetting_needs_something_that_was_learned_before(tmp_path: Path) -> None:
+    log = "".join(f"epoch {e} loss {2 * 0.8 ** e:.3f} val_loss {max(0.8, 1.2 - e / 10) + max(0, e - 6) * 0.05:.3f}\n"
+                  for e in range(1, 31))
+    plain = seen(tmp_path, log).verdict.hypotheses
+    assert plain[0].mode.id != "fit.forgetting"
+    assert any(h.mode.id == "fit.forgetting" and h.unshown for h in plain) or (
+        "fit.forgetting" not in {h.mode.id for h in plain})
+    tuned = seen(tmp_path, "fine-tuning from a checkpoint\n" + log).verdict.hypotheses
+    assert not any(h.unshown for h in tuned if h.mode.id == "fit.forgetting")
+
+
+def test_a_hang_of_one_process_is_not_laid_at_ranks(tmp_path: Path) -> None:
+    log = "".join(f"2026-03-02 09:{14 + i // 3}:{20 * (i % 3):02d} step {i} loss {3 - i / 40:.3f}\n" for i in range(60))
+    ended = "slurmstepd: error: *** JOB 8 ON gpu1 CANCELLED AT 2026-03-02T21:14:07 DUE TO TIME LIMIT ***\n"
+    found = seen(tmp_path, log + ended).verdict
+    assert found.hypotheses[0].mode.id == "hang.stalled"
+    assert all(h.unshown for h in found.hypotheses if h.mode.id.startswith("dist."))
+    assert not any(h.mode.id == "data.corrupt-sample" for h in found.hypotheses)

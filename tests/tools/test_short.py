@@ -81,3 +81,12 @@ def test_what_is_no_path_is_refused_in_a_line_that_says_what_to_give(given: obje
 def test_paths_stay_as_they_are() -> None:
     assert as_paths("a") == ("a",)
     assert as_paths(iter(["a", Path("b")])) == ("a", Path("b"))
+
+
+def test_a_table_in_a_notebook_shows_its_beginning_and_nothing_of_it_is_markup(tmp_path: Path) -> None:
+    log = tmp_path / "a<b>.log"
+    log.write_text("".join(f"step {i} loss {3 - i / 20:.2f}\n" for i in range(40)))
+    page = extract_training_metrics(str(log))._repr_html_()
+    assert page.startswith("<pre>&lt;MetricsTable of 40 values: ")
+    assert "a&lt;b&gt;.log" in page
+    assert page.count("\n") < 25

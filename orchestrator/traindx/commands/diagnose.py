@@ -198,7 +198,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
     from traindx.diagnose import diagnose
-    from traindx.page import OPTION, columns
+    from traindx.offering import accepted_run
+    from traindx.page import OPTION, coloured, columns
     from traindx_tools.sources import noting_of, resolved
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
@@ -213,6 +214,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                    "--note": note, "--out": out is not None, "--entry": entry, "--all": everything, "--not": disagreed}
         return followed(following, paths, refused, as_json, symptom=symptom, names=names_of(own_names), lines=forms,
                         which=which, cluster=cluster)
+    again = None
     with temporary("traindx-diagnose-") as scratch:
         noting = noting_of(paths) if note else None
         asked = request(resolved(paths), symptom, context, scratch / "context")
@@ -254,6 +256,11 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:
-            click.echo(report.terminal(files, colour=sys.stdout.isatty(), width=columns(sys.stdout),
+            click.echo(report.terminal(files, colour=coloured(sys.stdout), width=columns(sys.stdout),
                                        verbose=verbose, more=OPTION), nl=False)
+            if run_command is None and context is None and "-" not in paths and not against:
+                again = accepted_run(report)
+    if again is not None:
+        return int(click.get_current_context().invoke(command, **{
+            **click.get_current_context().params, "run_command": again}))
     return report.exit_code

@@ -33,7 +33,7 @@ def command(session: str, workspace: str | None, verify: str | None, timeout: fl
             passed: bool | None, undo: bool, seconds: float | None, attempts: int | None, remember: bool,
             comment: str) -> int:
     """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
-    from traindx.at_terminal import finish, resumed, say
+    from traindx.at_terminal import finish, resumed, tell
     from traindx.model import Direction
     from traindx.session import confirm_fix, direct, give_data, read_result, record_knowledge
     from traindx.terms import larger
@@ -46,7 +46,7 @@ def command(session: str, workspace: str | None, verify: str | None, timeout: fl
         raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --give what there is")
     if remember:
         for path in record_knowledge(folder, consent=True):
-            say(f"written: {path}")
+            tell(f"written: {path}")
         return 0
     if undo and (passed is not None or verify is not None or different or stop):
         raise BadUsage("--undo takes the fix back without a judgement: give it alone, then decide on the diagnosis")

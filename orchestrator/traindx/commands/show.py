@@ -18,7 +18,7 @@ from traindx.completing import session_ids
 def command(session: str, workspace: str | None, as_json: bool) -> int:
     """Show SESSION: its phase, the diagnosis with its questions, the attempts."""
     from traindx.at_terminal import describe, exit_code
-    from traindx.page import columns
+    from traindx.page import coloured, columns
     from traindx.session import read_result
     from traindx.terminal import render_gate
 
@@ -27,7 +27,7 @@ def command(session: str, workspace: str | None, as_json: bool) -> int:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)
     if result.diagnosis is not None:
-        click.echo(render_gate(result.diagnosis, colour=sys.stdout.isatty(), width=columns(sys.stdout)))
+        click.echo(render_gate(result.diagnosis, colour=coloured(sys.stdout), width=columns(sys.stdout)))
     click.echo("\n".join(describe(result)))
     if result.digest is not None:
         click.echo(f"  digest of this diagnosis, for `traindx approve --digest`: {result.digest}")

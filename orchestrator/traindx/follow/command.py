@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from traindx.follow.hysteresis import News
+from traindx.page import coloured
 from traindx.safe_text import line
 from traindx_tools.errors import BadUsage, UnreadableInput
 
@@ -69,7 +70,7 @@ def follow(following: Following, paths: Sequence[str], refused: Mapping[str, obj
         return diagnose(paths, symptom=symptom, names=names, lines=lines, cluster=cluster,
                         asked=Asked(code=(), which=which))
 
-    words = AsJson() if as_json else Printed(sys.stdout.isatty())
+    words = AsJson() if as_json else Printed(coloured(sys.stdout))
     return Follower(paths, look, words, alarm_of(following.notify, following.on_finding), following.every).follow()
 
 

@@ -23,6 +23,7 @@ _COMMAND = re.compile(
 
 _VERIFY = re.compile(r"\bverif(?:y|ication|ied)\b", re.IGNORECASE)
 
+_COMPARED = ", and a comparison with a space behind its < (a < b): without one a tag begins, whose words are gone"
 CAUSE_AT_MOST = 300
 """Characters of the cause that the gate's question and the ledger repeat."""
 
@@ -41,7 +42,7 @@ def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown |
                         "train.py:3: EPS = 1e-6`, and state each further one on a line `change: path:line: new text` "
                         "or `change: path (new)`, or show a diff")
     problems += [f"a viewer may hide {kind}: write it plainly, code in backticks or in a fence at the margin"
-                 for kind in hidden_in(text)]
+                 f"{_COMPARED if '<' in kind else ''}" for kind in hidden_in(text)]
     problems += [f"option {one.option} holds characters that nobody sees ({', '.join(unseen[:3])})" for one in options
                  if (unseen := unseen_in("\n".join([*one.verify, *(row for b in one.bound for row in b.lines)])))]
     if table_in(parts["Proposed Fix"]):

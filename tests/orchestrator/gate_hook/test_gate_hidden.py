@@ -88,3 +88,12 @@ def test_the_gates_own_question_shows_escapes_and_says_what_it_leaves_out() -> N
     assert "more characters, which the diagnosis shows" in asked
     short = option._replace(bound=(Bound("train.py", 3, 3, ("x" * NAMED_AT_MOST,)),))
     assert named(short) == f"train.py:3 (to {'x' * NAMED_AT_MOST})"
+
+
+def test_prose_that_a_viewer_takes_for_a_tag_comes_back_with_how_to_write_it(tmp_path: Path) -> None:
+    said = DIAGNOSIS.replace("EPS = 1e-6", "EPS = 1e-6, where a <b and c> d", 1)
+    lacking = read_diagnosis(said, str(tmp_path), "c")
+    assert not isinstance(lacking, Shown)
+    assert any("'<b and c>'" in lack and "a space behind its < (a < b)" in lack for lack in lacking)
+    for plain in ("where a < b and c > d", "where `a <b and c> d`", "where a <b, and c > d"):
+        assert isinstance(shown(DIAGNOSIS.replace("EPS = 1e-6", f"EPS = 1e-6, {plain}", 1), tmp_path), Shown), plain

@@ -119,3 +119,8 @@ def test_an_effect_of_nothing_known_is_refused() -> None:
     lost = {i: replace(m, form_of=("no.such",)) for i, m in list(load_catalog().items())[:1]}
     with pytest.raises(CatalogError, match=r"form_of names no.such"):
         with_effects(lost, {})
+
+
+def test_a_list_without_its_word_is_refused() -> None:
+    with pytest.raises(CatalogError, match="kind = 'gap,absent' is never true: write 'in gap,absent'"):
+        Condition("kind", "gap,absent")

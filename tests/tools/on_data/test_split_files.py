@@ -43,3 +43,11 @@ def test_a_split_by_records_is_left_alone(tmp_path: Path) -> None:
 ])
 def test_other_files_say_nothing_of_rows(tmp_path: Path, splits: object) -> None:
     assert _told(tmp_path, splits) == []
+
+
+def test_such_a_file_is_told_as_what_it_was_read_for(tmp_path: Path) -> None:
+    _told(tmp_path, _by(np.arange(1800)))
+    (tmp_path / "notes.json").write_text('{"train": "nothing"}')
+    notes = {Path(a.path).name: a.note for a in examine([tmp_path]).artifacts}
+    assert notes["splits.json"] == "row numbers of the splits train, validation: 1,800 rows"
+    assert "no list of records" in notes["notes.json"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from textwrap import dedent
 
 import pytest
@@ -11,8 +13,10 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
 from traindx import cli  # noqa: E402
+from traindx.commands import jaxpr  # noqa: E402
 from traindx_tools.errors import BadUsage  # noqa: E402
 from traindx_tools.on_jax.summary import arguments, summarise  # noqa: E402
+from traindx_tools.on_jax.summary import program as child  # noqa: E402
 
 FAULTY = """
 import jax, jax.numpy as jnp
@@ -33,6 +37,25 @@ if __name__ == "__main__":
     raise SystemExit("the training ran")
 """
 TYPES = "{'w1': f32[4,8], 'w2': f32[8,8], 'enc': f32[4,8]}, f32[16,4], f32[16], key"
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """What the process of its own would say: each of them takes three seconds to import JAX before it says anything."""
+
+    def run(words, folder, **_):
+        said = []
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        child.answer(words[words.index("-m") + 2:], said.append)
+        return subprocess.CompletedProcess(words, 0, "\n".join(map(json.dumps, said)), "")
+
+    started = subprocess.run
+    monkeypatch.setattr(jaxpr.subprocess, "run", lambda words, **given: (
+        run(words, None) if sys.executable in words else started(words, **given)))
+    before = set(sys.modules)
+    yield
+    for name in {"model", "losses"} - before:
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -98,7 +121,7 @@ def test_the_logarithm_of_a_sum_of_exponentials_is_guarded_and_its_unused_sign_c
     (["model.py:loss", "--run", "--args", "__import__('os')"], "cannot read"),
     (["model.py:loss", "--run", "--python", "/does/not/exist"], "cannot start"),
 ])
-def test_bad_input_is_said_with_what_to_do(program, capsys, monkeypatch, words, message):
+def test_bad_input_is_said_with_what_to_do(program, in_this_process, capsys, monkeypatch, words, message):
     monkeypatch.chdir(program.parent)
     assert cli.run(["jaxpr", *words]) == 2
     shown = capsys.readouterr()
@@ -178,6 +201,7 @@ def losses(tmp_path):
                                    "gradient"),
     ("step", WEIGHTS, None),
 ])
+@pytest.mark.usefixtures("in_this_process")
 def test_a_loss_is_recognised_and_one_line_says_what_gets_a_gradient(losses, capsys, function, types, line):
     assert cli.run(["jaxpr", f"{losses}:{function}", "--args", types, "--run"]) == 0
     said = [text for text in capsys.readouterr().out.splitlines() if text.startswith("gradient")]
@@ -189,7 +213,7 @@ def test_a_loss_is_recognised_and_one_line_says_what_gets_a_gradient(losses, cap
     ("whole", WEIGHTS, ["--wrt", "1"], 0), ("tokens", "i32[4], f32[9,2]", ["--wrt", "table"], 0),
     ("tokens", "i32[4], f32[9,2]", ["--wrt", "nothing"], 2), ("tokens", "i32[4], f32[9,2]", ["--wrt", "7"], 2),
 ])
-def test_who_calls_it_a_loss_gets_a_fault(losses, capsys, function, types, words, rc):
+def test_who_calls_it_a_loss_gets_a_fault(losses, in_this_process, capsys, function, types, words, rc):
     assert cli.run(["jaxpr", f"{losses}:{function}", "--args", types, "--run", *words]) == rc
     shown = capsys.readouterr()
     assert ("J301 high" in shown.out) == (rc == 1)

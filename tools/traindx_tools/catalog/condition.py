@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traindx_tools.errors import CatalogError
+
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "!=": operator.ne}
+_LIST = re.compile(r"(?!in )[\w-]+(?:, ?[\w-]+)+")
 _FORM = re.compile(r"(>=|<=|!=|>|<)\s*(\S.*)")
 
 
@@ -25,8 +28,11 @@ class Condition:
     test: Any
 
     def __post_init__(self) -> None:
+        """Raises CatalogError for a list without `in`, which no value would ever equal."""
         if isinstance(self.test, str) and self.test.startswith("~"):
             re.compile(self.test[1:].strip())
+        if isinstance(self.test, str) and _LIST.fullmatch(self.test):
+            raise CatalogError(f"{self.key} = {self.test!r} is never true: write 'in {self.test}' for one of them")
 
     def holds(self, measured: Mapping[str, Any]) -> bool:
         """Whether the condition is true of these values."""

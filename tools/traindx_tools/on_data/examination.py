@@ -7,7 +7,7 @@ import logging
 import os
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -31,7 +31,7 @@ from traindx_tools.on_data.readers.kinds import kinds_of
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.split_files import split_files_of
+from traindx_tools.on_data.split_files import SplitFile, split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import statistics_of
 from traindx_tools.on_data.table import DataSet
@@ -114,8 +114,8 @@ def examine(
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
     findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows), notes)
-    return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started,
-                      beside[2])
+    told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
+    return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
 
 def readable(paths: Sequence[str | Path], seconds: float = SECONDS
@@ -125,6 +125,13 @@ def readable(paths: Sequence[str | Path], seconds: float = SECONDS
     files = [(Path(p), str(p)) for p in paths if os.path.isfile(p)]
     _read_all(files, _common([p for p, _ in files]), started + seconds, reading)
     return data_sets(joined(reading.placed)), name_lists_of(files)
+
+def _as_splits(artifact: Artifact, files: Mapping[str, SplitFile]) -> Artifact:
+    """A file of row numbers as what it was read for; it is no table of records, and none is missing."""
+    file = next((f for p, f in files.items() if os.path.realpath(p) == os.path.realpath(artifact.path)), None)
+    if file is None:
+        return artifact
+    return replace(artifact, note=f"row numbers of the splits {', '.join(file.rows)}: {file.count:,} rows")
 
 
 def _modified(files: Iterable[tuple[Path, str]]) -> dict[str, float]:

@@ -5,6 +5,7 @@ This is the value that readers fill and rules judge. It holds no file handles an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +49,8 @@ class Series:
     """Whether `name` was guessed from the course of the values: findings on it count as patterns."""
     thinned: bool = False
     """Whether some values of its artifact were left out while it was read (see `readers/thinning.py`)."""
+    since: float = math.nan
+    """The clock of the first record, in seconds since 1970 where the log gives dates: what `time` counts from."""
 
     def __len__(self) -> int:
         return len(self.values)

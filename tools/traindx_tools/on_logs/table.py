@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import math
@@ -21,6 +22,8 @@ from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.sources import as_paths
 
 FORMATS = ("table", "csv", "json")
+IN_A_CELL = 10
+"""Rows of each source and group that a notebook shows."""
 MOST_COLUMNS = 200
 """Metrics of one source and group that the text table shows side by side; more is no table for a person."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -56,6 +59,10 @@ class MetricsTable:
         names = [f"{s} ({len(s):,})" for s in self.series[:8]]
         more = f", {len(self.series) - 8} more" if len(self.series) > 8 else ""
         return f"<MetricsTable of {len(self):,} values: {', '.join(names)}{more}>"
+
+    def _repr_html_(self) -> str:
+        """Its beginning and end, as a cell of a notebook shows it."""
+        return f"<pre>{html.escape(repr(self))}\n{html.escape(self.render(rows=IN_A_CELL))}</pre>"
 
     def rows(self) -> Iterator[MetricRow]:
         """The values, series by series, in the order in which they were written."""

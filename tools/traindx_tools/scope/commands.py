@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from traindx_tools.scope.tree import Tree, read_text
@@ -24,6 +25,10 @@ _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "source", "."})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _ENDS = frozenset({";", "&&", "||", "|", "&", "\n", "(", ")", "then", "do", "else"})
 _SCRIPT = (".py", ".ipynb")
+_REDIRECTED = re.compile(r"\d*[<>]")
+_OPEN = re.compile(r"[$`*?'\"\x00-\x1f]")
+"""What a shell puts something else for, or a quote that was not closed."""
+_PYTHON = re.compile(r"python[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,10 @@ class Launch:
 
     script: Path
     configs: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
+    """What stands behind the script, as it was typed."""
+    interpreter: bool = False
+    """Whether Python alone starts it, with arguments that stand for themselves: no launcher, module, variable."""
 
 
 def launches(command: str, tree: Tree, base: Path, depth: int = 0) -> tuple[Launch, ...]:
@@ -84,7 +93,10 @@ def _started(words: list[str], tree: Tree, here: Path, depth: int) -> Iterator[L
             return
         script = _script(word, before, tree, here)
         if script is not None:
-            yield Launch(script, _configs(words[at + 1 :], here))
+            arguments = tuple(takewhile(lambda w: not _REDIRECTED.match(w), words[at + 1 :]))
+            alone = (at == 1 and _PYTHON.fullmatch(Path(words[0]).name) is not None
+                     and not any(_OPEN.search(a) for a in arguments))
+            yield Launch(script, _configs(words[at + 1 :], here), arguments, alone)
             return
         if _is_script_of_shell(word, words[:at], here):
             text = read_text(here / word)

@@ -64,6 +64,8 @@ class Entry:
     certain: bool = True
     """Whether what the scripts do not use lies outside of the run."""
     logs_beside: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] | None = None
+    """With which a log shows that Python started the one script; None where none shows it."""
 
 
 def find_scope(asked: Asked, found: Found) -> Scope:
@@ -100,7 +102,7 @@ def _found(asked: Asked, found: Found) -> Scope:
         judged = _once((*judged, *_modules_in(named, judged[0], tree)))
     keys = {os.path.realpath(f) for f in judged}
     beside = tuple(f for f in tree.given if os.path.realpath(f) not in keys)
-    return Scope(entry.scripts, entry.how, judged, beside, configs, entry.logs_beside)
+    return Scope(entry.scripts, entry.how, judged, beside, configs, entry.logs_beside, arguments=entry.arguments)
 
 
 def _may_train(file: Path, text: str) -> bool:
@@ -181,7 +183,8 @@ def _by_logs(found: Found, tree: Tree) -> Entry | None:
     own = [e for log, e in each.items() if log in chosen]
     how = "; ".join(dict.fromkeys(e.how for e in own))
     return Entry(_once(s for e in own for s in e.scripts), how, tuple(c for e in own for c in e.configs),
-                 _once(f for e in own for f in e.ran), logs_beside=_logs_beside(found.logs, each, chosen))
+                 _once(f for e in own for f in e.ran), logs_beside=_logs_beside(found.logs, each, chosen),
+                 arguments=own[-1].arguments)
 
 
 def _of_one_script(each: Mapping[LogLines, Entry], tree: Tree) -> frozenset[LogLines]:
@@ -218,8 +221,10 @@ def _by_log(log: LogLines, found: Found, tree: Tree) -> Entry | None:
     ran = tuple(told.ran)
     if told.launches:
         scripts = _once(x.script for x in told.launches)
+        last = told.launches[-1]
         return Entry(scripts, f"{Path(log.name).name} shows the command that starts it",
-                     tuple(c for x in told.launches for c in x.configs), ran)
+                     tuple(c for x in told.launches for c in x.configs), ran,
+                     arguments=last.arguments if last.interpreter and len(scripts) == 1 else None)
     if told.named:
         script, where = told.named[0]
         return Entry((script,), f"{where} names it", (), ran)

@@ -59,8 +59,13 @@ def told_by(log: LogLines, tree: Tree, base: Path) -> Told:
 
 
 def _launches(text: str, tree: Tree, base: Path) -> Iterable[Launch]:
-    shown = _SHOWN_COMMAND.match(text.strip()[:2000])
-    return launches(shown["command"].rstrip("'\"`"), tree, base) if shown else ()
+    line = text.strip()[:2000]
+    shown = _SHOWN_COMMAND.match(line)
+    if shown is None:
+        return ()
+    quote = line[shown.start("command") - 1:shown.start("command")]
+    command = shown["command"]
+    return launches(command.rstrip(quote) if quote and quote in "'\"`" else command, tree, base)
 
 
 def _named(text: str, where: str, tree: Tree) -> Iterator[tuple[Path, str]]:

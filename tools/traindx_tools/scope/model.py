@@ -63,6 +63,8 @@ class Scope:
     unread: tuple[tuple[Path, str], ...] = ()
     """Files of the run whose code could not be read, and why: they are not among the judged."""
 
+    arguments: tuple[str, ...] | None = None
+    """With which a log shows that Python started the entry point; None where none shows it."""
     copies: tuple[tuple[Path, Path], ...] = ()
     """Notebooks that are runs of another one, each with that one: their outputs are read, their code is its."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import numpy as np
 import pytest
@@ -96,6 +97,31 @@ def test_gap_of_hours() -> None:
     f = only(run(series("loss", LOSS, time=np.cumsum(gaps))), "l403_stalled")
     assert (f.severity, f.measured["kind"], f.measured["position"]) == (Severity.HIGH, "gap", 33.0)
     assert "nothing is logged for 7200 s between step 33 and step 34" in f.statement
+
+
+def ended(at: str, why: str = "DUE TO TIME LIMIT") -> ErrorEvent:
+    said = f"slurmstepd: error: *** JOB 88213 ON gpu12 CANCELLED AT {at} {why} ***"
+    return ErrorEvent("fatal", "TimeLimit", said, "log.txt", 61, 61)
+
+
+def stamped(at: str) -> Run:
+    """A log that began at noon and writes a record every 20 seconds, for twenty minutes."""
+    noon = datetime(2026, 3, 2, 12, tzinfo=timezone.utc).timestamp()
+    loss = replace(series("loss", LOSS, time=20.0 * np.arange(60)), since=noon)
+    return run(loss, errors=(ended(at),))
+
+
+def test_a_job_that_is_ended_hours_after_its_last_record_hung() -> None:
+    f = only(stamped("2026-03-02T21:14:02"), "l403_stalled")
+    assert (f.severity, f.measured["kind"], f.measured["position"]) == (Severity.HIGH, "silent-end", 60.0)
+    assert "no value is logged for 32062 s from step 60 to the end of the job (2026-03-02T21:14:02)" in f.statement
+
+
+@pytest.mark.parametrize("at", ["2026-03-02T12:20:05", "2026-03-02T12:31:02", "2026-03-02T20:20:05",
+                                "2026-03-02T17:50:15", "2026-03-02T09:00:00"],
+                         ids=["at once", "a short pause", "eight hours east", "a half hour more", "west"])
+def test_a_job_that_was_ended_while_it_wrote(at: str) -> None:
+    assert findings(stamped(at), "l403_stalled") == []
 
 
 def test_pause_of_a_preemption() -> None:

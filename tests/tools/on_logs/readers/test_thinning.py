@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def _records() -> Iterator[dict[str, float]]:
                "lr": 3e-4 if step < 20_000 else 3e-5}
 
 
+@cache
 def _as_text() -> bytes:
     lines = []
     for r in _records():
@@ -44,10 +46,12 @@ def _as_text() -> bytes:
     return "\n".join(lines).encode()
 
 
+@cache
 def _as_json() -> bytes:
     return "\n".join(json.dumps(r) for r in _records()).encode()
 
 
+@cache
 def _as_csv() -> bytes:
     rows = [",".join(map(str, r.values())) for r in _records()]
     return "\n".join(["step,train_loss,grad_norm,lr", *rows]).encode()

@@ -40,8 +40,15 @@ def load(file: Path, name: str) -> Callable[..., Any]:
 
 def main(argv: list[str]) -> None:
     """Imports, traces, prints."""
+    answer(argv, _channel())
+    sys.stderr.flush()
+    os._exit(0)  # threads and exit functions of the user's module have no say any more
+
+
+def answer(argv: list[str], speak: Callable[[dict[str, Any]], None]) -> None:
+    """Says what begins, then the summary, or why there is none."""
     file, name, text, *more = argv
-    speak, stage = _channel(), IMPORT
+    stage = IMPORT
     speak({"stage": stage})
     try:
         fn = load(Path(file).resolve(), name)
@@ -52,8 +59,6 @@ def main(argv: list[str]) -> None:
         speak({"error": str(error)})
     except BaseException as error:  # noqa: BLE001 - whatever the user's own module raises is told in a line
         speak({"error": _told(error, stage, Path(file).name if stage is IMPORT else name)})
-    sys.stderr.flush()
-    os._exit(0)  # threads and exit functions of the user's module have no say any more
 
 
 def _summary(fn: Callable[..., Any], text: str, more: list[str]) -> dict[str, Any]:

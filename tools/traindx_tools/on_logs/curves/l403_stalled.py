@@ -3,10 +3,14 @@
 Gaps are judged against the usual distance of records, in seconds where the log has time stamps. Gaps that come
 regularly are evaluations and checkpoints; a gap with a resume in it is a pre-emption. Where the log simply ends before
 the plan does, without an error, this is remarked on (INFO): it may be running still.
+
+A job that the scheduler ended ("CANCELLED AT 2026-03-02T21:14:02 DUE TO TIME LIMIT") hours after its last record hung:
+the gap then ends there. Clocks of different zones differ by whole half hours, so such a difference tells nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,19 +19,23 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.schedules import plan
 from traindx_tools.on_logs.curves.shapes import number, place, ratio, track
+from traindx_tools.on_logs.readers.prefixes import stamp
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 LONG, CERTAIN = 300.0, 1800.0
 TIMES = 50.0
 EARLY = 0.95
+ZONES, DRIFT = 1800.0, 60.0
+_ENDED_AT = re.compile(r"\bCANCELLED AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 RULE = Rule(
     id="L403",
     name="stalled",
     title="Training stands still",
     severity=Severity.HIGH,
-    sees="The longest gap between time stamps, the longest step, and whether the log ends before the plan.",
+    sees="The longest gap between time stamps, or from the last one to the scheduler's end of the job, the longest "
+         "step, and whether the log ends before the plan.",
     matters="A hang costs the whole job; a stall shows which resource was waited for.",
     alike=("Evaluation and checkpoint pauses: regular.", "A pre-emption: a resume follows.",
            "The first step: compilation.", "A log that is read while the run goes on."),
@@ -37,6 +45,8 @@ RULE = Rule(
         "certain": Threshold(CERTAIN, "seconds", "sagemaker-debugger calls 1,800 s without progress stalled"),
         "long": Threshold(LONG, "seconds", "shorter pauses are recompilations and file systems"),
         "times": Threshold(TIMES, "times the usual distance", "beyond evaluation pauses"),
+        "zones": Threshold(ZONES, "seconds", "time zones differ by whole multiples of it"),
+        "drift": Threshold(DRIFT, "seconds", "clocks of two machines and the grace between a signal and its record"),
         "early": Threshold(EARLY, "of the plan", "announced and last numbers differ by rounding"),
     },
 )
@@ -45,6 +55,7 @@ RULE = Rule(
 def check(run: Run) -> Iterator[Finding]:
     """The longest gap, else the longest step; and the early end of the log as a remark."""
     gap = next((f for s in _timed(run) if (f := _gap(run, s)) is not None), None)
+    gap = gap or next((f for s in _timed(run) if (f := _silent_end(run, s)) is not None), None)
     found = gap or _slow_step(run)
     if found is not None:
         yield found
@@ -74,6 +85,25 @@ def _gap(run: Run, s: Series) -> Finding | None:
         severity=Severity.HIGH if severe else Severity.MEDIUM,
         measured={"kind": "gap", "seconds": longest, "usual": usual, "times": ratio(longest, usual),
                   "position": float(s.position[i])})
+
+
+def _silent_end(run: Run, s: Series) -> Finding | None:
+    """No value from the last record to the moment at which the scheduler ended the job."""
+    told = next(((e, m[1]) for e in run.errors if (m := _ENDED_AT.search(e.message)) is not None), None)
+    ended = stamp(told[1]) if told is not None else None
+    gaps = np.diff(s.time)
+    if told is None or ended is None or not np.isfinite(s.since) or not (gaps > 0).any():
+        return None
+    usual = float(np.median(gaps[gaps > 0]))
+    last = max(float(t.time[-1]) for t in run.series if t.source == s.source and len(t) and np.isfinite(t.time[-1]))
+    silent = ended - s.since - last
+    if silent < max(CERTAIN, TIMES * usual) or (silent + DRIFT) % ZONES < 2 * DRIFT + 2 * usual:
+        return None
+    return RULE.finding(
+        f"no value is logged for {number(silent)} s from {place(s, -1)} to the end of the job ({told[1]}); records are "
+        f"usually {number(usual)} s apart", s.at(-1), s.source, bearing=Bearing.SIGN, severity=Severity.HIGH,
+        measured={"kind": "silent-end", "seconds": silent, "usual": usual, "times": ratio(silent, usual),
+                  "position": float(s.position[-1])})
 
 
 def _slow_step(run: Run) -> Finding | None:

@@ -60,6 +60,7 @@ class _Places:
     epoch: Floats
     time: Floats
     line: Ints
+    since: float
 
 
 Columns = tuple[Growing, Growing]
@@ -355,8 +356,8 @@ class Recorder:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         self.even_out()
         columns = {key: both for key, both in self._values.items() if len(both[0])}
-        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), _since_first(self.time.told()),
-                         self.line.told())
+        time, since = self.time.told(), _first(self.time.told())
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), time - since, self.line.told(), since)
         shared: dict[bytes, _Places] = {}
         names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
@@ -368,11 +369,11 @@ class Recorder:
         sign = b"" if records is None else records.tobytes()
         if sign not in shared:
             shared[sign] = places if records is None else _Places(
-                places.step[records], places.epoch[records], places.time[records], places.line[records])
+                places.step[records], places.epoch[records], places.time[records], places.line[records], places.since)
         at = shared[sign]
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number.told(),
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
-                      thinned=self._gone[1] > 0)
+                      thinned=self._gone[1] > 0, since=places.since)
 
 
 def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Floats]:
@@ -391,9 +392,9 @@ def _counted(numbers: Floats) -> Floats:
     return numbers if known else np.where(np.abs(numbers) <= LARGEST_PLACE, numbers, np.nan)
 
 
-def _since_first(time: Floats) -> Floats:
+def _first(time: Floats) -> float:
     known = np.isfinite(time)
-    return time - time[known.argmax()] if known.any() else time
+    return float(time[known.argmax()]) if known.any() else math.nan
 
 
 __all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder"]

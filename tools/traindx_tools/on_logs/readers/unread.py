@@ -14,7 +14,7 @@ from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.recorder import Key
 from traindx_tools.on_logs.tracebacks.exception_lines import exception_line
-from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES
+from traindx_tools.on_logs.tracebacks.fatal_lines import SIGNATURES, cuda_assert
 from traindx_tools.on_logs.tracebacks.frames import jupyter_frame_of
 
 QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
@@ -139,6 +139,7 @@ def is_read_elsewhere(message: str, level: str | None) -> bool:
     """Whether a line without metrics is one of those from which errors, warnings or settings are read."""
     return (level in QUIET_LEVELS or is_setting(message)
             or exception_line(message, right_after_frames=False) is not None
+            or cuda_assert(message) is not None
             or jupyter_frame_of(message) is not None or _ARROW.match(message) is not None
             or any(s.needs in message and s.pattern.search(message) for s in SIGNATURES))
 

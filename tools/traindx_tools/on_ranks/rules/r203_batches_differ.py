@@ -44,9 +44,10 @@ def check(job: Job) -> Iterator[Finding]:
     if found is None or found.kind != "left-loop" or failed_first(start):
         return
     odd = start.ranks[found.ranks[0]]
+    others = "1 other rank waits" if found.agreeing == 1 else f"{found.agreeing:,} other ranks wait"
     usual = f"{found.usual}" + (f" (sequence number {found.number:,})" if found.number is not None else "")
     yield RULE.finding(
-        f"{named(found.ranks)} left the loop while {found.agreeing:,} other ranks wait for another batch in "
+        f"{named(found.ranks)} left the loop while {others} for another batch in "
         f"{usual}{place_of(odd)}", odd.at(odd.told.last[0], odd.told.last[1], odd.step), odd.source,
         bearing=Bearing.SIGN,
         measured={"kind": "left-loop", "ranks": found.ranks[:64], "rank": odd.rank, "host": odd.host,
