@@ -126,6 +126,7 @@ def readable(paths: Sequence[str | Path], seconds: float = SECONDS
     _read_all(files, _common([p for p, _ in files]), started + seconds, reading)
     return data_sets(joined(reading.placed)), name_lists_of(files)
 
+
 def _as_splits(artifact: Artifact, files: Mapping[str, SplitFile]) -> Artifact:
     """A file of row numbers as what it was read for; it is no table of records, and none is missing."""
     file = next((f for p, f in files.items() if os.path.realpath(p) == os.path.realpath(artifact.path)), None)
