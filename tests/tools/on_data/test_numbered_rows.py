@@ -15,7 +15,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_file
 from traindx_tools.on_data.examination import readable
 from traindx_tools.on_data.numbered_rows import named_otherwise
-from traindx_tools.on_variables import numbered
+from traindx_tools.on_variables import numbered, visiting
 from traindx_tools.on_variables.numbered import Numbered, from_record, numbering_of
 
 WORDS = tuple(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(120))
@@ -143,7 +143,7 @@ def test_what_is_no_numbering(value: Any) -> None:
 def program(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The variables of a program that the walk begins at."""
     variables: dict[str, Any] = {}
-    monkeypatch.setattr(numbered, "roots", lambda: (("train.py", "", n, v) for n, v in variables.items()))
+    monkeypatch.setattr(visiting, "roots", lambda: (("train.py", "", n, v) for n, v in variables.items()))
     return variables
 
 

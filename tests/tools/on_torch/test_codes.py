@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from traindx_tools.on_torch.codes import code_usage, find_codebooks  # noqa: E402
+from traindx_tools.on_torch.codes.codebooks import spread_ratio  # noqa: E402
 from traindx_tools.on_torch.codes.usage import histogram  # noqa: E402
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes.codes import CodesProbe  # noqa: E402
@@ -188,3 +189,19 @@ def test_usage_is_arithmetic_on_the_histogram():
     assert counts.tolist() == [1, 2, 0, 0]
     half = code_usage(torch.tensor([2.0] * 50 + [0.0] * 50))
     assert half.utilisation == pytest.approx(50 / (100 * (1 - math.exp(-1))), rel=1e-6)
+
+
+@pytest.mark.parametrize(("spread", "told"), [(70.0, True), (1.0, False)])
+def test_codes_of_another_scale_than_the_outputs(spread, told):
+    found, _ = run(VectorQuantizer(codes=64, spread=spread, fault="still"), steps=60)
+    scale = [f for f in found if f.rule == "T604"]
+    assert bool(scale) == told
+    if told:
+        assert scale[0].measured["first"] > 20
+
+
+def test_a_ratio_of_what_does_not_fit_is_none():
+    table = torch.randn(16, 4)
+    assert spread_ratio(torch.randn(8, 3), table) is None
+    assert spread_ratio(torch.zeros(8, 4, dtype=torch.long), table) is None
+    assert float(spread_ratio(torch.randn(512, 4) * 0.1, table)) == pytest.approx(10, rel=0.5)

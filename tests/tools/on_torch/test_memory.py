@@ -381,3 +381,21 @@ def test_idle_reserved_memory_is_fragmentation_only_where_it_is_much():
     close = replace(breakdown, allocated=74 * gib, reserved=75 * gib, peak=75 * gib)
     assert [f.rule for f in t805_fragmentation.check(apart, 1, "test", 0)] == ["T805"]
     assert list(t805_fragmentation.check(close, 1, "test", 0)) == []
+
+
+def test_hooks_registered_once_an_epoch_pile_up_and_those_that_are_removed_do_not():
+    training, kept = Training(), []
+
+    def validated(*_):
+        if training.scene.step % 10 == 9:
+            kept.append(training.model[2].register_forward_hook(lambda *_: None))
+
+    (found, *_) = training.run(validated, steps=70)
+    assert (found.rule, found.where.module) == ("T803", "2")
+    training = Training()
+
+    def removed(*_):
+        if training.scene.step % 10 == 9:
+            training.model[2].register_forward_hook(lambda *_: None).remove()
+
+    assert training.run(removed, steps=70) == []

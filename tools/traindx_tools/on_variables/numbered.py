@@ -7,9 +7,6 @@ name their rows can be asked whether they are those (D176). Nothing is judged he
 
 from __future__ import annotations
 
-import sys
-import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_variables.roots import roots
-from traindx_tools.on_variables.walk import PLAIN, children
+from traindx_tools.on_variables.visiting import is_float_array, is_of_jax, visit
 
 KIND = "numbered"
 """Of the record."""
@@ -27,8 +23,7 @@ SPECIAL = 16
 """Rows that a table may have more than names: padding, unknown, room to a round number."""
 ROWS, COLUMNS = 300, 6
 """That are kept of a table."""
-FEW_KEYS = 100
-MOST_PAIRS, MOST_OBJECTS, MOST_DEPTH = 12, 40_000, 6
+MOST_PAIRS = 12
 SECONDS = 0.2
 """Of this thread's processor time that a look may take."""
 LONGEST = 80
@@ -74,34 +69,18 @@ def from_record(said: object) -> Numbered | None:
 def take(seconds: float = SECONDS) -> list[Numbered]:
     """The tables and numberings among the program's variables, for at most so long."""
     numberings: list[tuple[str, str, Mapping[int, str]]] = []
-    tables: dict[int, tuple[str, Any]] = {}
-    until, seen, visited = time.thread_time() + seconds, set[int](), 0
-    queue: deque[tuple[str, str, Any, int, bool]] = deque(
-        (file, name, value, 0, False) for file, _, name, value in roots())
-    while queue and visited < MOST_OBJECTS and (visited % 64 or time.thread_time() < until):
-        file, path, value, depth, held = queue.popleft()
-        if id(value) in seen or issubclass(type(value), PLAIN):
-            continue
-        seen.add(id(value))
-        visited += 1
-        if (found := numbering_of(value)) is not None:
-            numberings.append((file, path, found))
-        elif _is_table(value):
-            if held or _is_of_jax(value):
-                tables.setdefault(id(value), (path, value))
-        elif depth < MOST_DEPTH:
-            inside = held or _is_module(value)
-            queue.extend((file, path + step, child, depth + 1, inside) for step, child in _inside(value))
-    pairs = ((t, n) for t in tables.values() for n in numberings if _fit(t[1], n[2]))
+    tables: list[tuple[str, Any]] = []
+    for seen in visit(_numbering_or_table, seconds):
+        if isinstance(seen.taken, Mapping):
+            numberings.append((seen.file, seen.path, seen.taken))
+        elif seen.in_module or is_of_jax(seen.value):
+            tables.append((seen.path, seen.value))
+    pairs = ((t, n) for t in tables for n in numberings if _fit(t[1], n[2]))
     return [k for pair in islice(pairs, MOST_PAIRS) if (k := _kept(*pair)) is not None]
 
 
-def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    """What lies in a value, with the keys of a dict of few texts as they are: those of parameters."""
-    if type(value) is dict and 0 < len(value) <= FEW_KEYS and all(type(k) is str for k in value):
-        yield from ((f"[{key!r}]", child) for key, child in list(value.items()))
-    else:
-        yield from ((step, child) for step, child, _ in children(value))
+def _numbering_or_table(value: Any) -> Mapping[int, str] | bool | None:
+    return numbering_of(value) or (_is_table(value) or None)
 
 
 def numbering_of(value: Any) -> Mapping[int, str] | None:
@@ -132,32 +111,10 @@ def _listed(value: Sequence[Any]) -> Mapping[int, str] | None:
     return dict(enumerate(v[:LONGEST] for v in value)) if len(set(value)) == len(value) else None
 
 
-def _is_module(value: Any) -> bool:
-    """Whether a model of torch, flax or equinox is entered: what arrays it holds are its own, and no data."""
-    torch: Any = sys.modules.get("torch")
-    module = getattr(getattr(torch, "nn", None), "Module", None)
-    return module is not None and isinstance(value, module)
-
-
-def _is_of_jax(value: Any) -> bool:
-    jax: Any = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.Array)
-
-
 def _is_table(value: Any) -> bool:
-    """Whether it is an array of numbers of at least two columns."""
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        known = value.layout == torch.strided and value.is_floating_point() and value.device.type != "meta"
-    else:
-        known = _is_of_jax(value) and value.ndim == 2 and _is_float_of_jax(value) and value.is_fully_addressable
-    return bool(known and value.ndim == 2 and value.shape[0] >= FEWEST and value.shape[1] > 1)
-
-
-def _is_float_of_jax(value: Any) -> bool:
-    """bfloat16 as well; keys of random numbers have a dtype of their own."""
-    jax: Any = sys.modules["jax"]
-    return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.floating))
+    """Whether it is an array of numbers of at least two columns, which no plain array of numpy in a model is."""
+    return is_float_array(value) and type(value).__module__ != "numpy" and value.ndim == 2 and (
+        value.shape[0] >= FEWEST and value.shape[1] > 1)
 
 
 def _fit(table: Any, names: Mapping[int, str]) -> bool:

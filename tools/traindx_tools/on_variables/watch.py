@@ -10,7 +10,8 @@ from traindx_tools.on_variables import composed, numbered
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
-from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost
+from traindx_tools.on_variables.noise_schedule import NoiseSchedule, schedules
+from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost, v103_signal_left
 from traindx_tools.on_variables.stored import Stored, StoredItems
 from traindx_tools.rows.spent import Spent
 
@@ -34,6 +35,7 @@ class VariablesWatch:
         self._arrays = EqualArrays()
         self._equal: dict[tuple[Place, Place], Equal] = {}
         self._stored: dict[tuple[Place, str], Stored] = {}
+        self._schedules: list[NoiseSchedule] | None = None
         self._digits: dict[tuple[Place, str], Digits] = {}
 
     def stepped(self, step: int) -> None:
@@ -45,6 +47,8 @@ class VariablesWatch:
             return
         with self._spent.counted():
             composed.look()
+            if self._schedules is None:
+                self._schedules = list(schedules())
             if self._mark is not None:
                 self._note_numbered(self._mark)
                 self._mark = None
@@ -69,4 +73,5 @@ class VariablesWatch:
     def findings(self, rank: int = 0) -> Iterator[Finding]:
         """What is wrong with what was seen."""
         yield from v101_stored_items_change.check(tuple(self._stored.values()), tuple(self._equal.values()), rank)
+        yield from v103_signal_left.check(self._schedules or (), rank)
         yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)

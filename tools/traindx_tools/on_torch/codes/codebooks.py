@@ -104,7 +104,12 @@ def nearest(z: torch.Tensor, table: torch.Tensor, most: int = 4096) -> torch.Ten
 
     The last axis is preferred, then the second (channels first). None where no axis fits.
     """
-    width = table.shape[1]
+    vectors = _vectors(z, table.shape[1], most)
+    return None if vectors is None else torch.cdist(vectors, table.detach().float()).argmin(1)
+
+
+def _vectors(z: torch.Tensor, width: int, most: int) -> torch.Tensor | None:
+    """float32 shape (up to `most`, width): the vectors of `z` along the axis of that width; None where none has it."""
     if z.dim() < 2 or not z.is_floating_point():
         return None
     if z.shape[-1] == width:
@@ -113,5 +118,14 @@ def nearest(z: torch.Tensor, table: torch.Tensor, most: int = 4096) -> torch.Ten
         vectors = z.movedim(1, -1).reshape(-1, width)
     else:
         return None
-    vectors = vectors[:: max(1, len(vectors) // most)][:most]
-    return torch.cdist(vectors.detach().float(), table.detach().float()).argmin(1)
+    return vectors[:: max(1, len(vectors) // most)][:most].detach().float()
+
+
+def spread_ratio(z: torch.Tensor, table: torch.Tensor, most: int = 4096) -> torch.Tensor | None:
+    """How far the codes lie from their mean over how far the vectors of `z` lie from theirs (root mean squares), as one
+    number on the device; None where no axis of `z` is as wide as the table."""
+    vectors = _vectors(z, table.shape[1], most)
+    if vectors is None or len(vectors) < 2 or len(table) < 2:
+        return None
+    codes = table.detach().float()
+    return codes.var(0).sum().sqrt() / vectors.var(0).sum().sqrt().clamp_min(1e-30)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_torch.codes.codebooks import Codebook, find_codebooks, indices_in, nearest
+from traindx_tools.on_torch.codes.codebooks import Codebook, find_codebooks, indices_in, nearest, spread_ratio
 from traindx_tools.on_torch.codes.motion import CodebookMotion
 from traindx_tools.on_torch.codes.usage import Usage, code_usage, histogram
 from traindx_tools.on_torch.probe import Scene, TorchProbe
-from traindx_tools.on_torch.rules import t601_codebook_collapse, t602_codebook_still, t603_revival_undone
+from traindx_tools.on_torch.rules import (
+    t601_codebook_collapse,
+    t602_codebook_still,
+    t603_revival_undone,
+    t604_codes_of_other_scale,
+)
 
 SOURCE = "codes probe"
 METRIC_INTERVAL = 50
@@ -30,6 +36,23 @@ class _Watch:
         table = book.table
         self.motion = CodebookMotion(table) if table is not None else None
         self.seen_in_training = False
+        self.first: torch.Tensor | None = None
+        """The codes' spread over that of what they quantise, at the first batch, and at the last look."""
+        self.last: torch.Tensor | None = None
+
+    def measure(self, z: torch.Tensor, table: torch.Tensor) -> None:
+        """Keeps how far the codes reach beside the encoder's outputs; nothing is read from the device."""
+        ratio = spread_ratio(z, table)
+        if ratio is not None:
+            self.first, self.last = self.first if self.first is not None else ratio, ratio
+
+    @property
+    def ratios(self) -> tuple[float, float] | None:
+        """What was measured, None where nothing was or a number is not finite."""
+        if self.first is None or self.last is None:
+            return None
+        found = float(self.first), float(self.last)
+        return found if all(0 < r < math.inf for r in found) else None
 
     def add(self, indices: torch.Tensor) -> None:
         counts = histogram(indices, self.book.size)
@@ -84,6 +107,10 @@ class CodesProbe(TorchProbe):
             watch.seen_in_training = True
             indices = indices_in(output, watch.book.size)
             table = watch.book.table
+            given = next((a for a in args if isinstance(a, torch.Tensor)), None)
+            if given is not None and table is not None and (
+                    watch.first is None or self.scene.step % METRIC_INTERVAL == 0):
+                watch.measure(given, table)
             if indices is not None and watch.book.lookup is None:
                 watch.add(indices)
             elif watch.book.lookup is None and table is not None and self.scene.step % NEAREST_INTERVAL == 0:
@@ -120,6 +147,8 @@ class CodesProbe(TorchProbe):
             usage = watch.usage or latest
             if usage is not None:
                 yield from t601_codebook_collapse.check(path, usage, step, SOURCE, rank)
+                if (ratios := watch.ratios) is not None:
+                    yield from t604_codes_of_other_scale.check(path, usage, ratios, step, SOURCE, rank)
             if watch.motion is not None and watch.seen_in_training:
                 motion = watch.motion.read()
                 yield from t602_codebook_still.check(path, motion.moved, motion.steps, SOURCE, rank)
