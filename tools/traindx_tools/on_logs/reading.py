@@ -19,6 +19,7 @@ from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.notebook_source import SUFFIX, of_outputs, printed_below_cells, why_unreadable
 from traindx_tools.on_logs.readers import Head, Reader, delimited, head_of, json_records, sniff, text_log
+from traindx_tools.on_logs.readers.apart import set_apart
 from traindx_tools.on_logs.readers.forms_met import require_matches
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.line_forms import LineForm, parse_forms
@@ -246,6 +247,7 @@ def _read(source: Source) -> Run:
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     run, errors = _with_errors(source, reader, head)
+    run = set_apart(run) if reader is text_log.READER else run
     run = _with_remark(run, source.remark)
     if suffix in _CODE:  # the outputs of a notebook, which is code all the same
         run = replace(run, artifacts=tuple(replace(a, format=_CODE[suffix]) for a in run.artifacts))

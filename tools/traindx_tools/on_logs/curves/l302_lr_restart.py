@@ -64,6 +64,8 @@ class Context:
     loss_before: float | None
     loss_after: float | None
     loss_jumps: bool
+    recovers: bool
+    """The loss falls below where it was before the jump."""
     glitch: bool
     """The rate is back on its old curve in the next record."""
 
@@ -131,6 +133,10 @@ def _meant(t: Track, j: Jump, c: Context) -> bool:
     if c.stage:
         return True
     peak = float(t.y[: j.i].max())
+    if _begins_late(t):
+        peak = max(peak, j.after)  # what the rate was before the log begins is not known
+        if j.before <= RUN_DOWN * peak and c.recovers and not c.glitch:
+            return True
     if j.after > ABOVE * peak:
         return False  # a restart begins at the height of the cycles before, or below
     if j.after < 0.5 * peak and not c.loss_jumps:
@@ -138,6 +144,12 @@ def _meant(t: Track, j: Jump, c: Context) -> bool:
     if j.i < ENOUGH and not c.glitch and not c.loss_jumps:
         return True  # too few records to tell a decay that was cut off from one that had run down
     return (j.before <= RUN_DOWN * peak or _levelled_out(t, j.i)) and not c.glitch and not c.loss_jumps
+
+
+def _begins_late(t: Track) -> bool:
+    """Whether the log is of a run that went on from an earlier one: its first record is no first epoch or step."""
+    steps = np.diff(t.x)
+    return t.unit in ("step", "epoch") and len(steps) > 0 and float(t.x[0]) > 2 * float(np.median(steps))
 
 
 def _levelled_out(t: Track, i: int) -> bool:
@@ -151,12 +163,20 @@ def _context(run: Run, t: Track, j: Jump, loss: Track | None) -> Context:
     s = t.series
     a, b = int(t.index[j.i - 1]), int(t.index[j.i])
     near = [n for n in run.notes if n.source == s.source and s.line[a] - 3 <= n.line <= s.line[b] + 3]
-    between = [n for n in near if n.kind == "resume"]
+    between = [n for n in near if n.kind == "resume" and not _went_on(t, n, j.i)]
     stage = any(word in n.text.lower() for n in near if n.kind not in ("resume", "epoch") for word in _STAGES)
     elsewhere = [n for n in run.notes if n.kind == "resume" and n.source != s.source and _same_place(n, t, j.i)]
     before, after, jumps = _loss_around(loss, t, j)
     glitch = j.i + 1 < len(t) and float(t.y[j.i + 1]) <= j.before * 1.05
-    return Context(next(iter([*between, *elsewhere]), None), stage, before, after, jumps, glitch)
+    later = loss.y[loss.x > t.x[j.i]] if loss is not None and loss.unit == t.unit else np.zeros(0)
+    recovers = before is not None and len(later) > 0 and float(later.min()) < before
+    return Context(next(iter([*between, *elsewhere]), None), stage, before, after, jumps, recovers, glitch)
+
+
+def _went_on(t: Track, note: Note, i: int) -> bool:
+    """Whether the rate went on as before at first: records lie between the resume and the jump, and it fell there."""
+    since = int(np.searchsorted(t.series.line[t.index], note.line))
+    return i - since >= 2 and bool((np.diff(t.y[since:i]) <= 0).all())
 
 
 def _same_place(note: Note, t: Track, i: int) -> bool:
