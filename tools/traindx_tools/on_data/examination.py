@@ -163,7 +163,8 @@ COPIES, TURNED = "D114", "D143"
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED = "D165"
+COUNTED, TOLD = "D165", "D178"
+"""Numbers that a time of their row contradicts are told as that."""
 MIXES = frozenset({"D164", COUNTED})
 """What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
@@ -196,6 +197,8 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
                                   for o in others):
         return None
     if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None
