@@ -142,7 +142,8 @@ def photos(folder: Path, sizes: dict[str, int], copied: int = 0) -> None:
                     made[label, i] = pixels
                 elif split == "test" and i < copied:
                     pixels = made[label, i] * 1.1 + 5
-                image.fromarray(pixels.astype(np.uint8)).save(folder / split / label / f"{split}_{i:03d}.jpg", quality=90)
+                path = folder / split / label / f"{split}_{i:03d}.jpg"
+                image.fromarray(pixels.astype(np.uint8)).save(path, quality=90)
 
 
 @pytest.mark.parametrize("copied", [0, 8])

@@ -23,14 +23,14 @@ def seconds_of(column: Column, rows: Array) -> Array | None:
         values = np.asarray(column.values[rows], np.float64)
         for unit in UNITS if np.isfinite(values).all() else ():
             if len(values) and EARLIEST * unit <= values.min() and values.max() <= LATEST * unit:
-                return np.floor(values / unit).astype(np.int64)
+                return np.asarray(np.floor(values / unit), np.int64)
         return None
     if column.kind != "text" or len(column.texts) < column.rows:
         return None
     found = times_at(column, rows)
     if found is None or not np.isfinite(found).all() or found.min() < EARLIEST:
         return None
-    return np.floor(found - FROM_1900).astype(np.int64)
+    return np.asarray(np.floor(found - FROM_1900), np.int64)
 
 
 def parts_of(seconds: Array) -> Iterator[tuple[str, Array]]:

@@ -3,8 +3,8 @@
 Recordings are cut into windows that overlap by half, and the windows are split by chance. No row is a copy of another
 (D113), yet nearly each held-out window has half of its samples in a training window, at another place. Runs of samples
 are compared at every place, bit for bit; where values recur by nature (words, pixels, silence) nothing is compared.
-Within a row it is the same: a run that hardly varies (padding, the floor of a logarithm), or that stands at one place of
-several training rows (a pulse at the beginning), says nothing of where a window was cut.
+Within a row it is the same: a run that hardly varies (padding, the floor of a logarithm), or that stands at one place
+of several training rows (a pulse at the beginning), says nothing of where a window was cut.
 """
 
 from __future__ import annotations

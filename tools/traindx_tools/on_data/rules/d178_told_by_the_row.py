@@ -107,7 +107,7 @@ def _shared(group: Sequence[Shard]) -> list[str]:
 
 def _is_plain(column: Column) -> bool:
     return not column.row_shape and column.missing is None and (
-        column.is_integer and column.kind == "number"
+        (column.is_integer and column.kind == "number")
         or (column.kind == "text" and column.digests is not None and len(column.digests) == column.rows))
 
 
