@@ -1,4 +1,4 @@
-"""What a time says of its row: the hour, the day of the week, the month; read from numbers of any unit and from texts."""
+"""What a time says of its row: hour, day of the week, month; read from numbers of any unit and from texts."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ RULE = Rule(
     name="told-by-the-row",
     title="A field disagrees in one part with what determines it in all others",
     severity=Severity.HIGH,
-    sees="whole numbers and classes beside what a time of the same row says (hour, day, month), and beside other fields "
-         "of few values, by file, split and group",
+    sees="whole numbers and classes beside what a time of the same row says (hour, day, month), and beside other "
+         "fields of few values, by file, split and group",
     matters="The same value means something else in this part, and the model takes it for what it means in all others.",
     alike=(
         "Hours that are local in one part and the zone's in the others, by daylight saving: an hour off is a remark.",
