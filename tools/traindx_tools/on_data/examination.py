@@ -33,7 +33,7 @@ from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.split_files import split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
-from traindx_tools.on_data.stored_statistics import statistics_of
+from traindx_tools.on_data.stored_statistics import of_weights, statistics_of
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.used_by_code import HARMFUL
 from traindx_tools.on_data.view import View
@@ -113,7 +113,8 @@ def examine(
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
-    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows), notes)
+    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
+                           kept=of_weights(p for p, _ in files)), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started,
                       beside[2])
 

@@ -14,8 +14,8 @@ _COUNTS = re.compile(r"(?i)^(?:global_?|gradient_|num_|opt(?:imizer)?_|train(?:i
                      r"(?:count|steps?|step_count|iterations?|iters?|updates|num_updates)$|^last_epoch$")
 """Names of counts of steps. What counts parts of a step (`mini_step`) or rows (`total_count`) is called otherwise."""
 _INTEGERS = frozenset({"int32", "int64", "uint32", "int16", "uint8", "uint64"})
-_IN_PATH = re.compile(r"(?i)(?:^|[^a-z])(?:check_?point|ckpt|global_?step|steps?|iter(?:ation)?s?|it|update|state)[_.=\-]*"
-                      r"(\d+)(?=[._\-]|$)")
+_IN_PATH = re.compile(r"(?i)(?:^|[^a-z])(?:check_?point|ckpt|global_?step|steps?|iter(?:ation)?s?|it|update|state)"
+                      r"[_.=\-]*(\d+)(?=[._\-]|$)")
 MOST = 2**50
 
 

@@ -1,4 +1,4 @@
-"""What the files of the ranks of one checkpoint hold: their tensors by name, to the bit, and flat float32 partitions."""
+"""What the files of the ranks of one checkpoint hold: tensors by name, to the bit, and flat float32 partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the ranks of one checkpoint of which two hold the same, or whose parts are not those of the model beside them.
+"""Files of the ranks of one checkpoint of which two hold the same, or whose parts are not those of the model.
 
 Each rank writes its own part: a slice of the float32 weights and of the moments (ZeRO, FSDP), or its share of each
 matrix. Two files that are the same to the bit while all others differ mean that one rank's part was overwritten, and
@@ -75,8 +75,9 @@ def _copies(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
     names = [first.name, *(o.name for o in others)]
     yield RULE.finding(
         f"{' and '.join(names)} of {seen.path} hold the same {len(telling)} tensors to the bit ({values:,} values: "
-        f"{', '.join(telling[:3])}), and the files of the other {len(files) - len(names)} ranks differ: the part of one "
-        "rank was overwritten", Location(file=others[-1].tensors[telling[0]].file), seen.path, bearing=Bearing.CAUSE,
+        f"{', '.join(telling[:3])}), and the files of the other {len(files) - len(names)} ranks differ: the part of "
+        "one rank was overwritten", Location(file=others[-1].tensors[telling[0]].file), seen.path,
+        bearing=Bearing.CAUSE,
         measured={"kind": "copies", "files": tuple(names), "tensors": len(telling), "of": len(files),
                   "name": names[-1]})
 
@@ -137,7 +138,7 @@ def _lost(seen: Seen, weights: Sequence[Tensor], places: dict[str, tuple[int, fl
     name = flat[bare].file.rpartition("/")[2]
     yield RULE.finding(
         f"{len(odd)} of {len(weights)} weights of {seen.path} stand nowhere in the float32 parts of its ranks "
-        f"({', '.join(w.name for w in odd[:3])}), and {len(sound)} stand there to the bit, rounded; of the part in {name} "
-        f"only {covered[bare] / flat[bare].size:.0%} are weights of this model", Location(file=flat[bare].file),
+        f"({', '.join(w.name for w in odd[:3])}), and {len(sound)} stand there to the bit, rounded; of the part in "
+        f"{name} only {covered[bare] / flat[bare].size:.0%} are weights of this model", Location(file=flat[bare].file),
         seen.path, bearing=Bearing.CAUSE,
         measured={"kind": "master", "name": odd[0].name, "tensors": len(odd), "of": len(weights), "file": name})

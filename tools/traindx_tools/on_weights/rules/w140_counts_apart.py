@@ -81,7 +81,7 @@ def _against_name(seen: Seen, now: Mapping[str, int], before: Mapping[str, int])
     if named is None or named < _LEAST:
         return []
     same = [n for n, c in now.items() if c == named]
-    odd = [n for n, c in now.items() if _LEAST <= c < named and n not in before and not named % c == 0]
+    odd = [n for n, c in now.items() if _LEAST <= c < named and n not in before and named % c]
     if len(same) >= 2 and len(odd) == 1:
         return [_finding(seen, odd, f"{odd[0]} is {now[odd[0]]:,} in {seen.path}, and {', '.join(same[:3])} are "
                          f"{named:,} as its name says", "name", Severity.MEDIUM, named, now[odd[0]])]
