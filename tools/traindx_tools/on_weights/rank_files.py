@@ -97,7 +97,8 @@ def rounded(values: NDArray[np.float32], dtype: str) -> NDArray[np.uint16]:
         with np.errstate(all="ignore"):
             return values.astype(np.float16).view(np.uint16)
     bits = values.view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+    nearest = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.asarray(nearest, np.uint16)
 
 
 def stored_bits(tensor: Tensor) -> NDArray[np.generic]:

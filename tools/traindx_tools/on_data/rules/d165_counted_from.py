@@ -207,5 +207,5 @@ def _finding(
         bearing=Bearing.CAUSE,
         severity=Severity.INFO if declared else most if cut.origin else Severity.MEDIUM,
         measured={"field": name, "by": cut.by or "file", "part": cut.names[part], "shift": by, "rows": (),
-                  "count": len(mine), "kind": "declared" if declared else "part", "shard": short(shard)},
+                  "count": len(mine), "kind": "declared" if declared else "input" if most is not None else "part", "shard": short(shard)},
     )

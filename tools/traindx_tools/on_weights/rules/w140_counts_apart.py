@@ -94,8 +94,19 @@ def _against_name(seen: Seen, now: Mapping[str, int], before: Mapping[str, int])
     return []
 
 
+def _counted(seen: Seen, name: str) -> str:
+    """What a count is of: "schedule", "optimizer" (moments stand beside it) or "run"."""
+    head = name.rpartition(".")[0]
+    beside = {t.key.removeprefix(f"{head}.").partition(".")[0] for t in seen.checkpoint.tensors
+              if head and t.key.startswith(f"{head}.")}
+    if beside & {"mu", "nu", "m", "v", "exp_avg"} or head in {o.key for o in seen.checkpoint.optimizers}:
+        return "optimizer"
+    return "schedule" if "sched" in name.lower() or "opt" in head.lower() or name.endswith("last_epoch") else "run"
+
+
 def _finding(seen: Seen, names: list[str], text: str, kind: str, severity: Severity | None, usual: int, odd: int
              ) -> Finding:
     return RULE.finding(text, Location(file=seen.path, module=names[0]), seen.path, bearing=Bearing.CAUSE,
-                        severity=severity, measured={"kind": kind, "name": names[0], "names": tuple(names[:20]),
+                        severity=severity, measured={"kind": kind, "name": names[0], "what": _counted(seen, names[0]),
+                                                     "names": tuple(names[:20]),
                                                      "count": odd, "told": usual})
