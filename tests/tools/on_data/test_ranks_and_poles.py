@@ -131,6 +131,7 @@ def test_functions_with_other_poles_and_tables_name_the_rows(code: str, fields: 
     "df = df[df.age >= 0]\ny = np.log1p(df.age)", "y = np.log1p(np.age)", "y = np.log1p(self.age)",
     'for c in names:\n    df[c] = np.log1p(df[c])', "y = np.arccos(df.share)", "y = np.log1p(df[1:])", "y = np.log1p()",
     "y = np.log1p(df.age.max())", "a = a\ny = np.log1p(a)",
+    "net = Net(4)\ny = np.log1p(net.age)",
 ])
 def test_functions_that_bear_the_mark_are_quiet(code: str, tmp_path: Path) -> None:
     assert marked(tmp_path, code) == []

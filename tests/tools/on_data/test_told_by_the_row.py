@@ -75,6 +75,16 @@ def test_a_field_that_another_one_determines(tmp_path: Path, seen_by: Seen) -> N
     assert all(f.measured["shard"] == "rides_2.csv" for f in told)
 
 
+def test_a_day_that_is_off_is_told_once_and_not_by_what_follows_from_it(tmp_path: Path, seen_by: Seen) -> None:
+    rides(tmp_path, lambda r: {**r, "weekday": r["weekday"] + 1})
+    assert [f.measured["field"] for f in seen_by(d178, tmp_path)] == ["weekday"]
+
+
+def test_labels_that_are_not_given_out_are_quiet(tmp_path: Path, seen_by: Seen) -> None:
+    rides(tmp_path, lambda r: {**r, "weekend": 0}, time=lambda t: 0)
+    assert seen_by(d178, tmp_path) == []
+
+
 def test_two_files_and_no_whole_numbers_are_quiet(tmp_path: Path, seen_by: Seen) -> None:
     rides(tmp_path, lambda r: {**r, "weekday": r["weekday"] + 1}, odd=1, parts=2)
     assert seen_by(d178, tmp_path) == []

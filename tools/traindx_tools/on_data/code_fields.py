@@ -128,9 +128,16 @@ class Fields:
         elif isinstance(node, ast.Call) and called(node) in ("pop", "get", "col") and node.args:
             keys = self._texts(node.args[0])
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and self._reads_tables and (
-                node.attr not in _NO_FIELDS and node.value.id not in self._modules):
+                node.attr not in _NO_FIELDS and not self._is_no_table(node.value.id)):
             keys = (node.attr,)
         return tuple(k for k in dict.fromkeys(keys) if k in self.known)
+
+    def _is_no_table(self, name: str) -> bool:
+        """Whether a name stands for a module or an object of a class, such as a model, that has no columns."""
+        if name in self._modules:
+            return True
+        value = self._once.get(name)
+        return isinstance(value, ast.Call) and called(value)[:1].isupper() and called(value) != "DataFrame"
 
     @cached_property
     def _reads_tables(self) -> bool:

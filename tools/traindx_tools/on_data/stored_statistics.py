@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.errors import TraindxError, UnreadableInput
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.hints import read_settings
 from traindx_tools.on_data.readers.bounds import Bounds
@@ -145,7 +145,7 @@ def of_weights(paths: Iterable[Path]) -> tuple[Statistics, ...]:
             if path.stat().st_size <= MOST_WEIGHTS:
                 for part in read_checkpoint(path).parts:
                     found += _of_layers(path, part.key, part.tensors) if not part.auxiliary else ()
-        except (OSError, TraindxError, ValueError, KeyError):
+        except Exception:  # noqa: BLE001 - a file that is no checkpoint must not cost a person the others
             continue
     return tuple(found)
 

@@ -61,13 +61,16 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each label and part, and for each label that a map of classes beside the data contradicts."""
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
+        told: set[str] = set()
         for name in data.labels:
             shards = tuple(s for s in group if name in s.columns)
             if not shards or not all(_is_numbered(s, name) for s in shards):
                 continue
             found = list(_of_parts(data, shards, name, view.comparisons))
-            yield from found or _of_maps(shards, name, view.name_lists)
-        for name in [n for n in data.fields if n not in data.labels and not is_id_name(n)]:
+            found = found or list(_of_maps(shards, name, view.name_lists))
+            told |= {name} if found else set()
+            yield from found
+        for name in [n for n in data.fields if n not in told and not is_id_name(n)]:
             if len(group) > 3 and all(name in s.columns and _is_numbered(s, name) for s in group):
                 yield from _of_inputs(data, group, name)
 
@@ -207,5 +210,6 @@ def _finding(
         bearing=Bearing.CAUSE,
         severity=Severity.INFO if declared else most if cut.origin else Severity.MEDIUM,
         measured={"field": name, "by": cut.by or "file", "part": cut.names[part], "shift": by, "rows": (),
-                  "count": len(mine), "kind": "declared" if declared else "input" if most is not None else "part", "shard": short(shard)},
+                  "count": len(mine), "kind": "declared" if declared else "input" if most is not None else "part",
+                  "shard": short(shard)},
     )

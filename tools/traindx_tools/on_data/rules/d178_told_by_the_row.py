@@ -95,10 +95,15 @@ def check(view: View) -> Iterator[Finding]:
             continue
         found = list(_keys(group, chosen, targets))
         dates = [n for n, v in targets.items() if any(k.calendar and _determined(k.codes, v) >= EXACT for k in found)]
-        for name, values in targets.items():
-            told = next(_of_field(group, name, values, [k for k in found if k.of != name], cuts, chosen, dates), None)
-            if told is not None:
-                yield told
+        broken: set[str] = set()  # a field that a time contradicts breaks its relations with other fields as well
+        for calendar in (True, False):
+            for name in [n for n in targets if calendar or n not in dates]:
+                keys_of = [k for k in found if k.calendar is calendar and k.of != name and k.of not in broken]
+                told = next(_of_field(group, name, targets[name], keys_of, cuts, chosen, dates), None) if (
+                    name not in broken) else None
+                if told is not None:
+                    broken |= {name} if calendar else {name, str(told.measured["told_by"])}
+                    yield told
 
 
 def _shared(group: Sequence[Shard]) -> list[str]:
@@ -192,6 +197,8 @@ def _of_part(key: _Key, values: Array, member: Array, part: int) -> _Broken | No
     if known.sum() < FEWEST:
         return None
     got = values[inside][known]
+    if not key.calendar and (got == got[0]).all():
+        return None  # one value for all rows is none: labels that are not given out
     wrong = got != expected[known]
     if float(wrong.mean()) < BROKEN:
         return None
