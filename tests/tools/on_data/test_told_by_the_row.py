@@ -85,6 +85,17 @@ def test_labels_that_are_not_given_out_are_quiet(tmp_path: Path, seen_by: Seen) 
     assert seen_by(d178, tmp_path) == []
 
 
+def test_a_group_with_another_clock_is_told_with_less_weight(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(1)
+    lines = []
+    for minutes in np.sort(rng.integers(0, 40 * 1440, 1600)):
+        t, site = datetime(2021, 5, 1) + timedelta(minutes=int(minutes)), "abcd"[rng.integers(4)]
+        lines.append(f"{t},{site},{(t.hour + 9 * (site == 'c')) % 24},{rng.normal():.3f}")
+    (tmp_path / "log.csv").write_text("\n".join(["time,site,hour,value", *lines]))
+    (told,) = seen_by(d178, tmp_path)
+    assert (told.severity, told.measured["by"], told.measured["part"]) == (Severity.MEDIUM, "site", "'c'")
+
+
 def test_two_files_and_no_whole_numbers_are_quiet(tmp_path: Path, seen_by: Seen) -> None:
     rides(tmp_path, lambda r: {**r, "weekday": r["weekday"] + 1}, odd=1, parts=2)
     assert seen_by(d178, tmp_path) == []

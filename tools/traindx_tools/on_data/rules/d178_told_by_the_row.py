@@ -32,6 +32,7 @@ USUAL = 0.9
 PER_KEY = 5
 MOST_ROWS = 40_000
 MOST_FIELDS = 24
+MOST_COLUMNS = 96
 
 RULE = Rule(
     id="D178",
@@ -97,7 +98,7 @@ def check(view: View) -> Iterator[Finding]:
         dates = [n for n, v in targets.items() if any(k.calendar and _determined(k.codes, v) >= EXACT for k in found)]
         broken: set[str] = set()  # a field that a time contradicts breaks its relations with other fields as well
         for calendar in (True, False):
-            for name in [n for n in targets if calendar or n not in dates]:
+            for name in [n for n in targets if calendar or n not in dates][: None if calendar else MOST_FIELDS]:
                 keys_of = [k for k in found if k.calendar is calendar and k.of != name and k.of not in broken]
                 told = next(_of_field(group, name, targets[name], keys_of, cuts, chosen, dates), None) if (
                     name not in broken) else None
@@ -107,7 +108,8 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _shared(group: Sequence[Shard]) -> list[str]:
-    return [n for n in group[0].columns if all(n in s.columns and s.columns[n].rows == s.rows for s in group)]
+    named = [n for n in group[0].columns if all(n in s.columns and s.columns[n].rows == s.rows for s in group)]
+    return named[:MOST_COLUMNS]
 
 
 def _is_plain(column: Column) -> bool:
@@ -131,7 +133,7 @@ def _target(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Array
 
 
 def _keys(group: Sequence[Shard], chosen: Sequence[Array], targets: dict[str, Array]) -> Iterator[_Key]:
-    for name in _shared(group)[: 4 * MOST_FIELDS]:
+    for name in _shared(group):
         if name in targets or (not group[0].columns[name].is_float and is_id_name(name)):
             continue
         seconds = [seconds_of(s.columns[name], r) for s, r in zip(group, chosen, strict=True)]
@@ -208,6 +210,14 @@ def _of_part(key: _Key, values: Array, member: Array, part: int) -> _Broken | No
     return _Broken(part, float(wrong.mean()), others, shift, own, inside[known])
 
 
+def _severity(key: _Key, cut: Cut, broken: _Broken) -> Severity | None:
+    """None: as the rule says. A group may have a rule of its own, and so may fields that no time determines."""
+    whole = cut.by in ("", "split", "name", "folder")
+    if key.calendar:
+        return None if whole else Severity.MEDIUM
+    return Severity.MEDIUM if whole and broken.own >= EXACT else Severity.LOW
+
+
 def _finding(group: Sequence[Shard], name: str, key: _Key, cut: Cut, broken: _Broken, declared: str
              ) -> Finding:
     at = next(i for i, m in enumerate(cut.member) if (m == broken.part).any())
@@ -219,7 +229,6 @@ def _finding(group: Sequence[Shard], name: str, key: _Key, cut: Cut, broken: _Br
     else:
         how = "it follows it by no rule there"
     dst = key.name.startswith("the hour") and broken.shift in (1, -1, 23, -23)
-    weak = not key.calendar and (broken.shift is None or not cut.origin)
     return RULE.finding(
         f"{name} of {cut.told(broken.part)} disagrees with {key.name} in {percent(broken.share)} of its rows, while in "
         f"all other parts {key.name} determines {name} ({percent(broken.others)} of the rows): {how}"
@@ -227,7 +236,7 @@ def _finding(group: Sequence[Shard], name: str, key: _Key, cut: Cut, broken: _Br
         place(shard, name),
         shard.name,
         bearing=Bearing.CAUSE,
-        severity=Severity.INFO if declared or dst else Severity.MEDIUM if weak else None,
+        severity=Severity.INFO if declared or dst else _severity(key, cut, broken),
         measured={"field": name, "by": cut.by or "file", "part": cut.names[broken.part], "told_by": key.of,
                   "share": broken.share, "shift": broken.shift,
                   "kind": "declared" if declared else "calendar" if key.calendar else "field", "rows": (),
