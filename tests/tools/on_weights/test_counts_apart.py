@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from traindx_tools.examine import examine as diagnose
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import of_run
 from traindx_tools.on_weights.counters import counters_of, named_step
@@ -97,3 +98,22 @@ def test_counts_that_are_no_numbers(tmp_path: Path) -> None:
                 "optimizer": {"state": {0: {"step": torch.ones(2)}, 1: 3}, "param_groups": [{"params": [0]}]}},
                tmp_path / "step_9.pt")
     assert counters_of(read_checkpoint(tmp_path / "step_9.pt")) == {}
+
+
+@pytest.mark.parametrize("schedule", [300, 700])
+def test_folders_of_orbax_within_a_run(schedule: int, tmp_path: Path) -> None:
+    orbax = pytest.importorskip("orbax.checkpoint")
+    pytest.importorskip("tensorstore")
+    jnp = pytest.importorskip("jax.numpy")
+    saver = orbax.StandardCheckpointer()
+    for c in (counts(400), counts(700, schedule=schedule)):
+        weights = {f"Dense_{i}": {"kernel": (i + c["step"] / 100.0) * jnp.eye(8)} for i in range(3)}
+        saver.save(tmp_path / "ckpt" / str(c["step"]), {
+            "step": jnp.int32(c["step"]), "params": weights, "opt_state": [
+                None, {"count": jnp.int32(c["adam"]), "mu": weights, "nu": weights},
+                {"count": jnp.int32(c["schedule"])}]})
+        saver.wait_until_finished()
+    report = diagnose([tmp_path])
+    found = [f for f in report.findings if f.rule == "W140"]
+    assert [(f.measured["what"], f.measured["count"]) for f in found] == [("schedule", 300)] * (schedule == 300)
+    assert not read_checkpoint(tmp_path / "ckpt" / "700").notes
