@@ -220,7 +220,8 @@ def _weights(reading: Reading, code: Sequence[Path], root: Path, projects: Seque
     """What the checkpoints hold that were given, and those that code, configurations and logs name."""
     read = [a for p in reading.parts for a in p.artifacts]
     texts = [a.path for a in read if a.format in NAMING and "://" not in a.path and a.path != "-"]
-    return of_run((a.path for a in read if a.format == WEIGHTS), [*code, *texts], root, code=projects)
+    beside = [a.path for a in (*read, *reading.found.left_out)]
+    return of_run((a.path for a in read if a.format == WEIGHTS), [*code, *texts], root, code=projects, beside=beside)
 
 
 def _each_error_once(run: Run) -> Run:

@@ -253,3 +253,29 @@ def test_directed_edges_and_two_counts(tmp_path: Path, make: Any) -> None:
     u, v = partial(make, np.random.default_rng(0))(False)
     table(tmp_path / "edges.csv", {"a": u, "b": v})
     assert not found_by(tmp_path, "D116")
+
+
+def bursts(rng: np.random.Generator) -> Array:
+    """A second of chirps at places and pitches of its own."""
+    t = np.arange(1500) / 8000
+    x = 0.003 * rng.normal(size=8000)
+    for start, pitch, slope in zip(rng.integers(0, 6500, 6), rng.uniform(200, 3000, 6), rng.uniform(-2, 2, 6),
+                                   strict=True):
+        x[start:start + 1500] += 0.2 * np.sin(2 * np.pi * (pitch + 900 * slope * t) * t) * np.hanning(1500)
+    return np.asarray(x)
+
+
+@pytest.mark.parametrize(("cut", "gain", "copied"), [(1200, 1.0, 15), (2000, 0.5, 15), (0, 1.6, 15), (0, 1.0, 0)])
+def test_sounds_that_are_parts_of_others_across_the_split(cut: int, gain: float, copied: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    train = [bursts(rng) for _ in range(200)]
+    held = [bursts(rng) for _ in range(60)]
+    for i in range(copied):
+        start = int(rng.integers(0, cut + 1))
+        held[i] = gain * train[i * 7][start:8000 - cut + start]
+    for part, sounds in (("train", train), ("test", held)):
+        (tmp_path / part).mkdir()
+        for k, x in enumerate(sounds):
+            (tmp_path / part / f"{k:03d}.wav").write_bytes(sound(8000, 12000 * x))
+    found = [f for f in examine([tmp_path]).findings if f.severity is not Severity.INFO]
+    assert [f.rule for f in found] == ["D114"] * bool(copied)

@@ -150,3 +150,35 @@ def test_counts_with_a_longer_tail(seen_by: Seen, tmp_path: Path) -> None:
         write_csv(tmp_path / "visits.csv", {"region": [f"r{k}" for k in region], "size": rng.normal(size=700).tolist(),
                                             "count": rng.poisson(2.5 + 0.6 * region).tolist()})
         assert seen_by(d165_counted_from, tmp_path) == [], seed
+
+
+def inputs(folder: Path, change: Callable[[int, Any], Any]) -> None:
+    """A grade of 0 to 4 that is no label, in five files of other mixes."""
+    rng = np.random.default_rng(5)
+    for i in range(5):
+        shares = np.array([0.3, 0.25, 0.2, 0.15, 0.1]) + 0.05 * rng.normal(size=5)
+        grade = rng.choice(5, 500, p=np.abs(shares) / np.abs(shares).sum())
+        np.savez(folder / f"part_{i}.npz", x=rng.normal(size=(500, 9)), grade=change(i, grade),
+                 target=rng.integers(0, 2, 500))
+
+
+def of_grade(found: list[Finding]) -> list[Finding]:
+    return [f for f in found if f.measured["field"] == "grade"]
+
+
+@pytest.mark.parametrize("by", [1, 0])
+def test_an_input_that_one_file_counts_from_another_number(by: int, seen_by: Seen, tmp_path: Path) -> None:
+    inputs(tmp_path, lambda i, grade: grade + (by if i == 2 else 1 - by))
+    (told,) = of_grade(seen_by(d165_counted_from, tmp_path))
+    assert (told.severity, told.measured["shift"]) == (Severity.MEDIUM, 1 - 2 * by)
+
+
+@pytest.mark.parametrize("change", [
+    lambda i, g: g, lambda i, g: g + i, lambda i, g: np.minimum(g + 1, 4) if i == 2 else g,
+    lambda i, g: g + 1 if i in (1, 2) else g, lambda i, g: (g[::-1] * 7 + 1) if i == 2 else g,
+    lambda i, g: np.zeros_like(g),
+])
+def test_inputs_that_differ_otherwise_are_quiet(change: Callable[[int, Any], Any], seen_by: Seen, tmp_path: Path
+                                                ) -> None:
+    inputs(tmp_path, change)
+    assert of_grade(seen_by(d165_counted_from, tmp_path)) == []

@@ -126,3 +126,39 @@ def test_a_folder_of_many_pictures_without_code_is_data(pictures: int, code: str
         (tmp_path / "train.py").write_text(code)
     said = [a for a in examine([tmp_path]).run.artifacts if Path(a.path).name == "images" and not a.note]
     assert bool(said) is read
+
+
+def photos(folder: Path, sizes: dict[str, int], copied: int = 0) -> None:
+    """Pictures of two classes for each split; `copied` ones of the test split are brighter copies of training ones."""
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(1)
+    made = {}
+    for split, count in sizes.items():
+        for label in ("cat", "dog"):
+            (folder / split / label).mkdir(parents=True)
+            for i in range(count):
+                pixels = np.kron(rng.integers(0, 200, (6, 6, 3)), np.ones((8, 8, 1)))
+                if split == "train":
+                    made[label, i] = pixels
+                elif split == "test" and i < copied:
+                    pixels = made[label, i] * 1.1 + 5
+                path = folder / split / label / f"{split}_{i:03d}.jpg"
+                image.fromarray(pixels.astype(np.uint8)).save(path, quality=90)
+
+
+@pytest.mark.parametrize("copied", [0, 8])
+def test_folders_of_classes_are_one_set_and_copies_across_its_split_are_told(copied: int, tmp_path: Path) -> None:
+    photos(tmp_path, {"train": 40, "val": 10, "test": 20}, copied)
+    report = examine([tmp_path])
+    assert [a.rows for a in report.run.artifacts if a.format == "pictures"] == [20]
+    assert {f.rule for f in report.findings if f.severity is not Severity.INFO} == ({"D114"} if copied else set())
+
+
+def test_plots_of_several_runs_and_folders_with_a_damaged_picture(tmp_path: Path) -> None:
+    photos(tmp_path, {"run1": 3, "run2": 3})
+    (tmp_path / "run.log").write_text(LOG)
+    assert not [a for a in examine([tmp_path]).run.artifacts if a.format == "pictures"]
+    photos(tmp_path / "data", {"train": 30, "test": 30})
+    (tmp_path / "data" / "train" / "cat" / "train_000.jpg").write_bytes(b"\xff\xd8\xff")
+    told = [f for f in examine([tmp_path]).findings if f.severity is not Severity.INFO]
+    assert [f.rule for f in told if f.rule.startswith("D")] == ["D118"]

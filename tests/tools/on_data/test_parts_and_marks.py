@@ -293,3 +293,28 @@ def test_a_table_of_one_column_and_a_broken_one(tmp_path: Path) -> None:
     assert examine([tmp_path]).notes == ()
     with pytest.raises(UnreadableInput):
         examine([tmp_path / "missing.csv"])
+
+
+@pytest.mark.parametrize(("dry", "told"), [((20, 25, 18, 22), ()), ((20, 150, 18, 22), (1,)), ((0, 30, 0, 0), (1,))])
+def test_blank_frames_that_all_files_have_are_a_remark(dry: tuple[int, ...], told: tuple[int, ...], tmp_path: Path
+                                                       ) -> None:
+    rng = np.random.default_rng(7)
+    for i, n in enumerate(dry):
+        frames = rng.gamma(2, 9, (300, 12, 12)).astype(np.float32)
+        frames[40:40 + n] = 0
+        np.savez(tmp_path / f"part_{i}.npz", frames=frames)
+    found = [f for f in examine([tmp_path]).findings if f.rule == "D119" and f.severity is not Severity.INFO]
+    assert [f.measured["shard"] for f in found] == [f"part_{i}.npz" for i in told]
+
+
+@pytest.mark.parametrize(("empty", "told"), [((12, 15, 10, 14), 0), ((0, 15, 0, 0), 1)])
+def test_empty_texts_with_labels_that_all_files_have_are_a_remark(empty: tuple[int, ...], told: int, tmp_path: Path
+                                                                  ) -> None:
+    rng = np.random.default_rng(8)
+    for i, n in enumerate(empty):
+        words = [" ".join(rng.choice(["dry", "wet", "cold", "late", "old", "red"], 6)) for _ in range(240)]
+        for row in rng.choice(240, n, replace=False):
+            words[row] = ""
+        records(tmp_path / f"part_{i}.jsonl", [{"text": w, "label": int(rng.integers(3))} for w in words])
+    found = [f for f in examine([tmp_path]).findings if f.rule == "D119" and f.severity is not Severity.INFO]
+    assert len(found) == told

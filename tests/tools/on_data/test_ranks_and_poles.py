@@ -90,6 +90,53 @@ def test_code_that_sees_to_it_or_bears_zero_is_quiet(code: str, tmp_path: Path) 
     assert poles(tmp_path, code) == []
 
 
+MARKED = """age,size,share
+{rows}
+"""
+
+
+def marked(folder: Path, code: str) -> list[Finding]:
+    """Ages from 0 on, sizes from 1 on, shares within 0 and 1; four rows of one file hold -1, 5 and 1."""
+    rng = np.random.default_rng(9)
+    for part in range(2):
+        table = np.stack([rng.integers(0, 40, 200), 1 + rng.gamma(2, 20, 200).round(1), rng.uniform(0.02, 0.9, 200)], 1)
+        if part:
+            table[20:24] = -1, 5, 1
+        rows = "\n".join(f"{int(a)},{s},{h:.3f}" for a, s, h in table)
+        (folder / f"part{part}.csv").write_text(MARKED.format(rows=rows))
+    (folder / "train.py").write_text(f"import numpy as np, pandas as pd\ndf = pd.read_csv('part1.csv')\n{code}")
+    return list(at_poles(examination.examine([folder]).sets, [folder / "train.py"]))
+
+
+@pytest.mark.parametrize(("code", "fields"), [
+    ('y = np.log1p(df["age"])', ["age"]), ("y = np.log1p(df.age.values)", ["age"]),
+    ('y = np.log(df["age"] + 1)', ["age"]), ('y = 1 / (1 + df["age"])', ["age"]), ("y = np.sqrt(df.age)", ["age"]),
+    ("y = np.sqrt(0.95 - df.share)", ["share"]), ("y = np.arctanh(df['share'])", ["share"]),
+    ("y = torch.logit(torch.tensor(df['share'].values))", ["share"]), ("y = np.arccos(2 * df.share - 0.9)", ["share"]),
+    ('C = ["age", "size"]\ndf[C] = np.log1p(df[C])', ["age"]), ('y = np.log1p(df[["size", "age"]])', ["age"]),
+    ('for c in ["age", "size"]:\n    df[c] = np.log1p(df[c])', ["age"]),
+    ('C = ("size", "age")\nx = [np.log1p(df[c]) for c in C]', ["age"]),
+    ('y = df["age"].apply(np.log1p)', ["age"]), ("y = (1 - df.share) ** -0.5", ["share"]),
+    ('y = pl.col("age").log1p()', ["age"]), ("EPS = 1\ny = x / (df.age + EPS)", ["age"]),
+])
+def test_functions_with_other_poles_and_tables_name_the_rows(code: str, fields: list[str], tmp_path: Path) -> None:
+    found = marked(tmp_path, code)
+    assert [f.measured["field"] for f in found] == fields
+    assert all(f.measured["rows"] == (20, 21, 22, 23) for f in found)
+
+
+@pytest.mark.parametrize("code", [
+    'y = np.log1p(df["size"])', 'y = np.log(df["age"] + 2)', 'y = 1 / (df["age"] + 0.5)', "y = np.sqrt(1 - df.share)",
+    "df.age = df.age.clip(0)\ny = np.log1p(df.age)", 'df["age"] = fixed(df)\ny = np.log1p(df["age"])',
+    "df = df[df.age >= 0]\ny = np.log1p(df.age)", "y = np.log1p(np.age)", "y = np.log1p(self.age)",
+    'for c in names:\n    df[c] = np.log1p(df[c])', "y = np.arccos(df.share)", "y = np.log1p(df[1:])", "y = np.log1p()",
+    "y = np.log1p(df.age.max())", "a = a\ny = np.log1p(a)",
+    "net = Net(4)\ny = np.log1p(net.age)",
+])
+def test_functions_that_bear_the_mark_are_quiet(code: str, tmp_path: Path) -> None:
+    assert marked(tmp_path, code) == []
+
+
 def test_values_off_the_pole_are_quiet(tmp_path: Path) -> None:
     assert poles(tmp_path, 'y = np.log(rows["price"])\n', zeros=0) == []
 

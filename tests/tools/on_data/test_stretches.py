@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from traindx_tools.on_data import examine
 from traindx_tools.on_data.label_stretches import other_mix
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import heaviest
+from traindx_tools.on_data.turns import of_messages, of_texts
 
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "pu", "ra", "si", "to", "ve", "zu") for b in
          ("bar", "dan", "fel", "gor", "hin", "jas", "kem", "lun", "mot", "nir", "pol", "quin", "res", "sat", "tul")]
@@ -126,6 +128,43 @@ def test_answers_that_belong_to_other_questions_from_some_row_on(lag: int, tmp_p
     told = found(tmp_path, "D124")
     assert [f.measured["lag"] for f in told] == [-lag] * (lag != 0)
     assert all(abs(f.measured["rows"][0] - 250) <= 6 for f in told)
+
+
+def as_messages(row: dict[str, str]) -> dict[str, Any]:
+    return {"messages": [{"role": "system", "content": "You are brief."}, {"role": "user", "content": row["question"]},
+                         {"role": "assistant", "content": row["answer"]}]}
+
+
+SPOKEN: list[Callable[[dict[str, str]], dict[str, Any]]] = [
+    as_messages,
+    lambda r: {"meta": {"n": 1}, "conversations": [{"from": "human", "value": r["question"]},
+                                                   {"from": "gpt", "value": r["answer"]}]},
+    lambda r: {"text": f"### Instruction:\n{r['question']}\n\n### Response:\n{r['answer']}"},
+    lambda r: {"text": f"<|im_start|>user\n{r['question']}<|im_end|>\n<|im_start|>assistant\n{r['answer']}<|im_end|>"},
+]
+
+
+@pytest.mark.parametrize("form", SPOKEN)
+@pytest.mark.parametrize("lag", [1, -2, 0])
+def test_answers_within_conversations_that_belong_to_other_rows(
+        form: Callable[[dict[str, str]], dict[str, Any]], lag: int, tmp_path: Path) -> None:
+    rows = dialogues(6400, np.random.default_rng(15))
+    answers = [r["answer"] for r in rows]
+    for i in range(2500, 3100):
+        rows[i] = {**rows[i], "answer": answers[i - lag]}
+    lines(tmp_path / "train.jsonl", [form(r) for r in rows])
+    told = found(tmp_path, "D124")
+    assert [abs(f.measured["lag"]) for f in told] == [abs(lag)] * (lag != 0)
+    assert all(abs(f.measured["rows"][0] - 2500) <= 6 and abs(f.measured["rows"][1] - 3099) <= 6 for f in told)
+
+
+@pytest.mark.parametrize("rows", [
+    [], [[]], [[{"role": "user"}]], [["a"], [{"role": "user", "content": "x"}]], [[{"role": 1, "content": None}]],
+    [[{"a": "x", "b": "y"}]] * 3,
+])
+def test_lists_that_are_no_conversations(rows: list[Any]) -> None:
+    assert of_messages(rows) == {}
+    assert of_texts(["User: a", "no mark", ""]) == {}
 
 
 def test_turns_of_conversations_beside_single_ones(tmp_path: Path) -> None:

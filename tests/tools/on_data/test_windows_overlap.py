@@ -68,3 +68,33 @@ def test_rows_without_samples_and_files_without_a_split_are_quiet(tmp_path: Path
     assert seen_by(d172, tmp_path) == []
     (tmp_path / "train.npz").unlink()
     assert seen_by(d172, tmp_path) == []
+
+
+def clips(kind: str, rng: np.random.Generator) -> Array:
+    """float32 shape (400, 96, 4): recordings of their own, with something that they have in common."""
+    x: Array = rng.normal(size=(400, 96, 4)).astype(np.float32)
+    for row, length in zip(x, rng.integers(30, 96, 400), strict=True):
+        if kind == "padded":
+            row[length:] = np.float32(-11.5129)
+        elif kind == "held":
+            row[length:] = row[length - 1]
+    if kind == "pulse":
+        x[:, :24] = rng.normal(size=(24, 4)).astype(np.float32)
+        x = np.stack([np.roll(row, -(i % 3), axis=0) for i, row in enumerate(x)])
+    return x
+
+
+@pytest.mark.parametrize("kind", ["padded", "held", "pulse"])
+def test_padding_and_a_pulse_of_all_rows_are_quiet(kind: str, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(6)
+    split(tmp_path, clips(kind, rng), rng.random(400) < 0.25)
+    assert seen_by(d172, tmp_path) == []
+
+
+def test_windows_that_overlap_are_told_beside_their_padding(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(7)
+    x, _ = windows(rng, 32)
+    x[:, 56:] = 0
+    split(tmp_path, x, rng.random(len(x)) < 0.2)
+    (told,) = seen_by(d172, tmp_path)
+    assert "moved by 32 of 64 samples" in told.statement

@@ -134,3 +134,10 @@ def test_a_missing_shard_is_a_finding(tmp_path: Path) -> None:
     (index.parent / "model-00001-of-00002.safetensors").unlink()
     with pytest.raises(UnreadableInput, match="none of its 2 shards"):
         examine(index)
+
+
+def test_a_file_of_one_tensor_and_nothing_around_it(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.arange(12.0), tmp_path / "one.pt")
+    (tensor,) = read_checkpoint(tmp_path / "one.pt").tensors
+    assert (tensor.name, tensor.shape) == ("tensor", (12,))

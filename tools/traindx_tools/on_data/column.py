@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +38,8 @@ class Column:
     """bool shape (rows,): cells of a table that hold nothing."""
     orientations: Array | None = None
     """int8 shape (rows,): EXIF orientation of each picture, where the field is the width of pictures; 1 is upright."""
+    turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By speaker, the beginnings of what it says in each row, where the field holds conversations."""
     inner: int = 1
     """Items of a sequence that belong together: 4 of a list of boxes."""
 

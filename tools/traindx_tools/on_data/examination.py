@@ -33,7 +33,7 @@ from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.split_files import SplitFile, split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
-from traindx_tools.on_data.stored_statistics import statistics_of
+from traindx_tools.on_data.stored_statistics import of_weights, statistics_of
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.used_by_code import HARMFUL
 from traindx_tools.on_data.view import View
@@ -113,7 +113,8 @@ def examine(
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
-    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows), notes)
+    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
+                           kept=of_weights(p for p, _ in files)), notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
@@ -171,7 +172,8 @@ COPIES, TURNED = "D114", "D143"
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED = "D165"
+COUNTED, TOLD = "D165", "D178"
+"""Numbers that a time of their row contradicts are told as that."""
 MIXES = frozenset({"D164", COUNTED})
 """What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
@@ -204,6 +206,8 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
                                   for o in others):
         return None
     if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None

@@ -129,15 +129,17 @@ def _shifted(a: Array, b: Array) -> Array:
     return out
 
 
-def cropped(mine: Array, known: Array, own: Array | None = None) -> Nearest:
+def cropped(mine: Array, known: Array, own: Array | None = None, sounds: bool = False) -> Nearest:
     """For each of `mine` the picture of `known` of which it is best a part, mirrored or not; standardised pictures.
+
+    Of a sound a part is one in time, of all its bands, and never mirrored.
 
     The best window of all known pictures is found by 8 x 8 cells and its picture laid beside in all pixels, at finer
     steps of size and place. `own`: the place of each among `known`, left out. `turn`: 1 where mirrored.
     """
-    windows, of = _windows(known)
+    windows, of = _windows(known, sounds)
     rough, other, turn = (np.full(len(mine), fill) for fill in (-1.0, 0, 0))
-    both = [np.ascontiguousarray(way(mine)) for _, way in PICTURE[:2]]
+    both = [np.ascontiguousarray(way(mine)) for _, way in PICTURE[: 1 if sounds else 2]]
     for k, turned in enumerate(both):
         alike = _small(turned) @ windows.T
         if own is not None:
@@ -149,16 +151,20 @@ def cropped(mine: Array, known: Array, own: Array | None = None) -> Nearest:
         turn = np.where(better, k, turn)
     best = np.minimum(rough, ROUGHLY).astype(np.float32)
     for row in np.flatnonzero(rough >= ROUGHLY):
-        best[row] = _best_window(both[turn[row]][row], known[other[row]])
+        best[row] = _best_window(both[turn[row]][row], known[other[row]], sounds)
     return Nearest(best, other, turn)
 
 
-def _windows(known: Array) -> tuple[Array, Array]:
-    """float32 shape (windows, 64): parts of each picture of three sizes at nine places; and of which each is."""
+def _windows(known: Array, sounds: bool) -> tuple[Array, Array]:
+    """float32 shape (windows, 64): parts of each picture of three sizes at nine places; and of which each is.
+
+    Of sounds, whose times are the last axis, parts of it at five places.
+    """
     out, of = [], []
     for side in CROPS:
-        for y, x in itertools.product(np.linspace(0, SIDE - side, 3).astype(int), repeat=2):
-            part = known[:, y:y + side, x:x + side]
+        starts = np.linspace(0, SIDE - side, 5 if sounds else 3).astype(int)
+        for y, x in itertools.product([0] if sounds else starts, starts):
+            part = known[:, y:(SIDE if sounds else y + side), x:x + side]
             out.append(_small(_scaled(_stretched(part))))
             of.append(np.arange(len(known)))
     return np.concatenate(out), np.concatenate(of)
@@ -175,12 +181,14 @@ def _stretched(part: Array) -> Array:
     return np.asarray(part, np.float32)
 
 
-def _best_window(picture: Array, source: Array) -> float:
+def _best_window(picture: Array, source: Array, sounds: bool) -> float:
     """The largest correlation of a picture with any window of another."""
+    step = 1 if sounds else STEP
     windows = np.concatenate([
-        _stretched(np.stack([source[y:y + side, x:x + side] for y in range(0, SIDE - side + 1, STEP)
-                             for x in range(0, SIDE - side + 1, STEP)]))
-        for side in range(CROPS[-1] - 2, SIDE, STEP)
+        _stretched(np.stack([source[y:(SIDE if sounds else y + side), x:x + side]
+                             for y in range(0, 1 if sounds else SIDE - side + 1, step)
+                             for x in range(0, SIDE - side + 1, step)]))
+        for side in range(CROPS[-1] - 2, SIDE, step)
     ])
     flat = _scaled(windows).reshape(len(windows), -1)
     return float((flat @ picture.reshape(-1)).max() / flat.shape[1])

@@ -32,7 +32,9 @@ from traindx_tools.on_variables.numbered import Numbered
 SECONDS = 20.0
 """Time for the data of a run within `diagnose`; what was not read by then is said."""
 PICTURES = 50
-"""Pictures of a folder that are more than a run's plots."""
+"""Pictures of a folder, or of several side by side, that are more than a run's plots."""
+FEWEST_A_CLASS = 4
+"""Pictures of one of several folders side by side."""
 _NO_DATA = frozenset(
     {
         "image",
@@ -130,9 +132,19 @@ def beside_files(live: LiveRun, root: Path, seconds: float = SECONDS) -> tuple[F
 
 
 def _folders_of_pictures(artifacts: Iterable[Artifact]) -> tuple[str, ...]:
-    """Folders of so many pictures that they are data: without code that would name one, or write pictures there."""
+    """Folders of so many pictures that they are data: without code that would name one, or write pictures there.
+
+    Folders side by side are one set, as those of classes are, and so are those of the same names beside another split.
+    """
     counts = Counter(os.path.dirname(a.path) for a in artifacts if a.format == "image" and "://" not in a.path)
-    return tuple(f for f, n in counts.items() if n >= PICTURES and f)
+    beside: dict[str, list[str]] = {}
+    for folder in (f for f, n in counts.items() if f and n >= FEWEST_A_CLASS):
+        beside.setdefault(os.path.dirname(folder), []).append(folder)
+    many = [f for folders in beside.values() if sum(counts[f] for f in folders) >= PICTURES for f in folders]
+    names, above = {os.path.basename(f) for f in many}, {os.path.dirname(os.path.dirname(f)) for f in many}
+    also = [f for p, folders in beside.items() if os.path.dirname(p) in above for f in folders
+            if os.path.basename(f) in names]
+    return tuple(dict.fromkeys((*(f for f, n in counts.items() if f and n >= PICTURES), *many, *also)))
 
 
 def told_short(artifacts: Iterable[Artifact]) -> bool:

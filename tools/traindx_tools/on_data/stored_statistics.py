@@ -1,4 +1,7 @@
-"""Means and standard deviations that lie beside the data: in JSON, YAML and npz files, of scalers and of fields."""
+"""Means and standard deviations that lie beside the data: in JSON, YAML and npz files, of scalers and of fields.
+
+Those that a checkpoint keeps, of a layer that normalises its inputs, are `of_weights`: they have no names of columns.
+"""
 
 from __future__ import annotations
 
@@ -122,3 +125,44 @@ def _numbers(value: Any) -> Array | None:
     except (TypeError, ValueError):
         return None
     return array if 2 <= len(array) <= MOST_CHANNELS and np.isfinite(array).all() else None
+
+
+MOST_WEIGHTS, MOST_FILES = 2 * 2**30, 8
+_LAYER_MEAN = re.compile(r"(?i)^(?P<layer>.*?)(?:^|[._/])(?:running_|moving_|input_|feature_|x_|data_|obs_)?"
+                         r"(?:means?|mu|loc|shift|center)_?$")
+_LAYER_SPREAD = re.compile(r"(?i)(?:^|[._/])(?:running_|moving_|input_|feature_|x_|data_|obs_)?"
+                           r"(?:(?P<var>vars?|variances?)|stds?|sigma|scale|stddev)_?$")
+
+
+def of_weights(paths: Iterable[Path]) -> tuple[Statistics, ...]:
+    """Means and spreads of layers in checkpoints, several a file; one that cannot be read says nothing."""
+    from traindx_tools.on_weights.formats.reading import SUFFIXES, read_checkpoint
+
+    found: list[Statistics] = []
+    some = [p for p in paths if p.suffix in SUFFIXES - {".npy", ".npz", ".tar", ".bin"}]
+    for path in some[:MOST_FILES]:
+        try:
+            if path.stat().st_size <= MOST_WEIGHTS:
+                for part in read_checkpoint(path).parts:
+                    found += _of_layers(path, part.key, part.tensors) if not part.auxiliary else ()
+        except Exception:  # noqa: BLE001 - a file that is no checkpoint must not cost a person the others
+            continue
+    return tuple(found)
+
+
+def _of_layers(path: Path, key: str, tensors: Mapping[str, Any]) -> Iterator[Statistics]:
+    short = {n: t for n, t in tensors.items() if t.floating and 2 <= t.size <= MOST_CHANNELS
+             and sum(n > 1 for n in t.shape) == 1}
+    for name, mean in short.items():
+        match = _LAYER_MEAN.match(name)
+        if match is None:
+            continue
+        for other, spread in short.items():
+            other_match = _LAYER_SPREAD.search(other)
+            if other_match is None or other[:other_match.start()] != match["layer"] or spread.size != mean.size:
+                continue
+            means, values = (np.asarray(t.load().reshape(-1), np.float64) for t in (mean, spread))
+            spreads = np.sqrt(np.maximum(values, 0.0)) if other_match["var"] else values
+            if np.isfinite(means).all() and np.isfinite(spreads).all() and (spreads > 0).all():
+                yield Statistics(str(path), ".".join(filter(None, (key, match["layer"] or name))), (), means, spreads)
+                break

@@ -77,6 +77,8 @@ class View:
     """What files beside the data say of their classes and tokens."""
     name_lists: tuple[NameList, ...] = ()
     """Names with an index each, of files beside the data."""
+    kept: tuple[Statistics, ...] = ()
+    """Means and spreads that layers of checkpoints beside the data keep."""
     modified: Mapping[str, float] = field(default_factory=dict)
     """When each file was written last, in seconds since 1970, by its name as the user gave it."""
     split_files: tuple[SplitFile, ...] = ()

@@ -117,7 +117,7 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
                     for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
     artifacts = [a for p in parts for a in p.artifacts] + found.left_out
-    if not (data and any(a.format in DATA for a in artifacts)):
+    if not (data and any(a.format in DATA or a.format == "image" for a in artifacts)):
         require_something(artifacts, found)
     require_matches(forms, sources)
     return Reading(found, sources, parts)

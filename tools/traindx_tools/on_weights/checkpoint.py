@@ -109,6 +109,7 @@ class _Walker:
             self.values[".".join(path)] = node
 
     def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> None:
+        path = path or ("tensor",)  # a file that holds one tensor and nothing around it
         head = _part_of(path)
         name = ".".join(path[len(head):])
         self.parts.setdefault(head, {})[name] = replace(tensor, name=name, key=".".join(path))

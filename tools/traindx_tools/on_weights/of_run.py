@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
+from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
@@ -50,15 +51,18 @@ class OfRun:
 
 
 def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | None = None, *,
-           seconds: float = SECONDS, code: Sequence[Project] = ()) -> OfRun:
+           seconds: float = SECONDS, code: Sequence[Project] = (), beside: Iterable[str] = ()) -> OfRun:
     """Findings in the weights of a run.
 
     `given`: files that were given or lie in a folder that was. `texts`: code, configurations and logs in which names of
     files are looked for. A named file is read where it lies below the folder of the text that names it, or below
-    `root`. `code`: the run's programs as they were followed: a model that loads a file is laid beside it.
+    `root`. `code`: the run's programs as they were followed: a model that loads a file is laid beside it. `beside`: all
+    files of the run: folders of them that are one checkpoint are read as one.
     """
     named = [f for t in texts[:MOST_TEXTS] for f in _named_in(Path(t), root)]
-    own = [f for f in given if is_weights(f)]
+    folders = folders_of(beside)
+    within = {f for files in folders.values() for f in files}
+    own = [f for f in given if f not in within and is_weights(f)] + list(folders)
     files = dict.fromkeys([*own, *named])
     until = monotonic() + seconds
     findings: list[Finding] = []

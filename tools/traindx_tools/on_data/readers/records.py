@@ -10,6 +10,7 @@ import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.readers.arrays import sequence_column, text_column
+from traindx_tools.on_data.turns import of_messages
 
 MOST_FIELDS = 4096
 BOX = 4
@@ -119,7 +120,7 @@ def _lists(name: str, values: list[Any], missing: Any, file: str) -> Column | No
         except (ValueError, TypeError, OverflowError):
             return None
         return Column(name, "number", array, file)
-    return text_column(name, ["\n".join(map(_said, r)) for r in rows], file)
+    return replace(text_column(name, ["\n".join(map(_said, r)) for r in rows], file), turns=of_messages(rows))
 
 
 def _of_boxes(name: str, rows: list[Any], file: str) -> Column | None:

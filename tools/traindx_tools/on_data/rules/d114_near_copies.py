@@ -117,12 +117,15 @@ def _by_looks(
         if p < LEVEL:
             where, turn, other = contents.rows[hits], found.turn[hits], found.other[hits]
             yield _finding(shard, name, where, turn, other, turns, seen, nature, p, origin)
-        elif not contents.sounds:
+        else:
             yield from _cut(shard, contents, mine, known, fresh[id(shard)], name, origin, comparisons)
 
 
 CUT: tuple[tuple[str, looks_alike.Turn], ...] = (
     ("cut to a part and enlarged", looks_alike.PICTURE[0][1]), ("cut and mirrored", looks_alike.PICTURE[1][1]))
+
+
+CUT_SOUND: tuple[tuple[str, looks_alike.Turn], ...] = (("cut to a part in time", looks_alike.PICTURE[0][1]),)
 
 
 def _cut(
@@ -135,12 +138,14 @@ def _cut(
     place_of = {int(k): i for i, k in enumerate(some)}
     own = np.array([k for k in own if int(k) in place_of])
     least, nature = _least(looks_alike.cropped(known[own], known[some],
-                                               own=np.array([place_of[int(k)] for k in own])).alike, ALIKE_CUT)
-    found = looks_alike.cropped(mine[picked], known[some])
+                                               own=np.array([place_of[int(k)] for k in own]),
+                                               sounds=contents.sounds).alike, ALIKE_CUT)
+    found = looks_alike.cropped(mine[picked], known[some], sounds=contents.sounds)
     hits = (found.alike >= least) & fresh[picked]
     seen, p = _told(int(hits.sum()), len(hits), nature, comparisons)
     if p < LEVEL:
-        yield _finding(shard, name, contents.rows[picked[hits]], found.turn[hits], some[found.other[hits]], CUT, seen,
+        yield _finding(shard, name, contents.rows[picked[hits]], found.turn[hits], some[found.other[hits]],
+                       CUT_SOUND if contents.sounds else CUT, seen,
                        nature, p, origin)
 
 

@@ -3,18 +3,19 @@
 A few are remarked. They count where a shard has many and its siblings few, or where every position of a row is ignored:
 the mean loss of such a row is 0 / 0. They count as well where they stand in a run that chance does not make, or where
 rows that are padding from end to end have labels of several classes: of a class of empty documents all have one.
+Blank rows that several siblings have about as often (a dry frame of a radar, a pause) are part of the task.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.padding import longest_run, padded_rows
+from traindx_tools.on_data.padding import Padded, longest_run, padded_rows
 from traindx_tools.on_data.places import of, percent, place, rows, short
 from traindx_tools.on_data.roles import keys
 from traindx_tools.on_data.shard import Shard
@@ -30,6 +31,7 @@ IGNORE = -100
 WIDTH = 4
 RUN = 5
 LABELLED = 5
+AS_OFTEN = 4.0
 
 RULE = Rule(
     id="D119",
@@ -44,6 +46,7 @@ RULE = Rule(
         "share": Threshold(SHARE, "of a shard's rows", "fewer change little"),
         "times": Threshold(TIMES, "times its siblings", "a shard must stand out"),
         "run": Threshold(RUN, "rows that follow each other", "fewer may be chance"),
+        "as_often": Threshold(AS_OFTEN, "times the share of a sibling", "more is another matter than in that sibling"),
         "labelled": Threshold(LABELLED, "rows of padding with labels of several classes", "fewer change little"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards and fields"),
     },
@@ -55,21 +58,24 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         told: set[tuple[str, int]] = set()
         remarked: set[tuple[tuple[int, ...], int]] = set()
-        for shard in data.shards:
-            for finding, fields in _padding(data, shard, view.comparisons):
+        padded = [(s, padded_rows(data, s) if s.rows and s.numbers is None else None) for s in data.shards]
+        for i, (shard, seen) in enumerate(padded):
+            shares = [len(p.rows) / s.rows if p and seen and p.field == seen.field else 0.0 for s, p in padded]
+            for finding, fields in _padding(shard, seen, _usual(shares, i), view.comparisons):
                 told |= {(name, id(shard)) for name in fields}
                 yield finding
         for name in data.fields:
             yield from _of_field(data, name, view.comparisons, told, remarked)
 
 
-def _padding(data: DataSet, shard: Shard, comparisons: int) -> Iterator[tuple[Finding, tuple[str, ...]]]:
-    """A finding on rows that are padding throughout, and the fields that show it."""
-    seen = padded_rows(data, shard) if shard.rows and shard.numbers is None else None
+def _padding(shard: Shard, seen: Padded | None, usual: bool, comparisons: int
+             ) -> Iterator[tuple[Finding, tuple[str, ...]]]:
+    """A finding on rows that are padding throughout, and the fields that show it. `usual`: siblings have as many."""
     if seen is None or seen.one_class:
         return
     in_a_run = seen.run[1] >= RUN and seen.log_chance + math.log(comparisons) < math.log(LEVEL)
-    if not in_a_run and not (seen.labels and len(seen.rows) >= LABELLED):
+    by_nature = usual and shard.columns[seen.field].kind == "text"
+    if not in_a_run and (by_nature or not seen.labels or len(seen.rows) < LABELLED):
         return
     first, count = seen.run
     where = f"rows {first}..{first + count - 1} in one stretch" if in_a_run else rows(shard, seen.rows)
@@ -124,13 +130,19 @@ def _of_field(
             yield _finding(
                 shard, name, where, kind, shares[i], Bearing.SIGN, None, f"; in its siblings at most {percent(rest)}"
             )
-        elif kind == "blank" and _in_a_run(data, shard, where, comparisons):
+        elif kind == "blank" and not _usual(shares, i) and _in_a_run(data, shard, where, comparisons):
             first, count = longest_run(where)
             more = f"; {count:,} of them in one run from row {first}"
             yield _finding(shard, name, where, kind, shares[i], Bearing.SIGN, None, more)
         elif shares[i] >= REMARK and (key := (tuple(where[:50].tolist()), id(shard))) not in remarked:
             remarked.add(key)
             yield _finding(shard, name, where, kind, shares[i], Bearing.COMPANION, Severity.INFO, "")
+
+
+def _usual(shares: Sequence[float], i: int) -> bool:
+    """Whether most siblings, two at least, have such rows about as often."""
+    others = [x for j, x in enumerate(shares) if j != i]
+    return sum(AS_OFTEN * x >= shares[i] for x in others) >= max(2, len(others) / 2)
 
 
 def _in_a_run(data: DataSet, shard: Shard, where: Array, comparisons: int) -> bool:

@@ -8,7 +8,8 @@ more than with one far away. Turns of a conversation share words with their neig
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -20,12 +21,13 @@ from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
 from traindx_tools.on_data.summary import mixed
+from traindx_tools.on_data.turns import of_texts
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = tuple(k for k in range(-5, 6) if k)
 FAR = (17, 29, 41)
-MOST_ROWS = 6000
+MOST_ROWS = 20_000
 MOST_FIELDS = 4
 BUCKETS = 1024
 FEWEST = 30
@@ -62,19 +64,44 @@ def check(view: View) -> Iterator[Finding]:
 
 def _bags(shard: Shard) -> Mapping[str, Array]:
     """float32 (rows, BUCKETS) of each field of words or tokens: which are there, rare ones with more weight."""
-    names = [n for n, c in shard.columns.items() if _wordy(c)][:MOST_FIELDS]
-    if len(names) < 2:
+    there = dict(_fields(shard))
+    if len(there) < 2:
         return {}
-    there = {n: _there(shard.columns[n]) for n in names}
-    share = sum(t.mean(axis=0) for t in there.values()) / len(there)
-    weight = np.log(1.0 / np.maximum(share, 1.0 / shard.rows)).astype(np.float32)
-    weighted = {n: t * np.sqrt(weight) for n, t in there.items()}
-    return {n: w / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), 1e-9) for n, w in weighted.items()}
+    share = sum(t.mean(axis=0, dtype=np.float64) for t in there.values()) / len(there)
+    weight = np.sqrt(np.log(1.0 / np.clip(share, 1.0 / shard.rows, 1.0))).astype(np.float32)
+    return {n: _weighted(t, weight) for n, t in there.items()}
+
+
+def _weighted(there: Array, weight: Array) -> Array:
+    out = there * weight
+    out /= np.maximum(np.sqrt(np.einsum("ij,ij->i", out, out))[:, None], 1e-9)
+    return np.asarray(out)
+
+
+def _fields(shard: Shard) -> Iterator[tuple[str, Array]]:
+    """bool (rows, BUCKETS) of each field, of the first ones: which words it holds."""
+    made = 0
+    for name, column in shard.columns.items():
+        spoken = column.turns or (of_texts(column.texts) if column.kind == "text" else {})
+        texts = {f"{name}.{who}": said for who, said in spoken.items()}
+        for called, said in texts.items():
+            if _has_words(said) and len(set(said)) > 1:
+                yield called, _of_words(said)
+                made += 1
+        if not texts and _wordy(column):
+            yield name, _there(column)
+            made += 1
+        if made >= MOST_FIELDS:
+            return
+
+
+def _has_words(texts: Sequence[str]) -> bool:
+    return bool(texts) and sum(t.count(" ") for t in texts[:200]) >= 2 * min(200, len(texts))
 
 
 def _wordy(column: Column) -> bool:
     if column.kind == "text":
-        return bool(column.texts) and sum(t.count(" ") for t in column.texts[:200]) >= 2 * min(200, column.rows)
+        return _has_words(column.texts)
     if column.kind == "sequence" and column.offsets is not None:
         return column.values.dtype.kind in "iu" and len(column.values) >= 4 * column.rows
     return column.kind == "number" and column.values.dtype.kind in "iu" and len(column.row_shape) == 1 and (
@@ -82,21 +109,24 @@ def _wordy(column: Column) -> bool:
     )
 
 
-def _there(column: Column) -> Array:
-    out = np.zeros((column.rows, BUCKETS), np.float32)
-    if column.kind == "text":
-        import zlib
+def _of_words(texts: Sequence[str]) -> Array:
+    out = np.zeros((len(texts), BUCKETS), bool)
+    for row, text in enumerate(texts):
+        out[row, [zlib.crc32(w.strip(".,;:!?\"'()").encode("utf-8", "replace")) % BUCKETS
+                  for w in text.lower().split()]] = True
+    return out
 
-        for row, text in enumerate(column.texts):
-            out[row, [zlib.crc32(w.strip(".,;:!?\"'()").encode("utf-8", "replace")) % BUCKETS
-                      for w in text.lower().split()]] = 1.0
-        return out
+
+def _there(column: Column) -> Array:
+    if column.kind == "text":
+        return _of_words(column.texts)
+    out = np.zeros((column.rows, BUCKETS), bool)
     if column.offsets is not None:
         rows, items = np.repeat(np.arange(column.rows), np.diff(column.offsets)), column.values
     else:
         rows, items = np.repeat(np.arange(column.rows), column.row_shape[0]), column.values.reshape(-1)
     marks = mixed(items.astype(np.int64).view(np.uint64)) % np.uint64(BUCKETS)
-    out[rows, marks.astype(np.int64)] = 1.0
+    out[rows, marks.astype(np.int64)] = True
     return out
 
 
@@ -104,7 +134,14 @@ def _of_pair(shard: Shard, one: str, other: str, bags: Mapping[str, Array], comp
     a, b = bags[one], bags[other]
 
     def shared(lag: int) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", a, np.roll(b, lag, axis=0)))
+        if not lag:
+            return np.asarray(np.einsum("ij,ij->i", a, b))
+        out = np.empty(len(a), np.float32)  # without a copy of b: row i goes with row i - lag
+        out[max(lag, 0):len(a) + min(lag, 0)] = np.einsum(
+            "ij,ij->i", a[max(lag, 0):len(a) + min(lag, 0)], b[max(-lag, 0):len(b) - max(lag, 0)])
+        edge, there = (slice(0, lag), slice(-lag, None)) if lag > 0 else (slice(lag, None), slice(0, -lag))
+        out[edge] = np.einsum("ij,ij->i", a[edge], b[there])
+        return out
 
     own, far = shared(0), np.mean([shared(k) for k in FAR], axis=0)
     best: tuple[float, Stretch, int] | None = None
@@ -143,7 +180,7 @@ def _finding(shard: Shard, one: str, other: str, stretch: Stretch, lag: int, own
         f"{one} and {other} of {short(shard)} do not belong together in rows {stretch.start}..{last}: {one} shares its "
         f"rare words with {other} of {abs(lag)} row{'s' * (abs(lag) != 1)} {way}; in the other rows with that of its "
         f"own (overlap {percent(float(own[inside].mean()))} inside, {percent(float(own[~inside].mean()))} outside)",
-        place(shard, other),
+        place(shard, other if other in shard.columns else other.rpartition(".")[0]),
         shard.name,
         bearing=Bearing.CAUSE,
         measured={

@@ -14,10 +14,10 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
+from traindx_tools.on_data.cuts import Cut, by_file, cuts_of, told_by_another_field
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.roles import keys
+from traindx_tools.on_data.roles import is_id_name, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, chi2_tail
 from traindx_tools.on_data.table import DataSet
@@ -29,6 +29,7 @@ FEWEST = 40
 KINDS = 3
 LACKED = 5.0
 FITS = 0.01
+SHARE_OF_EACH, APART, MOST_VALUES = 0.01, 0.15, 64
 IGNORED = (-1, -100, 255)
 
 RULE = Rule(
@@ -48,6 +49,8 @@ RULE = Rule(
     thresholds={
         "lacked": Threshold(LACKED, "rows", "of the last number that it lacks and should have, and of the new one"),
         "fits": Threshold(FITS, "probability", "of the part's mix, moved, if it were that of the others: at least"),
+        "each": Threshold(SHARE_OF_EACH, "share of the rows", "of each value of an input that is no label: no tail"),
+        "apart": Threshold(APART, "total variation", "of its mix, moved, to that of the others, at most"),
         "kinds": Threshold(KINDS, "classes", "fewer have no mix to compare"),
         "level": Threshold(LEVEL, "probability", "of its mix as it is, over all parts and fields"),
     },
@@ -58,12 +61,18 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each label and part, and for each label that a map of classes beside the data contradicts."""
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
+        told: set[str] = set()
         for name in data.labels:
             shards = tuple(s for s in group if name in s.columns)
             if not shards or not all(_is_numbered(s, name) for s in shards):
                 continue
             found = list(_of_parts(data, shards, name, view.comparisons))
-            yield from found or _of_maps(shards, name, view.name_lists)
+            found = found or list(_of_maps(shards, name, view.name_lists))
+            told |= {name} if found else set()
+            yield from found
+        for name in [n for n in data.fields if n not in told and not is_id_name(n)]:
+            if len(group) > 3 and all(name in s.columns and _is_numbered(s, name) for s in group):
+                yield from _of_inputs(data, group, name)
 
 
 def _is_numbered(shard: Shard, name: str) -> bool:
@@ -84,6 +93,25 @@ def _of_parts(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
             if by and not _model_says_no(data, group, name, cut, part, by):
                 yield _finding(group, name, cut, part, by, mine, others)
                 return
+
+
+def _of_inputs(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding]:
+    """A file in which an input of few values has all of them moved by one, where each other file has the same ones."""
+    values = [keys(s.columns[name]).astype(np.int64) for s in group]
+    ends = [(int(v.min()), int(v.max())) for v in values]
+    usual = max(set(ends), key=ends.count)
+    odd = [i for i, e in enumerate(ends) if e != usual]
+    if len(odd) != 1 or not KINDS <= usual[1] - usual[0] + 1 <= MOST_VALUES:
+        return
+    at = odd[0]
+    by, mine = usual[0] - ends[at][0], values[at]
+    others = np.concatenate([v for i, v in enumerate(values) if i != at])
+    if by not in (1, -1) or ends[at][1] + by != usual[1] or 0 not in (usual[0], ends[at][0]) or len(mine) < FEWEST:
+        return
+    shares = [np.bincount(v - usual[0], minlength=usual[1] - usual[0] + 1) / len(v) for v in (mine + by, others)]
+    far, near = (0.5 * float(np.abs(a - shares[1]).sum()) for a in (np.append(shares[0][1:], 0.0), shares[0]))
+    if min(s.min() for s in shares) >= SHARE_OF_EACH and near <= APART and near < far:
+        yield _finding(group, name, next(iter(by_file(group))), at, by, mine, others, Severity.MEDIUM)
 
 
 def _moved_by(mine: Array, others: Array, tries: float) -> int:
@@ -163,23 +191,25 @@ def _of_maps(group: Sequence[Shard], name: str, lists: Sequence[NameList]) -> It
 
 
 def _finding(
-    group: Sequence[Shard], name: str, cut: Cut, part: int, by: int, mine: Array, others: Array
+    group: Sequence[Shard], name: str, cut: Cut, part: int, by: int, mine: Array, others: Array,
+    most: Severity | None = None,
 ) -> Finding:
     at = next(i for i, m in enumerate(cut.member) if (m == part).any())
     shard = group[at]
     declared = told_by_another_field(group, cut, part, [name])
     said = (
         f"{name} of {cut.told(part)} counts from {int(mine.min())} to {int(mine.max())} where all others count from "
-        f"{int(others.min())} to {int(others.max())}: {'plus' if by > 0 else 'minus'} 1, its mix of labels is theirs "
+        f"{int(others.min())} to {int(others.max())}: {'plus' if by > 0 else 'minus'} 1, its mix of values is theirs "
         f"(as it is, {int((mine == (others.min() - 1 if by > 0 else others.max() + 1)).sum()):,} of {len(mine):,} rows "
-        "have a label that no other part has)"
+        "have a value that no other part has)"
     )
     return RULE.finding(
         said + (f"; {declared}" if declared else ""),
         place(shard, name),
         shard.name,
         bearing=Bearing.CAUSE,
-        severity=Severity.INFO if declared else None if cut.origin else Severity.MEDIUM,
+        severity=Severity.INFO if declared else most if cut.origin else Severity.MEDIUM,
         measured={"field": name, "by": cut.by or "file", "part": cut.names[part], "shift": by, "rows": (),
-                  "count": len(mine), "kind": "declared" if declared else "part", "shard": short(shard)},
+                  "count": len(mine), "kind": "declared" if declared else "input" if most is not None else "part",
+                  "shard": short(shard)},
     )

@@ -3,6 +3,8 @@
 Recordings are cut into windows that overlap by half, and the windows are split by chance. No row is a copy of another
 (D113), yet nearly each held-out window has half of its samples in a training window, at another place. Runs of samples
 are compared at every place, bit for bit; where values recur by nature (words, pixels, silence) nothing is compared.
+Within a row it is the same: a run that hardly varies (padding, the floor of a logarithm), or that stands at one place
+of several training rows (a pulse at the beginning), says nothing of where a window was cut.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from traindx_tools.rules import Rule, Threshold
 SHARE, FEWEST = 0.05, 8
 RUN, SHORTEST = 8, 32
 DISTINCT = 0.5
+VARIED = 4
 MOST_STEPS = 4_000_000
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -34,6 +37,7 @@ RULE = Rule(
     matters="The model has seen half of each held-out window: the score says nothing of new recordings.",
     alike=(
         "Text, tokens and silence, whose runs recur by nature.",
+        "Rows that were padded to one length, and pulses that all rows hold at one place.",
         "Windows that overlap within training alone, as they do on purpose.",
     ),
     confirm=("Print the named rows of both files, moved by the named number of samples.",
@@ -42,6 +46,7 @@ RULE = Rule(
         "run": Threshold(RUN, "samples", "in a row that are equal"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "fewest": Threshold(FEWEST, "rows", "fewer may be chance"),
+        "varied": Threshold(VARIED, "unlike samples of a run", "fewer are padding or a level that is held"),
         "distinct": Threshold(DISTINCT, "share of the samples", "that are unlike all others, at least"),
     },
 )
@@ -94,27 +99,36 @@ def _steps(shard: Shard, name: str) -> Array | None:
     return out if len(np.unique(out[:, ::7])) >= DISTINCT * out[:, ::7].size else None
 
 
-def _runs(steps: Array) -> Array:
-    """uint64 shape (rows, samples - RUN + 1): a hash of each run of samples."""
+def _runs(steps: Array) -> tuple[Array, Array]:
+    """uint64 shape (rows, samples - RUN + 1): a hash of each run of samples; bool: whether its samples vary."""
     out = np.zeros((steps.shape[0], steps.shape[1] - RUN + 1), np.uint64)
+    changes = np.zeros(out.shape, np.int8)
     for k in range(RUN):
-        out = (out ^ steps[:, k : k + out.shape[1]]) * _FACTOR
+        here = steps[:, k : k + out.shape[1]]
+        out = (out ^ here) * _FACTOR
         out ^= out >> np.uint64(31)
-    return out
+        changes += here != steps[:, k - 1 : k - 1 + out.shape[1]] if k else np.int8(1)
+    return out, changes >= VARIED
+
+
+def _at_one_place(runs: Array) -> Array:
+    """The runs, sorted, that stand at the same place of two rows: windows of one recording begin at different ones."""
+    ranked = np.sort(runs, axis=0)
+    return np.unique(ranked[1:][ranked[1:] == ranked[:-1]])
 
 
 def _overlap(mine: Array, known: Sequence[Array], train: Sequence[Shard]) -> _Overlap | None:
     """Held-out rows of which some run stands in a training row at another place."""
-    asked = _runs(mine)[:, :: RUN // 2]
+    asked, varied = (a[:, :: RUN // 2] for a in _runs(mine))
     best: _Overlap | None = None
     for steps, shard in zip(known, train, strict=True):
         if steps.shape[1] != mine.shape[1]:
             continue
-        runs = _runs(steps)
+        runs, _ = _runs(steps)
         order = np.argsort(runs, axis=None)
         ranked = runs.reshape(-1)[order]
         at = np.minimum(np.searchsorted(ranked, asked), len(ranked) - 1)
-        hit = ranked[at] == asked
+        hit = (ranked[at] == asked) & varied & ~np.isin(asked, _at_one_place(runs))
         place_there = order[at]
         moved = np.arange(asked.shape[1])[None, :] * (RUN // 2) - place_there % runs.shape[1]
         hit &= moved != 0

@@ -1,6 +1,7 @@
-"""The code takes the logarithm of a field, or divides by it, and rows hold values there at which that is not finite.
+"""The code takes a function of a field, or divides by it, and rows hold values there at which that is not finite.
 
-`log` of 0 is -inf and of what is below 0 NaN, `sqrt` of what is below 0 NaN, a division by 0 is infinite. The text of
+`log` of 0 is -inf and of what is below 0 NaN, `log1p` of -1 is -inf, `sqrt` of what is below 0 and `arccos` of what is
+above 1 are NaN, a division by 0 is infinite; so is what they make of `x + c`, `c - x` and `c * x`. The text of
 the code says what is done with the field (`code_poles.py`); where it names the field in any comparison, filter or
 bound, that is taken for heed, and nothing is said.
 """
@@ -21,10 +22,10 @@ RULE = Rule(
     name="at-a-pole",
     title="A field holds values where what the code does with it is not finite",
     severity=Severity.HIGH,
-    sees="logarithms, roots and divisions by a field in the code, and the values of that field",
+    sees="logarithms, roots, arcs and divisions by a field in the code, perhaps with a number, and its values",
     matters="One such row makes the loss of its batch infinite or NaN, and the next step every weight.",
     alike=("Rows that the code leaves out or bounds before: a text that compares the field is taken for that.",
-           "Functions that bear zero, such as log1p."),
+           "A mark such as -1 that another line takes out without naming the field."),
     confirm=("Compute the named line for the named row.",),
 )
 

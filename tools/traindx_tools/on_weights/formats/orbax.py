@@ -15,6 +15,8 @@ from traindx_tools.on_weights.checkpoint import Checkpoint, of_tree
 from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, InMemory, Tensor, fits
 
 MOST_METADATA = 64 * 2**20
+_EMPTY = ("None", "Dict", "List", "Tuple", "NamedTuple")
+"""Types of containers without a value, such as the states of parts of an optimizer that keep nothing."""
 MOST_TOTAL = 2 * 2**30
 """Bytes of all arrays together: they are unpacked into memory."""
 
@@ -61,13 +63,14 @@ def read(path: str) -> Checkpoint:
 
 
 def _names(home: Path) -> list[tuple[str, ...]]:
-    """The path of each array, as the metadata lists them."""
+    """The path of each array, as the metadata lists them; those of states that hold nothing are left out."""
     file = home / "_METADATA"
     try:
         if file.stat().st_size > MOST_METADATA:
             raise UnreadableInput(f"{file}: larger than {MOST_METADATA:,} bytes")
         tree = json.loads(file.read_text(encoding="utf-8"))["tree_metadata"]
-        return [tuple(str(k["key"]) for k in told["key_metadata"]) for told in tree.values()]
+        return [tuple(str(k["key"]) for k in told["key_metadata"]) for told in tree.values()
+                if told.get("value_metadata", {}).get("value_type") not in _EMPTY]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableInput(f"{file}: not the metadata of orbax ({type(error).__name__})") from None
 

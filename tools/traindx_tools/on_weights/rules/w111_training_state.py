@@ -88,7 +88,9 @@ def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
         return
     strange = Counter(t.shape for t in moments.values()) - Counter(
         {s: max(n, sum(x.shape == s for x in seen.checkpoint.tensors)) for s, n in shapes.items()})
-    flat = any(len(t.shape) == 1 and t.size > sum(w.size for w in weights) / 3 for t in moments.values())
+    kept = {t.shape for p in seen.checkpoint.parts if p.auxiliary for t in p.tensors.values() if t.floating}
+    flat = any(len(t.shape) == 1 and (t.size > sum(w.size for w in weights) / 3 or t.shape in kept)
+               for t in moments.values())
     if strange and not flat:  # ZeRO and fused optimizers keep one flat vector
         yield _of_other_shapes(seen, optimizer, moments, strange)
     elif len(optimizer.groups) == 1 and len(moments) == len(given) == len(weights):

@@ -1,0 +1,97 @@
+"""Means and spreads of the channels and columns of a set, beside which stored ones are laid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
+from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.view import Statistics
+
+FEWEST = 50
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Means and spreads of channels; `values(k)`: the values of one."""
+
+    field: str
+    means: Array
+    spreads: Array
+    margin: Array
+    """By how much the mean may differ, in spreads: sampling, and training from all."""
+    values: Callable[[int], Array]
+
+
+def matching(data: DataSet, said: Statistics) -> Iterator[Measured]:
+    """The fields of a set that have as many channels, or the columns that are called so."""
+    named = [n for n in said.names if n in data.fields]
+    train = [s for s in data.shards if s.split == "train"] or list(data.shards)
+    if len(named) == len(said.names) >= 2:
+        yield from of_columns(data, named)
+        return
+    for name in data.fields:
+        groups = [
+            [s for s in g if name in s.columns and s.columns[name].kind == "number"] for g in (train, data.shards)
+        ]
+        parts = parts_of(groups[1], name) if all(groups) else []
+        for axis in sorted({p.axis for p in parts}):
+            along = [p for p in parts if p.axis == axis]
+            if len(along) == len(said.means):
+                sides = [_pooled([moments(s, name, axis) for s in g], [s.rows for s in g]) for g in groups]
+                yield _measured(name, sides, groups, _part_values(groups[0], name, along))
+
+
+def of_columns(data: DataSet, named: Sequence[str]) -> Iterator[Measured]:
+    """The columns of these names, where all are plain numbers."""
+    train = [s for s in data.shards if s.split == "train"] or list(data.shards)
+    groups = [[s for s in g if all(n in s.columns for n in named)] for g in (train, data.shards)]
+    columns = [s.columns[n] for g in groups for s in g for n in named]
+    if all(groups) and all(c.kind == "number" and not c.row_shape for c in columns):
+        sides = [_pooled([_columns(s, named) for s in g], [s.rows for s in g]) for g in groups]
+        yield _measured("", sides, groups, lambda k: _joined(groups[0], named[k]))
+
+
+def _part_values(group: Sequence[Shard], name: str, parts: Sequence[Part]) -> Callable[[int], Array]:
+    return lambda k: np.concatenate([values_at(s, name, parts[k]) for s in group])
+
+
+def _columns(shard: Shard, names: Sequence[str]) -> tuple[Array, Array]:
+    seen = [shard.summaries[n] for n in names]
+    return np.array([s.mean for s in seen]), np.array([s.std for s in seen])
+
+
+def _joined(group: Sequence[Shard], name: str) -> Array:
+    return np.concatenate([np.asarray(s.columns[name].values, np.float64) for s in group])
+
+
+def _pooled(told: Sequence[tuple[Array, Array]], rows: Sequence[int]) -> tuple[Array, Array]:
+    weights = np.array(rows, np.float64)[:, None] / sum(rows)
+    means, spreads = (np.stack([t[k] for t in told]) for k in (0, 1))
+    mean = (weights * means).sum(axis=0)
+    return mean, np.sqrt((weights * (spreads**2 + (means - mean) ** 2)).sum(axis=0))
+
+
+def _measured(
+    field: str,
+    sides: Sequence[tuple[Array, Array]],
+    groups: Sequence[Sequence[Shard]],
+    values: Callable[[int], Array],
+) -> Measured:
+    (mean, spread), (whole, wider) = sides
+    rows = sum(s.rows for s in groups[0])
+    scale = np.maximum(spread, 1e-30)
+    apart = np.maximum(np.abs(whole - mean) / scale, np.abs(np.log(np.maximum(wider, 1e-30) / scale)))
+    return Measured(field, mean, spread, apart + (1.0 / math.sqrt(rows) if rows >= FEWEST else math.inf), values)
+
+
+def off_by(said: Statistics, measured: Measured, order: Array, scale: float) -> Array:
+    """How far off each channel is: of the mean in spreads, or the logarithm of the ratio of the spreads."""
+    spread = np.maximum(measured.spreads * scale, 1e-30)
+    mean = np.abs(said.means[order] - measured.means * scale) / spread
+    return np.maximum(mean, np.abs(np.log(np.maximum(said.spreads[order], 1e-30) / spread)))

@@ -1,0 +1,144 @@
+"""Files of the ranks of one checkpoint of which two hold the same, or whose parts are not those of the model.
+
+Each rank writes its own part: a slice of the float32 weights and of the moments (ZeRO, FSDP), or its share of each
+matrix. Two files that are the same to the bit while all others differ mean that one rank's part was overwritten, and
+lost. The parts of all ranks behind each other are the weights of the model, unrounded: a weight that stands nowhere in
+them, while the others stand there in order, is of another step or of another rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.rank_files import (
+    RankFile,
+    are_equal,
+    digest_of,
+    partitions,
+    rank_files,
+    rounded,
+    stored_bits,
+)
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.tensor import Tensor
+from traindx_tools.rules import Rule, Threshold
+
+_FEWEST, _ALL, _FOUND, _ODD = 3, 0.999, 0.5, 0.9
+
+RULE = Rule(
+    id="W139",
+    name="rank-files",
+    title="The files of the ranks are not the parts of one model",
+    severity=Severity.HIGH,
+    sees="tensors of the files of all ranks, bit by bit, and flat float32 parts beside the weights that they round to",
+    matters="What the overwritten rank held is lost: a resumed run goes on with another rank's weights in its place.",
+    alike=("ranks that are copies of each other by design, in pairs or all", "a model that is written a step later"),
+    confirm=("compare both files tensor by tensor", "join the parts and compare them with the model's weights"),
+    thresholds={
+        "files": Threshold(_FEWEST, "files", "of ranks: of two equal ones either may be right"),
+        "found": Threshold(_FOUND, "of the weights", "that stand in the joined parts, at least"),
+        "all": Threshold(_ALL, "of the values of a weight", "that are the rounded ones, where it stands there"),
+    },
+)
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Once a checkpoint."""
+    if not seen.main:
+        return
+    for files in rank_files(seen.checkpoint):
+        yield from _copies(seen, files)
+        yield from _masters(seen, files)
+
+
+def _copies(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
+    """Two files, or few, that are the same, where every other one differs from all."""
+    if len(files) < _FEWEST:
+        return
+    marks = [{n: d for n, t in f.tensors.items() if (d := digest_of(t))} for f in files]
+    telling = [n for n in marks[0] if len({m.get(n) for m in marks}) > 1]  # what all ranks have is no rank's part
+    groups: dict[tuple[bytes | None, ...], list[int]] = {}
+    for i, m in enumerate(marks):
+        groups.setdefault(tuple(m.get(n) for n in telling), []).append(i)
+    several = [g for g in groups.values() if len(g) > 1]
+    if not telling or len(several) != 1 or len(groups) < len(files) - len(several[0]) + 1 or (
+            2 * len(several[0]) > len(files) + 1):
+        return
+    first, *others = (files[i] for i in several[0])
+    if not all(are_equal(first.tensors[n], o.tensors[n]) for o in others for n in telling):
+        return
+    values = sum(first.tensors[n].size for n in telling)
+    names = [first.name, *(o.name for o in others)]
+    yield RULE.finding(
+        f"{' and '.join(names)} of {seen.path} hold the same {len(telling)} tensors to the bit ({values:,} values: "
+        f"{', '.join(telling[:3])}), and the files of the other {len(files) - len(names)} ranks differ: the part of "
+        "one rank was overwritten", Location(file=others[-1].tensors[telling[0]].file), seen.path,
+        bearing=Bearing.CAUSE,
+        measured={"kind": "copies", "files": tuple(names), "tensors": len(telling), "of": len(files),
+                  "name": names[-1]})
+
+
+def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
+    """Weights that stand nowhere in the joined parts of the ranks."""
+    weights = [t for p in seen.checkpoint.parts if not p.auxiliary for t in p.tensors.values()
+               if t.dtype in ("float16", "bfloat16", "float32") and t.size >= 256 and t.file.rpartition("/")[2] not in {
+                   f.name for f in files}]
+    parts = list(partitions(list(files)))
+    if len(weights) < 4 or not parts:
+        return
+    flat = [t for one in parts for t in one]
+    joined = np.concatenate([t.load().reshape(-1).astype(np.float32) for t in flat])
+    ends = np.cumsum([t.size for t in flat])
+    kinds: dict[str, NDArray[np.generic]] = {}
+    places: dict[str, tuple[int, float]] = {}
+    expected = 0
+    for weight in weights:
+        if weight.dtype not in kinds:
+            kinds[weight.dtype] = joined.view(np.uint32) if weight.dtype == "float32" else rounded(joined, weight.dtype)
+        bits = stored_bits(weight)
+        bits = bits.view(f"u{bits.dtype.itemsize}")
+        at, share = _place(kinds[weight.dtype], bits, expected)
+        places[weight.name] = (at, share)
+        expected = at + weight.size if at >= 0 else expected + weight.size
+    yield from _lost(seen, weights, places, flat, ends)
+
+
+def _place(joined: NDArray[np.generic], bits: NDArray[np.generic], expected: int) -> tuple[int, float]:
+    """Where a weight stands in the joined parts, -1 for nowhere, and how many of its values are those there."""
+    size = len(bits)
+    for begin in (0, size // 2, max(0, size - 8)):  # a weight that lies over the end of a rank is found by its rest
+        some = bits[begin:begin + 8]
+        found = np.flatnonzero(joined[:len(joined) - 7] == some[0])
+        for k in range(1, len(some)):
+            found = found[joined[found + k] == some[k]]
+        starts = [int(f) - begin for f in found if f >= begin and f - begin + size <= len(joined)]
+        if 0 < len(starts) <= 64:
+            shares = [float((joined[s:s + size] == bits).mean()) for s in starts]
+            best = int(np.argmax(shares))
+            return starts[best], shares[best]
+    return -1, 0.0
+
+
+def _lost(seen: Seen, weights: Sequence[Tensor], places: dict[str, tuple[int, float]], flat: Sequence[Tensor],
+          ends: NDArray[np.int64]) -> Iterator[Finding]:
+    sound = [w for w in weights if places[w.name][1] >= _ALL]
+    odd = [w for w in weights if places[w.name][1] < _ODD]
+    if not odd or len(sound) < max(4, _FOUND * len(weights)):
+        return
+    spans = sorted((places[w.name][0], places[w.name][0] + w.size) for w in sound)
+    covered = np.zeros(len(flat))
+    begin = ends - [t.size for t in flat]
+    for lo, hi in spans:
+        covered += np.clip(np.minimum(hi, ends) - np.maximum(lo, begin), 0, None)
+    bare = int(np.argmin(covered / [t.size for t in flat]))
+    name = flat[bare].file.rpartition("/")[2]
+    yield RULE.finding(
+        f"{len(odd)} of {len(weights)} weights of {seen.path} stand nowhere in the float32 parts of its ranks "
+        f"({', '.join(w.name for w in odd[:3])}), and {len(sound)} stand there to the bit, rounded; of the part in "
+        f"{name} only {covered[bare] / flat[bare].size:.0%} are weights of this model", Location(file=flat[bare].file),
+        seen.path, bearing=Bearing.CAUSE,
+        measured={"kind": "master", "name": odd[0].name, "tensors": len(odd), "of": len(weights), "file": name})

@@ -1,0 +1,112 @@
+"""Counts of steps in one checkpoint that disagree, though they agreed in the checkpoint before it or with its own name.
+
+A training state counts its steps several times: the run, Adam for its bias correction, the schedule for its rate. Where
+they were one number in an earlier checkpoint of the same run and one of them is not any more, that one was started anew
+or left out when the run was resumed: a schedule warms up again, Adam corrects as at its first step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.counters import counters_of, named_step
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.rules import Rule, Threshold
+
+_LEAST = 5
+
+RULE = Rule(
+    id="W140",
+    name="counts-apart",
+    title="A count of steps does not go on with the others",
+    severity=Severity.HIGH,
+    sees="Whole numbers called count, step or iterations in a checkpoint, in the one before it, and in their paths.",
+    matters="The schedule or the optimizer goes on from another step than the run: a second warm-up, a wrong rate.",
+    alike=("counts of other things, such as of epochs or of small batches: they never agreed", "a new phase with a "
+           "schedule of its own, which its configuration says"),
+    confirm=("print the counts of both checkpoints side by side",
+             "plot the learning rate behind the step at which the run was resumed"),
+    thresholds={"least": Threshold(_LEAST, "steps", "of the earlier checkpoint: small numbers agree by chance")},
+)
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Once a checkpoint, at most one."""
+    if not seen.main:
+        return
+    now = counters_of(seen.checkpoint)
+    before = counters_of(seen.other.checkpoint) if seen.other is not None else {}
+    yield from _against_earlier(seen, now, before) or _against_name(seen, now, before)
+
+
+def _against_earlier(seen: Seen, now: Mapping[str, int], before: Mapping[str, int]) -> list[Finding]:
+    """Counts that were one number before and are several now."""
+    groups: dict[int, list[str]] = {}
+    for name, count in before.items():
+        if name in now and count >= _LEAST:
+            groups.setdefault(count, []).append(name)
+    for count, names in groups.items():
+        usual, odd = _majority({n: now[n] for n in names}, named_step(seen.path))
+        if odd and seen.other is not None and usual > count:
+            told = ", ".join(f"{n} is {now[n]:,}" for n in odd[:3])
+            others = [n for n in names if n not in odd]
+            return [_finding(seen, odd, f"{told} in {seen.path}, and {', '.join(others[:3])} "
+                             f"{'is' if len(others) == 1 else 'are'} {usual:,}; in {seen.other.path} all {len(names)} "
+                             f"were {count:,}: {_why(now[odd[0]], usual, count)}", "earlier", None,
+                             usual, now[odd[0]])]
+    return []
+
+
+def _majority(counts: Mapping[str, int], named: int | None) -> tuple[int, list[str]]:
+    """The number that most counts are, or of two the one that the path says or the larger, and those that differ."""
+    ranked = Counter(counts.values()).most_common()
+    if len(ranked) < 2:
+        return 0, []
+    tied = [value for value, times in ranked if times == ranked[0][1]]
+    usual = named if named in tied and named is not None else max(tied)
+    return usual, [n for n, c in counts.items() if c != usual]
+
+
+def _why(odd: int, usual: int, before: int) -> str:
+    if odd == usual - before:
+        return "it was started anew when the run went on from there"
+    return "it stood still since then" if odd == before else "it was not kept with the others"
+
+
+def _against_name(seen: Seen, now: Mapping[str, int], before: Mapping[str, int]) -> list[Finding]:
+    """One count against at least two others that are the step that the path says; or all of them against it."""
+    named = named_step(seen.path)
+    if named is None or named < _LEAST:
+        return []
+    same = [n for n, c in now.items() if c == named]
+    odd = [n for n, c in now.items() if _LEAST <= c < named and n not in before and named % c]
+    if len(same) >= 2 and len(odd) == 1:
+        return [_finding(seen, odd, f"{odd[0]} is {now[odd[0]]:,} in {seen.path}, and {', '.join(same[:3])} are "
+                         f"{named:,} as its name says", "name", Severity.MEDIUM, named, now[odd[0]])]
+    earlier = named_step(seen.other.path) if seen.other is not None else None
+    agreed = [n for n, c in before.items() if c == earlier and n in now and now[n] != named]
+    if earlier is not None and not same and agreed and earlier < named:
+        return [_finding(seen, agreed, f"{agreed[0]} is {now[agreed[0]]:,} in {seen.path}, whose name says {named:,}; "
+                         f"in the checkpoint of {earlier:,} it was the same number", "name", Severity.MEDIUM, named,
+                         now[agreed[0]])]
+    return []
+
+
+def _counted(seen: Seen, name: str) -> str:
+    """What a count is of: "schedule", "optimizer" (moments stand beside it) or "run"."""
+    head = name.rpartition(".")[0]
+    beside = {t.key.removeprefix(f"{head}.").partition(".")[0] for t in seen.checkpoint.tensors
+              if head and t.key.startswith(f"{head}.")}
+    if beside & {"mu", "nu", "m", "v", "exp_avg"} or head in {o.key for o in seen.checkpoint.optimizers}:
+        return "optimizer"
+    return "schedule" if "sched" in name.lower() or "opt" in head.lower() or name.endswith("last_epoch") else "run"
+
+
+def _finding(seen: Seen, names: list[str], text: str, kind: str, severity: Severity | None, usual: int, odd: int
+             ) -> Finding:
+    return RULE.finding(text, Location(file=seen.path, module=names[0]), seen.path, bearing=Bearing.CAUSE,
+                        severity=severity, measured={"kind": kind, "name": names[0], "what": _counted(seen, names[0]),
+                                                     "names": tuple(names[:20]),
+                                                     "count": odd, "told": usual})
