@@ -29,7 +29,7 @@ RULE = Rule(
     name="names-and-rows",
     title="A list of names has another number of entries than its table has rows",
     severity=Severity.HIGH,
-    sees="entries of vocabularies and class lists beside a checkpoint, rows of its tables, whether the last are trained",
+    sees="entries of vocabularies and class lists beside a checkpoint, rows of its tables, which of them are trained",
     matters="A name that was lost moves all later ones by a row: ids are looked up in rows of other words.",
     alike=("Rows that pad a table to a round size, or were added: zero, equal, or draws of an initialiser.",
            "Special tokens that the program adds by itself, where the list holds none: a remark.",
