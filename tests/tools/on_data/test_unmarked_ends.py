@@ -63,7 +63,7 @@ def test_ends_that_no_field_marks(change: Callable[[Rows], Rows], with_limit: bo
     saved(tmp_path, rows)
     (found,) = seen(tmp_path)
     assert found.severity is Severity.HIGH
-    assert found.measured["chain"] == ("state", "state_after")
+    assert (found.measured["own"], found.measured["following"]) == ("state", "state_after")
     assert found.measured["beyond"] == 1.0
     assert "over" in found.measured["fields"]
     assert found.measured["limit"] == LIMIT

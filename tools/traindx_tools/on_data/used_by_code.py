@@ -126,8 +126,9 @@ def _in_one_unit(finding: Finding, code: _Text) -> Finding:
 
 def _ends_read(finding: Finding, code: _Text) -> Finding:
     """Ends that no field marks: low where the code reads the next state and no field that should mark them."""
-    flags, (_, following) = finding.measured["fields"], finding.measured["chain"]
-    if not _names(code, following) or any(_names(code, f) for f in flags):
+    flags = finding.measured["fields"]
+    read = isinstance(flags, tuple) and any(_names(code, f) for f in flags)
+    if read or not _names(code, finding.measured["following"]):
         return finding
     return replace(finding, severity=min(finding.severity, Severity.LOW, key=lambda s: s.rank))
 

@@ -71,7 +71,8 @@ def _finding(shard: Shard, ends: Ends) -> Finding:
         shard.name,
         bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         severity=None if sure else Severity.MEDIUM if ends.marked else Severity.LOW,
-        measured={"field": ends.flags[0], "fields": ends.flags, "chain": (ends.chain.own, ends.chain.following),
+        measured={"field": ends.flags[0], "fields": ends.flags, "own": ends.chain.own,
+                  "following": ends.chain.following,
                   "unmarked": count, "ends": total, "share": count / total, "beyond": ends.beyond, "limit": ends.limit,
                   "rows": (int(ends.unmarked[0]), int(ends.unmarked[-1])), "shard": short(shard), "kind": UNKNOWN},
     )
