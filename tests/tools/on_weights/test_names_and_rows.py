@@ -134,3 +134,23 @@ def test_lists_that_cannot_be_read_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("[" * 5000)
     (tmp_path / "tokenizer_config.json").write_text('{"added_tokens_decoder": 3}')
     assert found(tmp_path, trained(), None) == []
+
+
+def texts(folder: Path, names: Sequence[str]) -> None:
+    rng = np.random.default_rng(3)
+    (folder / "notes.csv").write_text("kind,text\n" + "".join(
+        f"{i % 3},{' '.join(rng.choice(names, 8))}\n" for i in range(400)))
+
+
+def test_the_texts_beside_it_show_which_name_was_lost(tmp_path: Path) -> None:
+    names = [*SPECIAL, *sorted(words()[4:])]
+    folder = tmp_path / "net"
+    texts(tmp_path, names[4:])
+    (one,) = found(folder, trained(), [n for i, n in enumerate(names) if i != 120])
+    assert f"{names[120]!r}" in one.statement
+    assert "line 121" in one.statement
+    texts(tmp_path, [*names[4:], "strange", "other"])
+    (two,) = found(folder, trained(), [n for i, n in enumerate(names) if i != 120])
+    assert "strange" not in two.statement
+    (tmp_path / "notes.csv").write_bytes(b"\xff\x00 \xff\n" * 99)
+    assert len(found(folder, trained(), [n for i, n in enumerate(names) if i != 120])) == 1

@@ -53,7 +53,8 @@ def chained_fields(group: Sequence[Shard]) -> frozenset[str]:
 def _varies(column: Column, rows: int) -> bool:
     if column.kind != "number" or column.rows != rows or column.values.dtype.kind not in "iuf":
         return False
-    return float(_differ(column.values[1:LOOKED], column.values[:LOOKED - 1]).mean()) >= MOVES
+    some = column.values[:LOOKED]
+    return float(_differ(some[1:], some[:-1]).mean()) >= MOVES
 
 
 def _chain(own: Column, following: Column) -> Chain | None:

@@ -32,7 +32,7 @@ class Numbered:
     """Whether it is a vocabulary; else classes."""
     special: bool
     """Whether tokens for padding and for unknown words are among its names: what reads it adds none."""
-    last: str
+    names: tuple[str, ...]
 
 
 def lists_beside(path: str) -> list[Numbered]:
@@ -61,7 +61,7 @@ def _in(folder: Path, above: bool) -> Iterator[Numbered]:
         if tokens:
             counts |= {max(c, added + 1) for c in counts} if added >= 0 else set()
             counts |= {tokeniser} if tokeniser else set()
-        yield Numbered(found.file, frozenset(counts), tokens, _has_special(found), found.names[-1])
+        yield Numbered(found.file, frozenset(counts), tokens, _has_special(found), found.names)
 
 
 def _has_special(found: NameList) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.lost_names import lost_names
 from traindx_tools.on_weights.name_counts import Numbered, lists_beside
 from traindx_tools.on_weights.row_training import Trained, last_rows
 from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
@@ -78,8 +79,10 @@ def _judged(seen: Seen, tables: Sequence[Stats], found: Numbered) -> Finding | N
         return _finding(seen, found, stats, count, Severity.INFO, "untold", what + (
             ", and the program may put special tokens before the list" if added else ""))
     lost = "a name was" if rows - count == 1 else f"{rows - count} names were"
-    return _finding(seen, found, stats, count, None if declared else Severity.MEDIUM, "lost",
-                    f"{what}: {lost} lost, and each name behind such a place is looked up in the row of another one")
+    which = lost_names(found.path, found.names, rows - count)
+    said = f"{what}: {lost} lost, and later ones are looked up in rows of others"
+    return _finding(seen, found, stats, count, None if declared or which else Severity.MEDIUM, "lost",
+                    f"{said}; {which}" if which else said)
 
 
 def _declared(config: Mapping[str, Any]) -> object:
