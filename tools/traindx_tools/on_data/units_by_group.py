@@ -35,6 +35,8 @@ APART, LEFT = 0.95, 0.12
 NARROW = 0.25
 """Range of the levels of the groups of one side, over the factor between the sides (logarithms)."""
 MOST_ROWS, MOST_KINDS, MOST_FIELDS = 200_000, 40, 12
+LOOKED = 20_000
+"""Rows that two sides are looked for in: of more, every second or third."""
 _SAYS_UNIT = re.compile(r"(^|[_.])(units?|currency|scale|format|precision|resolution|convention|metric|measure|"
                         r"quantity|variable|parameter|feature|name|key|kind|type)s?$", re.IGNORECASE)
 """How fields are called whose value says what the number of its row is."""
@@ -62,10 +64,31 @@ class MixedUnits:
     origin: bool = True
 
 
-def mixed_moments(group: Sequence[Shard], name: str) -> MixedUnits | None:
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """A field of few kinds: its name, what its values are called, and int64 shape (rows of all shards,) which is whose.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    member: Array
+
+
+def kinds_of(group: Sequence[Shard]) -> tuple[Kinds, ...]:
+    """The fields of few kinds of some files, those that are called as origins first."""
+    found = []
+    for by in _few_kinds(group):
+        kinds, member = np.unique(np.concatenate([keys(s.columns[by]) for s in group]), return_inverse=True)
+        found.append(Kinds(by, tuple(label_name(group, by, k).strip("'") for k in kinds), member.reshape(-1)))
+    return tuple(found)
+
+
+def mixed_moments(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> MixedUnits | None:
     """Of a field of moments since 1970 the rows that have another unit than most; None where all have one."""
     values = [_numbers(s.columns[name]) for s in group]
     every = np.concatenate(values)
+    if not np.nanmax(np.where(np.isfinite(every), every, -np.inf)) >= EPOCH[0] * 1e3:
+        return None
     masks = {f: [(v >= EPOCH[0] * f) & (v <= EPOCH[1] * f) for v in values] for f in UNITS}
     counts = {f: int(sum(m.sum() for m in some)) for f, some in masks.items()}
     there = [f for f, n in counts.items() if n >= max(FEWEST, SHARE * len(every))]
@@ -76,21 +99,22 @@ def mixed_moments(group: Sequence[Shard], name: str) -> MixedUnits | None:
     if min(a.max(), b.max()) <= max(a.min(), b.min()):
         return None  # the clock of one part began to count anew: they are no mixture
     large = tuple(masks[high])
-    by, parts, rest = _told_by(group, name, large)
+    by, parts, rest = _told_by([k for k in kinds if k.by != name], large)
     return MixedUnits(name, large, high / low, f"{UNITS[high]} among {UNITS[low]}", True, by, parts, rest,
                       _declares(by, parts))
 
 
-def mixed_groups(group: Sequence[Shard], name: str) -> Iterator[MixedUnits]:
+def mixed_groups(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> Iterator[MixedUnits]:
     """Of any other field of numbers, by each field of few kinds: two sides that one factor makes alike."""
     values = np.concatenate([_numbers(s.columns[name]) for s in group])
+    step = max(1, -(-len(values) // LOOKED))
+    values = values[::step]
     good = np.isfinite(values) & (values != 0)
     if int(good.sum()) < 2 * ROWS or len(np.unique(values[good][:2000])) < FEWEST:
         return
-    for by in _few_kinds(group, name):
-        kinds, member = np.unique(np.concatenate([keys(s.columns[by]) for s in group]), return_inverse=True)
-        member = member.reshape(-1)
-        parts = [np.abs(values[good & (member == k)]) for k in range(len(kinds))]
+    for cut in (k for k in kinds if k.by != name):
+        member = cut.member[::step]
+        parts = [np.abs(values[good & (member == k)]) for k in range(len(cut.names))]
         known = [k for k, p in enumerate(parts) if len(p) >= ROWS]
         if len(known) < 2 or sum(len(parts[k]) for k in known) < COVERED * int(good.sum()):
             continue
@@ -100,11 +124,10 @@ def mixed_groups(group: Sequence[Shard], name: str) -> Iterator[MixedUnits]:
         small, large, factor = found
         a, b = (np.concatenate([values[good & (member == k)] for k in side]) for side in (small, large))
         if _fits(a, b, factor):
-            rows = np.isin(member, large)
-            cut = np.cumsum([s.rows for s in group])[:-1]
-            there, rest = (tuple(_called(group, by, kinds[k]) for k in side) for side in (large, small))
-            yield MixedUnits(name, tuple(np.split(rows, cut)), factor, FACTORS[factor], False, by, there, rest,
-                             _declares(by, there + rest), called_origin(by))
+            rows = np.split(np.isin(cut.member, large), np.cumsum([s.rows for s in group])[:-1])
+            there, rest = (tuple(cut.names[k] for k in side) for side in (large, small))
+            yield MixedUnits(name, tuple(rows), factor, FACTORS[factor], False, cut.by, there, rest,
+                             _declares(cut.by, there + rest), called_origin(cut.by))
 
 
 def _two_sides(known: Sequence[int], levels: Sequence[float]) -> tuple[list[int], list[int], float] | None:
@@ -136,11 +159,10 @@ def _numbers(column: Column) -> Array:
     return np.asarray(column.values, np.float64)
 
 
-def _few_kinds(group: Sequence[Shard], name: str) -> Iterator[str]:
-    """Fields of few kinds, those that are called as origins first."""
-    names = [n for n in group[0].columns if n != name and not is_target(n) and all(
+def _few_kinds(group: Sequence[Shard]) -> Sequence[str]:
+    names = [n for n in group[0].columns if not is_target(n) and all(
         (c := s.columns.get(n)) is not None and _is_kind(c, s.rows) for s in group)]
-    yield from sorted(names, key=lambda n: not called_origin(n))[:MOST_FIELDS]
+    return sorted(names, key=lambda n: not called_origin(n))[:MOST_FIELDS]
 
 
 def _is_kind(column: Column, rows: int) -> bool:
@@ -152,21 +174,16 @@ def _is_kind(column: Column, rows: int) -> bool:
         len(np.unique(keys(column))) <= MOST_KINDS)
 
 
-def _told_by(group: Sequence[Shard], name: str, large: Sequence[Array]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _told_by(kinds: Sequence[Kinds], large: Sequence[Array]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The field whose value tells the rows of the larger numbers, with its values there and elsewhere."""
     inside = np.concatenate(large)
-    for by in _few_kinds(group, name):
-        kinds, member = np.unique(np.concatenate([keys(s.columns[by]) for s in group]), return_inverse=True)
-        shares = np.bincount(member.reshape(-1), inside, len(kinds)) / np.bincount(member.reshape(-1))
-        if len(kinds) > 1 and (np.minimum(shares, 1.0 - shares) <= 1.0 - COVERED).all():
-            there, rest = ([_called(group, by, k) for k, s in zip(kinds, shares, strict=True) if (s > 0.5) == odd]
+    for cut in kinds:
+        shares = np.bincount(cut.member, inside, len(cut.names)) / np.bincount(cut.member)
+        if len(cut.names) > 1 and (np.minimum(shares, 1.0 - shares) <= 1.0 - COVERED).all():
+            there, rest = ([n for n, s in zip(cut.names, shares, strict=True) if (s > 0.5) == odd]
                            for odd in (True, False))
-            return by, tuple(there), tuple(rest)
+            return cut.by, tuple(there), tuple(rest)
     return "", (), ()
-
-
-def _called(group: Sequence[Shard], by: str, key: object) -> str:
-    return label_name(group, by, key).strip("'")
 
 
 def _declares(by: str, values: Sequence[str]) -> bool:

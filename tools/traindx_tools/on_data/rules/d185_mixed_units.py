@@ -23,13 +23,17 @@ from traindx_tools.on_data.units_by_group import (
     LEFT,
     MOST_ROWS,
     WITHIN,
+    Kinds,
     MixedUnits,
+    kinds_of,
     mixed_groups,
     mixed_moments,
 )
 from traindx_tools.on_data.used_by_code import UNKNOWN
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
+
+MOST_FIELDS = 400
 
 RULE = Rule(
     id="D185",
@@ -57,12 +61,18 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """One finding for each field, by the field of groups that is called as an origin where there are several."""
     for data in view.sets:
-        for name in data.fields:
+        known: dict[tuple[str, ...], tuple[Kinds, ...]] = {}
+        for name in data.fields[:MOST_FIELDS]:
             for group in data.siblings(name):
                 group = tuple(s for s in group if s.rows >= FEWEST)
                 if not group or name in data.labels or sum(s.rows for s in group) > MOST_ROWS:
                     continue
-                if all(_measures(s.columns[name], s.rows) for s in group) and (found := _found(group, name)):
+                if not all(_measures(s.columns[name], s.rows) for s in group):
+                    continue
+                names = tuple(s.name for s in group)
+                if names not in known:
+                    known[names] = kinds_of(group)
+                if (found := _found(group, name, known[names])) is not None:
                     yield _finding(group, found)
 
 
@@ -71,13 +81,13 @@ def _measures(column: Column, rows: int) -> bool:
             and column.values.dtype.kind in "iuf")
 
 
-def _found(group: Sequence[Shard], name: str) -> MixedUnits | None:
-    moments = mixed_moments(group, name)
+def _found(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> MixedUnits | None:
+    moments = mixed_moments(group, name, kinds)
     if moments is not None:
         return None if moments.declared or _told_elsewhere(moments) else moments
     if (is_id_name(name) or all(is_row_id(s.columns[name]) for s in group)) and not is_time(name):
         return None
-    return next((m for m in mixed_groups(group, name) if not m.declared), None)
+    return next((m for m in mixed_groups(group, name, kinds) if not m.declared), None)
 
 
 def _told_elsewhere(found: MixedUnits) -> bool:
