@@ -75,6 +75,14 @@ def test_times_that_begin_anew_and_a_field_that_is_no_origin(tmp_path: Path) -> 
     assert [f.severity for f in seen(tmp_path)] == [Severity.LOW]
 
 
+def test_training_and_held_out_files_in_other_units(tmp_path: Path) -> None:
+    for split, factor in (("train", 1), ("test", 1000)):
+        when, desk = moments(np.random.default_rng(factor))
+        table(tmp_path, {"desk": desk, "when": (when * factor).astype(int)}, split)
+    (found,) = seen(tmp_path)
+    assert (found.measured["by"], found.measured["parts"]) == ("file", ("test.csv",))
+
+
 def healthy_one_unit(folder: Path, rng: Rng) -> None:
     when, desk = moments(rng)
     table(folder, {"desk": desk, "when": when.astype(int), "load": rng.lognormal(0, 2, 900).round(4)})
@@ -105,6 +113,13 @@ def healthy_sizes_by_nature(folder: Path, rng: Rng) -> None:
                                                   21 * rng.lognormal(0, 0.1)), 3) for k in kind]})
 
 
+def healthy_files_by_year(folder: Path, rng: Rng) -> None:
+    for year in range(4):
+        when, desk = moments(rng)
+        table(folder, {"desk": desk, "time": (when + 3e7 * year).astype(int), "age": 10.0 ** year + rng.random(900)},
+              f"part_{year}")
+
+
 def healthy_few_wrong_entries(folder: Path, rng: Rng) -> None:
     when, desk = moments(rng)
     table(folder, {"desk": desk, "when": [int(t) * (1000 if i in (5, 99) else 1) for i, t in enumerate(when)]})
@@ -119,7 +134,7 @@ def healthy_levels_of_shops(folder: Path, rng: Rng) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("make", [
     healthy_one_unit, healthy_two_columns, healthy_long_table, healthy_unit_beside, healthy_sizes_by_nature,
-    healthy_few_wrong_entries, healthy_levels_of_shops])
+    healthy_few_wrong_entries, healthy_files_by_year, healthy_levels_of_shops])
 def test_healthy_twins(make: Callable[[Path, Rng], None], seed: int, tmp_path: Path) -> None:
     make(tmp_path, np.random.default_rng(seed))
     assert seen(tmp_path) == []

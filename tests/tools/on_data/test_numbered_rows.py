@@ -162,8 +162,8 @@ def test_parameters_of_jax_are_kept_and_a_donated_array_is_left_out(program: dic
     gone = jnp.asarray(VECTORS) + 0
     gone.delete()
     key = pytest.importorskip("jax").random.key(0)
-    program.update(params={"emb": {"table": jnp.asarray(VECTORS, jnp.bfloat16)}}, lost=gone, words=list(SHUFFLED), key=key,
-                   keys=[key, key])
+    program.update(params={"emb": {"table": jnp.asarray(VECTORS, jnp.bfloat16)}}, lost=gone, words=list(SHUFFLED),
+                   key=key, keys=[key, key])
     (kept,) = numbered.take()
     assert kept.table == "params['emb']['table']"
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import ROWS, called_origin
-from traindx_tools.on_data.roles import is_target, keys, label_name
+from traindx_tools.on_data.places import short
+from traindx_tools.on_data.roles import is_target, is_time, keys, label_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import distance
 
@@ -35,6 +36,8 @@ APART, LEFT = 0.95, 0.12
 NARROW = 0.25
 """Range of the levels of the groups of one side, over the factor between the sides (logarithms)."""
 MOST_ROWS, MOST_KINDS, MOST_FIELDS = 200_000, 40, 12
+FILE = "file"
+"""How the files are called as a field of few kinds, behind all that the rows have."""
 LOOKED = 20_000
 """Rows that two sides are looked for in: of more, every second or third."""
 _SAYS_UNIT = re.compile(r"(^|[_.])(units?|currency|scale|format|precision|resolution|convention|metric|measure|"
@@ -75,11 +78,14 @@ class Kinds:
 
 
 def kinds_of(group: Sequence[Shard]) -> tuple[Kinds, ...]:
-    """The fields of few kinds of some files, those that are called as origins first."""
+    """The fields of few kinds of some files, those that are called as origins first, and the files themselves."""
     found = []
     for by in _few_kinds(group):
         kinds, member = np.unique(np.concatenate([keys(s.columns[by]) for s in group]), return_inverse=True)
         found.append(Kinds(by, tuple(label_name(group, by, k).strip("'") for k in kinds), member.reshape(-1)))
+    if len(group) > 1:
+        of_file = np.repeat(np.arange(len(group)), [s.rows for s in group])
+        found.append(Kinds(FILE, tuple(short(s) for s in group), of_file))
     return tuple(found)
 
 
@@ -112,7 +118,7 @@ def mixed_groups(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> I
     good = np.isfinite(values) & (values != 0)
     if int(good.sum()) < 2 * ROWS or len(np.unique(values[good][:2000])) < FEWEST:
         return
-    for cut in (k for k in kinds if k.by != name):
+    for cut in (k for k in kinds if k.by != name and (k.by != FILE or is_time(name))):  # D104 compares files
         member = cut.member[::step]
         parts = [np.abs(values[good & (member == k)]) for k in range(len(cut.names))]
         known = [k for k, p in enumerate(parts) if len(p) >= ROWS]
@@ -127,7 +133,7 @@ def mixed_groups(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> I
             rows = np.split(np.isin(cut.member, large), np.cumsum([s.rows for s in group])[:-1])
             there, rest = (tuple(cut.names[k] for k in side) for side in (large, small))
             yield MixedUnits(name, tuple(rows), factor, FACTORS[factor], False, cut.by, there, rest,
-                             _declares(cut.by, there + rest), called_origin(cut.by))
+                             _declares(cut.by, there + rest), cut.by == FILE or called_origin(cut.by))
 
 
 def _two_sides(known: Sequence[int], levels: Sequence[float]) -> tuple[list[int], list[int], float] | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Column
+from traindx_tools.on_data.displaced_times import SHARDS
 from traindx_tools.on_data.places import listed, place, short
 from traindx_tools.on_data.roles import is_id_name, is_row_id, is_time
 from traindx_tools.on_data.shard import Shard
@@ -20,6 +21,7 @@ from traindx_tools.on_data.units_by_group import (
     APART,
     FACTORS,
     FEWEST,
+    FILE,
     LEFT,
     MOST_ROWS,
     WITHIN,
@@ -63,17 +65,16 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         known: dict[tuple[str, ...], tuple[Kinds, ...]] = {}
         for name in data.fields[:MOST_FIELDS]:
-            for group in data.siblings(name):
-                group = tuple(s for s in group if s.rows >= FEWEST)
-                if not group or name in data.labels or sum(s.rows for s in group) > MOST_ROWS:
-                    continue
-                if not all(_measures(s.columns[name], s.rows) for s in group):
-                    continue
-                names = tuple(s.name for s in group)
-                if names not in known:
-                    known[names] = kinds_of(group)
-                if (found := _found(group, name, known[names])) is not None:
-                    yield _finding(group, found)
+            group = tuple(s for s in data.shards if s.rows >= FEWEST and name in s.columns)
+            if not group or name in data.labels or sum(s.rows for s in group) > MOST_ROWS:
+                continue
+            if not all(_measures(s.columns[name], s.rows) for s in group):
+                continue
+            names = tuple(s.name for s in group)
+            if names not in known:
+                known[names] = kinds_of(group)
+            if (found := _found(group, name, known[names])) is not None:
+                yield _finding(group, found)
 
 
 def _measures(column: Column, rows: int) -> bool:
@@ -87,23 +88,25 @@ def _found(group: Sequence[Shard], name: str, kinds: Sequence[Kinds]) -> MixedUn
         return None if moments.declared or _told_elsewhere(moments) else moments
     if (is_id_name(name) or all(is_row_id(s.columns[name]) for s in group)) and not is_time(name):
         return None
-    return next((m for m in mixed_groups(group, name, kinds) if not m.declared), None)
+    return next((m for m in mixed_groups(group, name, kinds) if not (m.declared or _told_elsewhere(m))), None)
 
 
 def _told_elsewhere(found: MixedUnits) -> bool:
-    """Whether it is whole files, or one run of rows of a file: D145 tells those."""
+    """Whether it is one of several files, or one run of rows of a file: D145 tells those."""
+    if found.by == FILE:
+        return len(found.large) >= SHARDS and min(len(found.parts), len(found.rest)) == 1
     if found.by:
         return False
-    whole = len(found.large) >= 4 and all(m.all() or not m.any() for m in found.large)
     edges = [int(np.abs(np.diff(m.astype(np.int8))).sum()) for m in found.large]
-    return whole or (max(edges) <= 2 and sum(e > 0 for e in edges) == 1)
+    return max(edges) <= 2 and sum(e > 0 for e in edges) == 1
 
 
 def _finding(group: Sequence[Shard], found: MixedUnits) -> Finding:
     at = next(i for i, m in enumerate(found.large) if m.any())
     rows, total = sum(int(m.sum()) for m in found.large), sum(len(m) for m in found.large)
     first = int(np.flatnonzero(found.large[at])[0])
-    there = (f"in rows of {found.by} {listed(found.parts, 3)} ({rows:,} of {total:,})" if found.by else
+    of = found.by if found.by == FILE else f"rows of {found.by}"
+    there = (f"in {of} {listed(found.parts, 3)} ({rows:,} of {total:,})" if found.by else
              f"in {rows:,} of {total:,} rows, {group[at].row(first)} first")
     beside = f"those of {listed(found.rest, 3)}" if found.by else "the others"
     said = (
