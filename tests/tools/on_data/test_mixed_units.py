@@ -47,7 +47,7 @@ def test_moments_that_no_field_tells_apart(tmp_path: Path) -> None:
     when, desk = moments(rng)
     table(tmp_path, {"desk": desk, "when": [int(t * (1000 if rng.random() < 0.3 else 1)) for t in when]})
     (found,) = seen(tmp_path)
-    assert found.measured["by"] == ""
+    assert found.measured["by"] == "its magnitude"
 
 
 @pytest.mark.parametrize(("factor", "kinds"), [(60, 2), (1000, 2), (3600, 2), (1000, 5)])
