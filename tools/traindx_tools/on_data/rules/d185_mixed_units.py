@@ -121,7 +121,8 @@ def _finding(group: Sequence[Shard], found: MixedUnits) -> Finding:
         group[at].name,
         bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         severity=None if sure else Severity.LOW,
-        measured={"field": found.field, "by": found.by or "its magnitude", "parts": found.parts[:8], "factor": found.factor, "rows": rows,
+        measured={"field": found.field, "by": found.by or "its magnitude", "parts": found.parts[:8],
+                  "factor": found.factor, "rows": rows,
                   "share": rows / total, "shard": short(group[at]), "way": "moments" if found.time else "groups",
                   "kind": UNKNOWN},
     )
