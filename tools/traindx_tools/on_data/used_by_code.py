@@ -1,10 +1,10 @@
 """Whether the code of a run does what its data ask for: reads a header's property, a field of numbers, a time zone.
 
 Files that do not agree in a property of their headers (D163), links that name rows by a field (D171), tables of two
-zones (D173) and keys that are written in two ways (D177) do harm only where the code pays no heed. The text of the code
-is looked at, as the catalog's checks are fitted to it: for calls that honour the property (resampling,
-`exif_transpose`), for readers that do so by themselves, for the name of the field, for conversions. What is not known
-speaks for the code: a text that reads no such file decides nothing.
+zones (D173), keys that are written in two ways (D177), numbers in two units (D185) and ends without a mark (D186) do
+harm only where the code pays no heed. The text of the code is looked at, as the catalog's checks are fitted to it: for
+calls that honour the property (resampling, `exif_transpose`), for readers that do so by themselves, for the name of the
+field, for conversions. What is not known speaks for the code: a text that reads no such file decides nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 
 from traindx_tools.finding import Finding, Severity
 
-RULE_ID, BY_FIELD, ZONES, KEYS = "D163", "D171", "D173", "D177"
+RULE_ID, BY_FIELD, ZONES, KEYS, MIXED, ENDS = "D163", "D171", "D173", "D177", "D185", "D186"
+_RESCALES = re.compile(r"[*/]=?\s*(?:1(?:000){1,3}|60|3600|0\.001|1e-0?[369]|1e\+?0?[369])(?:\.0)?\b|\bunit=")
+"""Texts that show that numbers are brought from one unit to another."""
 _CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
                        r"|timedelta|DateOffset")
 """Texts that show that times are brought to one zone."""
@@ -112,6 +114,29 @@ def _converted(finding: Finding, code: _Text) -> Finding | None:
     return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
 
 
+def _in_one_unit(finding: Finding, code: _Text) -> Finding:
+    """Numbers in two units: a remark where the code multiplies or divides by a unit's factor, else an alarm."""
+    if not _names(code, finding.measured["field"]):
+        return finding
+    if _RESCALES.search(code.text):
+        return replace(finding, severity=Severity.INFO, measured={**finding.measured, "kind": READ})
+    severity = finding.severity if finding.severity is Severity.LOW else Severity.HIGH
+    return replace(finding, severity=severity, measured={**finding.measured, "kind": UNREAD})
+
+
+def _ends_read(finding: Finding, code: _Text) -> Finding:
+    """Ends that no field marks: low where the code reads the next state and no field that should mark them."""
+    flags = finding.measured["fields"]
+    read = isinstance(flags, tuple) and any(_names(code, f) for f in flags)
+    if read or not _names(code, finding.measured["following"]):
+        return finding
+    return replace(finding, severity=min(finding.severity, Severity.LOW, key=lambda s: s.rank))
+
+
+def _names(code: _Text, name: object) -> bool:
+    return re.search(rf"\b{re.escape(str(name))}\b", code.text) is not None
+
+
 def _asks(finding: Finding) -> bool:
     """Whether a finding asks if the loader resamples: D131 of files against the rate that a setting names."""
     return finding.rule == "D131" and finding.measured.get("kind") == "configuration"
@@ -198,5 +223,6 @@ def _rates(scope: ast.AST) -> set[str]:
 
 
 _BY_CODE: Mapping[str, Callable[[Finding, _Text], Finding | None]] = {
-    RULE_ID: _decided, BY_FIELD: _looked_up, ZONES: _converted, KEYS: _joined}
+    RULE_ID: _decided, BY_FIELD: _looked_up, ZONES: _converted, KEYS: _joined,
+    MIXED: _in_one_unit, ENDS: _ends_read}
 """What the code decides of the findings of a rule."""

@@ -41,6 +41,15 @@ class Part:
         return "opt" in self.key.lower()
 
 
+@dataclass(frozen=True, eq=False)
+class MomentPair:
+    """The mean of gradients and that of their squares of a weight, told by their values (`unnamed_moments.py`)."""
+
+    first: Tensor
+    second: Tensor
+    weight: str
+
+
 _NO_PART = Part("", {})
 """The weights of a file that holds an optimizer alone."""
 
@@ -56,6 +65,8 @@ class Checkpoint:
     values: Mapping[str, Any] = field(default_factory=dict)
     """Plain values by their path in the file: epoch, global_step, scheduler.last_epoch."""
     notes: tuple[str, ...] = ()
+    moment_pairs: tuple[MomentPair, ...] = ()
+    """Moments whose names say nothing."""
 
     @property
     def tensors(self) -> Iterator[Tensor]:

@@ -22,6 +22,7 @@ from traindx_tools.on_weights.rules import w110_keys
 from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.telling import shortened, together
+from traindx_tools.on_weights.unnamed_moments import with_unnamed_moments
 from traindx_tools.rules import rules_in
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     wanted = [t for c in (checkpoint, other) if c is not None for p in c.parts if not p.auxiliary
               for t in p.tensors.values()]
     stats, left = measure_all(wanted, seconds)
+    checkpoint = with_unnamed_moments(checkpoint, stats)
+    other = with_unnamed_moments(other, stats) if other is not None else None
     beside = _seen(other, other.weights, stats) if other is not None else None
     failures: list[str] = []
     parts = [p for p in checkpoint.parts if not p.auxiliary] or [checkpoint.weights]

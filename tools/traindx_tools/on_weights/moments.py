@@ -25,6 +25,8 @@ class Moments:
     where: str
     stats: Mapping[str, Stats]
     group: Mapping[str, Any]
+    told: str = ""
+    """How it was told where no name says so."""
 
     @property
     def first(self) -> Stats | None:
@@ -40,14 +42,17 @@ class Moments:
 def measured_moments(checkpoint: Checkpoint) -> Iterator[Moments]:
     """Each parameter's moments of real numbers, as long as `MOST_READ` suffices. Raises UnreadableInput."""
     left = MOST_READ
-    for optimizer, key, where, tensors, group in (*_numbered(checkpoint), *_in_trees(checkpoint)):
+    names = ((p.first.key or p.first.name, p.second.key or p.second.name) for p in checkpoint.moment_pairs)
+    told = {second: f"{second} beside {first}, told by shape and sign" for first, second in names}
+    for optimizer, key, where, tensors, group in (
+            *_numbered(checkpoint), *_in_trees(checkpoint), *_without_names(checkpoint)):
         stats = {}
         for name, tensor in tensors.items():
             if tensor.floating and 1 < tensor.size <= left:
                 left -= tensor.size
                 stats[name] = measure(tensor)
         if stats:
-            yield Moments(optimizer, key, where, stats, group)
+            yield Moments(optimizer, key, where, stats, group, told.get(where, ""))
 
 
 _Found = tuple[OptimizerState | None, Any, str, Mapping[str, Tensor], Mapping[str, Any]]
@@ -70,3 +75,8 @@ def _in_trees(checkpoint: Checkpoint) -> Iterator[_Found]:
             for place, kinds in paired(part.tensors, within=True).items():
                 named = next(iter(kinds.values()))[0]
                 yield None, named.weight, f"{part.key}.{place}".lstrip("."), {k: t for k, (_, t) in kinds.items()}, {}
+
+
+def _without_names(checkpoint: Checkpoint) -> Iterator[_Found]:
+    for pair in checkpoint.moment_pairs:
+        yield None, pair.weight, pair.second.key or pair.second.name, {"mu": pair.first, "nu": pair.second}, {}

@@ -122,16 +122,19 @@ def is_weights(file: str) -> bool:
 
 
 def _like_weights(file: str) -> bool:
-    """Whether the arrays of an npz are called as those of a model."""
+    """Whether the arrays of an npz are called as those of a model, or are weights and their moments by their shapes."""
     import zipfile
 
+    from traindx_tools.on_weights.npz_shapes import holds_weights_and_moments
+
+    pattern = re.compile(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b")
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
+            called = sum(bool(pattern.search(n)) for n in names)
+            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive)
     except (zipfile.BadZipFile, OSError):
         return False
-    called = sum(bool(re.search(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b", n)) for n in names)
-    return called >= max(1, len(names) / 3)
 
 
 def _named_in(text: Path, root: Path | None) -> Iterator[str]:

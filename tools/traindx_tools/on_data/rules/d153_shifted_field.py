@@ -2,7 +2,9 @@
 
 What the other columns of a row say of a number fits the number of the next row or of the one before, in one file, one
 stretch or one group, while everywhere else it fits the row's own. A lag that was taken twice, a header that was read as
-a row, a merge by place after a row was dropped. Columns that lag by design do so everywhere, and nothing is said.
+a row, a merge by place after a row was dropped. Columns that lag by design do so everywhere, and nothing is said; a
+field that is exactly another one's next row (the next state of a transition) is left out, with that other one: both are
+a series.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.chains import chained_fields
 from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.cuts import by_field, told_by_another_field
 from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSED, Lagged, changes_of, lagged
@@ -59,7 +62,8 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
-    fields = [n for n in data.fields if all(
+    by_design = chained_fields(group)
+    fields = [n for n in data.fields if n not in by_design and all(
         (c := s.columns.get(n)) is not None and not is_identifier(c) and not is_id_name(n) and _is_whole(c)
         for s in group)]
     cuts = list(by_field(group, data.labels))

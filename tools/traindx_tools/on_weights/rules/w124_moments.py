@@ -5,7 +5,8 @@ The mean of gradients and that of their squares are of the same gradients. By th
 square of the first is at most (1 - b1)^2 / ((1 - b2) (1 - b1^2 / b2)) times the second, value by value, after any
 number of steps. What is beyond was cut (the squares of small gradients are zero in float16) or scaled: there
 the step is the mean over eps, many times what it should be. A run that keeps all its moments in a narrow type is left
-alone, as are means so small that float32 itself has no square of them.
+alone, as are means so small that float32 itself has no square of them. Moments whose names say nothing are told by
+shape and sign (`unnamed_moments.py`).
 """
 
 from __future__ import annotations
@@ -207,7 +208,8 @@ def _negative(seen: Seen) -> Iterator[Finding]:
 
 
 def _called(one: Moments) -> str:
-    return f"parameter {one.key}" if one.optimizer is not None else str(one.key)
+    called = f"parameter {one.key}" if one.optimizer is not None else str(one.key)
+    return f"{called} ({one.told})" if one.told else called
 
 
 def _finding(seen: Seen, one: Moments, statement: str, kind: str, severity: Severity | None = None,

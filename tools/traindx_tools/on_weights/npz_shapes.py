@@ -1,0 +1,43 @@
+"""Whether the arrays of an npz are those of a model and of what its optimizer keeps, by their shapes alone."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+
+import numpy as np
+
+from traindx_tools.on_weights.unnamed_moments import repeated
+
+MOST_ARRAYS, MOST_HEADER = 2_000, 10_000
+FEWEST = 3
+"""Times that a shape is there: weights, and two moments of each."""
+
+
+def holds_weights_and_moments(archive: zipfile.ZipFile) -> bool:
+    """Whether a series of shapes stands there twice, behind each other, and once more for the weights.
+
+    Tables of data have one number of rows in all their arrays, and a series of weights has several.
+    """
+    names = [n for n in archive.namelist() if n.endswith(".npy")]
+    if not 3 * FEWEST <= len(names) <= MOST_ARRAYS:
+        return False
+    shapes = [s for n in names if (s := _shape(archive, n)) is not None]
+    often = Counter(shapes)
+    return any(
+        length >= FEWEST and len({s[0] for s in series}) > 1 and any(len(s) > 1 for s in series)
+        and all(often[s] >= FEWEST for s in series)
+        for place, length in repeated(shapes) if (series := shapes[place:place + length]))
+
+
+def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...] | None:
+    """Of an array of real numbers with more than one value; None of any other."""
+    try:
+        with archive.open(name) as stream:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(stream, max_header_size=MOST_HEADER)
+    except (ValueError, SyntaxError, TypeError, EOFError, OSError, RecursionError, RuntimeError, MemoryError,
+            zipfile.BadZipFile):
+        return None
+    return shape if dtype.kind == "f" and shape and int(np.prod(shape, dtype=np.float64)) > 1 else None
