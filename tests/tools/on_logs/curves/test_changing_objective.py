@@ -10,7 +10,7 @@ import pytest
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs import read_run
-from traindx_tools.on_logs.curves import l106_divergence
+from traindx_tools.on_logs.curves import l106_divergence, l107_spike
 
 RECORDS = 24
 TIME = np.arange(RECORDS)
@@ -53,3 +53,24 @@ def test_any_other_rise_stays_what_it_was(tmp_path: Path,
     (finding,) = judged(tmp_path, spoil(columns))  # type: ignore[arg-type]
     assert finding.severity.value in ("high", "medium")
     assert finding.measured["another_objective"] is False
+
+
+def with_added(rest: np.ndarray, size: float = 2.0) -> dict[str, object]:
+    outline = np.where(TIME < 8, 0.0, size / (1 + np.maximum(TIME - 8, 0)) + 0.4)
+    return {"total_loss": rest + outline, "region": rest, "outline": outline}
+
+
+def test_a_rise_that_a_term_makes_which_is_added_is_low_and_says_so(tmp_path: Path) -> None:
+    (finding,) = judged(tmp_path, with_added(0.05 + 0.6 * np.exp(-TIME / 2.0)))
+    assert finding.severity.value == "low"
+    assert "outline counts from there on" in finding.statement
+    assert [f for f in l107_spike.check(read_run([tmp_path / "metrics.csv"])) if f.severity.rank > 1] == []
+
+
+@pytest.mark.parametrize("columns", [
+    with_added(0.05 + 0.6 * np.exp(-TIME / 2.0) + np.where(TIME > 8, 0.3, 0.0)),  # the rest rises as well
+    {"total_loss": np.where(TIME < 8, 0.1, 2.0), "region": np.full(RECORDS, 0.1)},  # nothing was added in the log
+    {"total_loss": np.where(TIME < 8, 0.1, 2.0), "scale": np.where(TIME < 8, 0.0, 900.0)}])  # no term of it
+def test_a_rise_beside_an_added_term_stays_what_it_is(tmp_path: Path, columns: dict[str, object]) -> None:
+    (finding,) = judged(tmp_path, columns)
+    assert finding.severity.value in ("high", "medium")

@@ -1,7 +1,8 @@
-"""A loss whose terms are weighed anew while it runs: `total = rest + weight * term`, with all of them in the log.
+"""A loss whose terms are weighed anew or added while it runs, with all of them in the log.
 
 A weight that grows (the KL term of a VAE, a penalty, a second task) lifts the total although nothing gets worse. What
-can be compared over the run is the total at the last weight.
+can be compared over the run is the total at the last weight (`total = rest + weight * term`). So does a term that is 0
+up to some record and counts from there on: what can be compared is the total without it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from traindx_tools.on_logs.run import Floats, Run, Series
 FEWEST = 5
 """Records."""
 MOST_SERIES = 16
+STEADY = 1.1
+"""Times the level before: what the old terms may end at where the new ones make the rise."""
 FEW = 64
 """Records on which a sum is tried first: most are none."""
 AGREES = 0.95
@@ -71,6 +74,48 @@ def weighed(run: Run, t: Track, onset: int) -> Weighed | None:
                 return Weighed(w.name, y.name, float(w.values[0]), float(w.values[-1]), head_level(part),
                                tail_level(part))
     return None
+
+
+@dataclass(frozen=True)
+class Added:
+    """A total to which terms are added on the way."""
+
+    terms: tuple[str, ...]
+    starts: tuple[int, ...]
+    """The record from which each is not 0."""
+    before: float
+    after: float
+    """The total without them before the first of them counts, and at the end."""
+
+    @property
+    def explains(self) -> bool:
+        """Whether what was there before them does not rise."""
+        return self.after <= STEADY * self.before
+
+    @property
+    def words(self) -> str:
+        """Part of a sentence."""
+        what = " and ".join(self.terms)
+        return (f"{what} {'counts' if len(self.terms) == 1 else 'count'} from there on: without "
+                f"{'it' if len(self.terms) == 1 else 'them'} the loss goes from {self.before:.4g} to {self.after:.4g}")
+
+
+def added(run: Run, t: Track) -> Added | None:
+    """The terms of the log that are exactly 0 up to some record and never again, where the total without them is no
+    less than nothing; None where there are none."""
+    terms = []
+    for name, values in islice(_beside(run, t), MOST_SERIES):
+        start = int(np.argmax(values != 0))
+        if start >= 1 and len(t) - start >= FEWEST // 2 and (values[start:] > 0).all():
+            terms.append((start, name, values))
+    if not terms:
+        return None
+    terms.sort(key=lambda x: x[:2])
+    rest = t.y - np.sum([values for _, _, values in terms], axis=0)
+    first = terms[0][0]
+    if (rest < -1e-3 * np.abs(t.y)).any():
+        return None
+    return Added(tuple(n for _, n, _ in terms), tuple(s for s, _, _ in terms), float(rest[first - 1]), tail_level(rest))
 
 
 @dataclass(frozen=True)

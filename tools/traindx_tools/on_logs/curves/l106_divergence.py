@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_logs.curves.changing_objective import weighed
+from traindx_tools.on_logs.curves.changing_objective import added, weighed
 from traindx_tools.on_logs.curves.outcomes import (
     Rise,
     goes_on_after_change,
@@ -122,9 +122,13 @@ def check(run: Run) -> Iterator[Finding]:
     worse = rise.tail > rise.head
     down = _counts_down(t)
     other = weighed(run, t, rise.onset)
-    another = other is not None and other.falls
+    new = added(run, t)
+    another = (other is not None and other.falls) or (new is not None and new.explains)
     order = "; the steps count down: if the file lists the newest record first, the loss falls" if down else ""
-    order = f"; {other.words}" if other is not None and another else order
+    if new is not None and new.explains:
+        order = f"; {new.words}"
+    elif other is not None and another:
+        order = f"; {other.words}"
     yield RULE.finding(
         f"{t.series} {words}{order}",
         t.at(rise.onset, -1), t.series.source, bearing=Bearing.SIGN,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.changing_objective import added
 from traindx_tools.on_logs.curves.outcomes import (
     RAMP,
     TOWERING,
@@ -54,7 +55,10 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if goes_on_after_change(run, t):
         return
-    if (i := _jump(t)) is not None and bool(t.series.finite[-1]):
+    i, new = _jump(t), added(run, t)
+    if i is not None and new is not None and i in new.starts and new.explains:
+        return
+    if i is not None and bool(t.series.finite[-1]):
         yield _report(run, t, i, i, float(np.median(t.y[max(0, i - 5): i])), recovered=False, jump=True)
     elif spikes := _spikes(t):
         tallest = max(spikes, key=lambda s: t.y[s[0]: s[1] + 1].max())
@@ -87,7 +91,7 @@ def _jump(t: Track) -> int | None:
         level = float(np.median(before))
         spread = max(t.noise, float(np.ptp(before)) / 2)
         if float(np.quantile(after, 0.1)) > max(TALL * level, level + OUTLIER * spread) and after[-1] > TALL * level:
-            return i
+            return i if after[0] > level else i + 1
     return None
 
 
