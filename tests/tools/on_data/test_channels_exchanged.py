@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_data.examination import examine
 from traindx_tools.on_data.rules import d136_channels_exchanged
 
 Seen = Callable[[ModuleType, Path], list[Finding]]
@@ -118,3 +119,15 @@ def test_values_that_are_not_finite(seen_by: Seen, tmp_path: Path) -> None:
         write(tmp_path / f"part_{i}", x, "npz")
     (tmp_path / "part_9.npz").write_bytes(b"PK\x03\x04 and no more .npy")
     assert seen_by(d136_channels_exchanged, tmp_path) == []
+
+
+def test_buckets_of_several_lengths_are_compared_by_length(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for length in (48, 160):
+        for part in range(4):
+            waves = np.stack([np.sin(np.arange(length) * (k + 1) / 3) * (k + 1) for k in range(4)])
+            rows = waves[None] + rng.normal(size=(80, 4, length)) * 0.3
+            np.savez(tmp_path / f"b{length}_{part}.npz", x=rows.astype(np.float32), y=rng.integers(0, 3, 80))
+    report = examine([tmp_path])
+    assert report.notes == ()
+    assert [f for f in report.findings if f.rule == "D136"] == []

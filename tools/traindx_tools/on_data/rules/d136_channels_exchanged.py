@@ -61,9 +61,10 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _groups(every: Sequence[Channels]) -> list[list[Channels]]:
-    by: dict[tuple[str, tuple[str, ...]], list[Channels]] = {}
+    """Those of one field that were described alike: buckets of other lengths have other spectra."""
+    by: dict[tuple[object, ...], list[Channels]] = {}
     for channels in every:
-        by.setdefault((channels.field, channels.names), []).append(channels)
+        by.setdefault((channels.field, channels.names, channels.features.shape[1:]), []).append(channels)
     return [g for g in by.values() if len(g) >= 3]
 
 
