@@ -4,7 +4,8 @@
 
 Reads `benchmarks/judgements/*.json`: for each case of a set at its first sight, which entries of the catalog matched
 and whether the entry's failure mode was the cause (`benchmarks/first_sight.py` writes them), and
-`public_programs.json`: findings on public programs, looked at one by one. A level of running counts for live checks
+`public_programs.json` and `files*.json`: findings on public programs, and on strangers' folders of data and weights at
+first sight, looked at one by one. A level of running counts for live checks
 alone: the text was judged at the level of code already. `--check` writes nothing and exits with 1 where the table is
 not what the judgements give.
 """
@@ -81,6 +82,9 @@ def entries(files: Iterable[Path]) -> Iterable[Judgement]:
         if file.name == "public_programs.json":
             yield from _public(data)
             continue
+        if isinstance(data, list):
+            yield from _of_files(data)
+            continue
         for case in data["cases"]:
             for rule, role, bearing, mode, right in case["entries"]:
                 if mode not in effects and (data["level"] != "run" or place_of(rule) == "live"):
@@ -98,6 +102,13 @@ def _public(rows: Iterable[dict[str, Any]]) -> Iterable[Judgement]:
         if row["severity"] in ("critical", "high") and key not in seen:
             seen.add(key)
             yield Judgement(row["rule"], "cause", "cause", row["judgement"] == "true", failing=False)
+
+
+def _of_files(rows: Iterable[dict[str, Any]]) -> Iterable[Judgement]:
+    """A finding of medium or above on a folder of files that a stranger made claims what was done to them; a rule that
+    repeats itself in a folder is one judgement."""
+    for row in rows:
+        yield Judgement(row["rule"], "cause", "cause", row["judgement"] == "true")
 
 
 def table(judged: Iterable[Judgement]) -> str:
