@@ -33,7 +33,8 @@ def zero(folder: Path, change: Callable[[Parts], Parts] = list, *, ranks: int = 
     for i, (master, mean, square) in enumerate(parts):
         torch.save({"optimizer_state_dict": {
             "single_partition_of_fp32_groups": [master], "zero_stage": 1,
-            "base_optimizer_state": {"state": {0: {"step": torch.tensor(float(steps[i])), "exp_avg": mean, "exp_avg_sq": square}},
+            "base_optimizer_state": {"state": {0: {
+                "step": torch.tensor(float(steps[i])), "exp_avg": mean, "exp_avg_sq": square}},
                                      "param_groups": [{"lr": 1e-3, "params": [0]}]}}}, folder / form.format(i))
     return folder
 
