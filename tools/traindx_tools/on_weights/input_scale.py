@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from traindx_tools.on_weights.statistics import Stats
 
 _FILES = ("preprocessor_config.json",)
 _MEAN = re.compile(r"(?i)^(?:image_|pixel_|norm(?:alize)?_|input_|img_)?mean$")
-_CHANNELS = frozenset({1, 3, 4})
 _MOST = 2**20
 
 
@@ -27,6 +27,7 @@ class FirstLayer:
     """A first convolution and the normalisation behind it. `most`: the largest magnitude of an input of its."""
 
     kernel: Stats
+    outputs_last: bool
     module: str
     mean: Stats
     variance: Stats
@@ -35,19 +36,24 @@ class FirstLayer:
     def reach(self) -> NDArray[np.float64]:
         """The largest magnitude that each output can have, but for a bias: that of the input times all weights."""
         values = np.abs(self.kernel.tensor.load().astype(np.float64))
-        axes = tuple(range(values.ndim - 1)) if _outputs_last(self.kernel) else tuple(range(1, values.ndim))
+        axes = tuple(range(values.ndim - 1)) if self.outputs_last else tuple(range(1, values.ndim))
         return np.asarray(values.sum(axis=axes) * self.most)
 
 
 def first_layer(seen: Seen) -> FirstLayer | None:
     """The convolution whose inputs are as many channels as the configuration normalises, where it is the only one."""
-    largest = _largest_input(seen)
-    kernels = [s for s in seen.floats if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST and s.finite == s.size
-               and (s.tensor.shape[1] in _CHANNELS or _outputs_last(s)) and s.tensor.shape[0] > 1]
-    if largest is None or len(kernels) != 1:
+    told = _largest_input(seen)
+    if told is None:
         return None
-    kernel = kernels[0]
-    outputs = kernel.tensor.shape[-1] if _outputs_last(kernel) else kernel.tensor.shape[0]
+    channels, largest = told
+    kernels = [(s, last) for s in seen.floats if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST
+               and s.finite == s.size and s.tensor.shape[0] > 1
+               and ((last := s.tensor.shape[1] != channels and "kernel" in s.name and s.tensor.shape[-2] == channels)
+                    or s.tensor.shape[1] == channels)]
+    if len(kernels) != 1:
+        return None
+    kernel, last = kernels[0]
+    outputs = kernel.tensor.shape[-1 if last else 0]
     behind = [n for n in seen.normalisations() if n[2].size == outputs]
     if not behind:
         return None
@@ -55,18 +61,13 @@ def first_layer(seen: Seen) -> FirstLayer | None:
                                                         -_number(n[0])))
     if len(behind) > 1 and not _near(module, kernel.name):
         return None
-    return FirstLayer(kernel, module, mean, variance, largest)
-
-
-def _outputs_last(kernel: Stats) -> bool:
-    """Whether it is stored as flax and Keras do: (height, width, in, out)."""
-    shape = kernel.tensor.shape
-    return shape[1] not in _CHANNELS and shape[-2] in _CHANNELS and "kernel" in kernel.name
+    return FirstLayer(kernel, last, module, mean, variance, largest)
 
 
 def _shared(one: str, other: str) -> int:
     """Pieces of two names that are the same from the beginning."""
-    return len(os.path.commonprefix([re.split(r"[./]", one), re.split(r"[./]", other)]))
+    pairs = zip(re.split(r"[./]", one), re.split(r"[./]", other), strict=False)
+    return sum(1 for _ in takewhile(lambda p: p[0] == p[1], pairs))
 
 
 def _near(module: str, kernel: str) -> bool:
@@ -80,14 +81,16 @@ def _number(module: str) -> int:
     return int(found[-1]) if found else 0
 
 
-def _largest_input(seen: Seen) -> float | None:
-    """The largest magnitude of (x - mean) / std for x from 0 to 1; None where nothing says how inputs are normalised."""
+def _largest_input(seen: Seen) -> tuple[int, float] | None:
+    """How many channels are normalised, and the largest magnitude of (x - mean) / std for x from 0 to 1."""
     folder = os.path.dirname(seen.path)
     tables = [seen.config, *(_read(os.path.join(folder, f)) for f in _FILES)]
-    found = [(m, s) for table in tables for m, s in _normalisations(table, 0)]
-    if not found:
+    found = [n for table in tables for n in _normalisations(table, 0)]
+    channels = {len(means) for means, _ in found}
+    if len(channels) != 1:
         return None
-    return max(max(abs(m), abs(1 - m)) / s for means, stds in found for m, s in zip(means, stds, strict=True))
+    return channels.pop(), max(max(abs(m), abs(1 - m)) / s for means, stds in found
+                               for m, s in zip(means, stds, strict=True))
 
 
 def _read(path: str) -> Mapping[str, Any]:

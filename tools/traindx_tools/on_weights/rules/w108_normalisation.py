@@ -103,15 +103,15 @@ def _input(seen: Seen, told: set[str]) -> Iterator[Finding]:
         return
     some = reach > 0
     times = variances[some] / reach[some] ** 2
-    off = float(np.median(times))
-    if off > 1:
-        beyond = int((times > 1).sum())
-        worst = float(np.median(np.abs(means[some]) / reach[some]))
+    beyond = int((times > 1).sum())
+    if float(np.median(times)) > 1:
+        far = float(np.median(np.abs(means[some]) / reach[some]))
         yield _finding(
-            seen, first.variance, first.module, f"variances that no input can give that is normalised as the "
-            f"configuration says: {beyond} of {len(variances)} channels are beyond (|x| up to {first.most:.3g} times the "
-            f"sum of |w| of {first.kernel.name})^2, in the middle {off:.3g} times, and means {worst:.3g} times: they are "
-            "of raw inputs, or of other weights", "input", times=round(off, 3))
+            seen, first.variance, first.module, "variances that no input can give that is normalised as the "
+            f"configuration says: {beyond} of {len(variances)} channels are beyond the square of |x| up "
+            f"to {first.most:.3g} times the sum of |w| of {first.kernel.name}, in the middle {np.median(times):.3g} "
+            f"times, and means {far:.3g} times: they are of raw inputs, or of other weights", "input",
+            channels=beyond)
 
 
 def _untouched(seen: Seen, layers: Sequence[Layer], begun: list[str]) -> Iterator[Finding]:

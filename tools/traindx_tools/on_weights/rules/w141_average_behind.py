@@ -10,7 +10,7 @@ weights than all those of the other parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
@@ -72,7 +72,10 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 
 def _module(seen: Seen, beside: Beside, name: str, keys: Sequence[str]) -> _Module:
-    begun, moved, drawn, distances = [], [], [], []
+    begun: list[str] = []
+    moved: list[str] = []
+    drawn: list[str] = []
+    distances: list[float] = []
     for key in keys:
         average, weight = beside.average[key], beside.weights[key]
         one, other = seen.measured.get(id(average)), seen.measured.get(id(weight))
@@ -134,8 +137,7 @@ def _middle(values: Sequence[float]) -> float:
 def _finding(seen: Seen, beside: Beside, module: str, text: str, kind: str, bearing: Bearing,
              severity: Severity | None, modules: tuple[str, ...], far: float, near: float) -> Finding:
     place = f"{beside.key}.{module}".rstrip(".")
-    measured: Mapping[str, object] = {"kind": kind, "name": place, "modules": modules,
-                                      "far": None if math.isnan(far) else round(far, 4),
-                                      "near": None if math.isnan(near) else round(near, 4)}
-    return RULE.finding(f"{text} ({seen.path})", Location(file=seen.path, module=place), seen.path, bearing=bearing,
-                        severity=severity, measured=dict(measured))
+    return RULE.finding(
+        f"{text} ({seen.path})", Location(file=seen.path, module=place), seen.path, bearing=bearing, severity=severity,
+        measured={"kind": kind, "name": place, "modules": modules, "far": None if math.isnan(far) else round(far, 4),
+                  "near": None if math.isnan(near) else round(near, 4)})
