@@ -2,9 +2,9 @@
 
 Rows of tokens that training saw have norms that differ from token to token. Rows that were added and never trained are
 copies of one (a mean, zeros) or independent draws, whose squared norms scatter by sqrt(2/width) and no more. Rare
-tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows,
-or one percent of all, are padding or reserved tokens, and only remarked. Tokens that the tokenizer beside the model adds
-and its chat template writes are neither: their rows must differ from each other and from the mean of all.
+tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows, or one percent of all, are
+padding or reserved tokens, and only remarked. Tokens that the tokenizer beside the model adds and its chat template
+writes are neither: their rows must differ from each other and from the mean of all.
 """
 
 from __future__ import annotations
