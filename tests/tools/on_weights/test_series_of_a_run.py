@@ -95,6 +95,13 @@ def test_numbers_that_tell_models_apart_are_no_series(name: str, tmp_path: Path)
     assert not [f for f in of_run(map(str, tmp_path.iterdir())).findings if f.rule in ("W112", "W118")]
 
 
+def test_models_of_two_sizes_are_no_series(tmp_path: Path) -> None:
+    small = {k: v for k, v in blocks(300, True).items() if k != "block_5"}
+    npz_state(tmp_path / "net_101", small)
+    npz_state(tmp_path / "net_152", blocks(600, True))
+    assert of_run(map(str, tmp_path.iterdir())).findings == ()
+
+
 def test_a_series_with_a_file_that_is_cut(tmp_path: Path) -> None:
     for step in (300, 600):
         npz_state(tmp_path / f"state_{step:06}", blocks(step, True))

@@ -15,7 +15,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.keras_files import holds_variables
-from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
+from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
 from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
 from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
@@ -165,11 +165,21 @@ def _last_of_series(files: Sequence[str]) -> dict[str, str]:
                 key = (*pieces[:at], "#", *pieces[at + 1:])
                 series.setdefault(key, []).append((int(pieces[at]), file))
     found = {}
-    for same in series.values():
+    for key, same in series.items():
         (_, before), (_, last) = sorted(same)[-2:] if len(same) > 1 else ((0, ""), (0, ""))
-        if before and last not in found:
+        sure = _STEP.search(key[key.index("#") - 1]) is not None
+        if before and last not in found and (sure or _of_one_model(last, before)):
             found[last] = before
     return found
+
+
+def _of_one_model(one: str, other: str) -> bool:
+    """Whether two checkpoints hold tensors of the same names and shapes: `net_152` is no later `net_101`."""
+    try:
+        shapes = [{n: t.shape for n, t in read_checkpoint(f).weights.tensors.items()} for f in (one, other)]
+    except TraindxError:
+        return False
+    return bool(shapes[0]) and shapes[0] == shapes[1]
 
 
 def _counts_steps(before: str, number: str) -> bool:
