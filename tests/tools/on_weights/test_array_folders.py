@@ -61,7 +61,9 @@ def test_the_room_of_data_leaves_them_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", [
     [f"shard_{k}" for k in range(8)], [f"clip.{k}.mel" for k in range(8)], [f"sample_weight_{k}" for k in range(8)],
-    ["h.0.fc.weight", "h.0.fc.bias"], [f"x{k}.weight" for k in range(4)] + [f"y{k}" for k in range(4)],
+    [f"opt_flow_{k}" for k in range(8)], [f"mouse.{k}.weight" for k in range(8)], ["h.0.fc.weight", "h.0.fc.bias"],
+    [f"mouse_{k}_{n}" for k in range(8) for n in ("weight", "scale")],
+    [f"x{k}.weight" for k in range(4)] + [f"y{k}" for k in range(4)],
 ])
 def test_files_of_data_are_no_checkpoint(names: list[str]) -> None:
     assert array_folders([f"d/{n}.npy" for n in names]) == {}
