@@ -82,7 +82,7 @@ def entries(files: Iterable[Path]) -> Iterable[Judgement]:
         if file.name == "public_programs.json":
             yield from _public(data)
             continue
-        if isinstance(data, list):
+        if file.name.startswith("files"):
             yield from _of_files(data)
             continue
         for case in data["cases"]:

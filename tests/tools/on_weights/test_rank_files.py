@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ Parts = list[Any]
 
 
 def zero(folder: Path, change: Callable[[Parts], Parts] = list, *, ranks: int = 4, moved: tuple[str, ...] = (),
-         form: str = "zero_pp_rank_{}_mp_rank_00_optim_states.pt", dtype: Any = torch.bfloat16) -> Path:
+         form: str = "zero_pp_rank_{}_mp_rank_00_optim_states.pt", dtype: Any = torch.bfloat16,
+         steps: Sequence[int] = (90,) * 8) -> Path:
     """A model in half precision and, in a file a rank, the slices of its float32 weights and of their moments."""
     torch.manual_seed(0)
     shapes = {f"blocks.{i}.{n}": s for i in range(4) for n, s in (("w1", (48, 24)), ("b1", (48,)), ("w2", (24, 48)))}
@@ -32,7 +33,8 @@ def zero(folder: Path, change: Callable[[Parts], Parts] = list, *, ranks: int = 
     for i, (master, mean, square) in enumerate(parts):
         torch.save({"optimizer_state_dict": {
             "single_partition_of_fp32_groups": [master], "zero_stage": 1,
-            "base_optimizer_state": {"state": {0: {"step": torch.tensor(90.0), "exp_avg": mean, "exp_avg_sq": square}},
+            "base_optimizer_state": {"state": {0: {
+                "step": torch.tensor(float(steps[i])), "exp_avg": mean, "exp_avg_sq": square}},
                                      "param_groups": [{"lr": 1e-3, "params": [0]}]}}}, folder / form.format(i))
     return folder
 
@@ -87,3 +89,19 @@ def test_names_of_ranks() -> None:
     assert without_rank("lora_rank16.pt") != "lora_rank16.pt"
     assert folders_of(["a/model.pt", "a/rank.pt", "-", "s3://b/rank_0.pt", "s3://b/rank_1.pt"]) == {}
     assert set(folders_of(["c/7/_METADATA", "c/8/default/_METADATA", "d/__0_0.distcp"])) == {"c/7", "c/8", "d"}
+
+
+def test_a_rank_of_an_earlier_step(tmp_path: Path) -> None:
+    def older(parts: Parts) -> Parts:
+        return [(m + 0.02 * torch.randn(len(m)) if i == 2 else m, *rest) for i, (m, *rest) in enumerate(parts)]
+
+    found = told(zero(tmp_path / "a", older, steps=(90, 90, 45, 90)))
+    assert [f.measured["kind"] for f in found] == ["master", "steps"]
+    assert {f.measured.get("file", f.measured["name"]) for f in found} == {
+        "zero_pp_rank_2_mp_rank_00_optim_states.pt"}
+    assert [f.measured["kind"] for f in told(zero(tmp_path / "b", older))] == ["master"]
+
+
+@pytest.mark.parametrize("steps", [(90, 90, 45, 45), (90, 80, 70, 60)])
+def test_steps_of_ranks_without_a_majority(steps: tuple[int, ...], tmp_path: Path) -> None:
+    assert told(zero(tmp_path / "a", steps=steps)) == []

@@ -105,6 +105,7 @@ def examine(
         (s.local, s.name) for s in found.sources if s.local is not None and os.path.realpath(s.local) not in exclude
     ]
     reading = _Reading(artifacts=list(found.left_out))
+    files = _without_parameters(files, reading)
     root = _common([p for p, _ in files])
     _read_all(files, root, started + seconds, reading)
     sets = data_sets(joined(reading.placed))
@@ -117,6 +118,19 @@ def examine(
                            kept=of_weights(p for p, _ in files)), notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
+
+
+def _without_parameters(files: Sequence[tuple[Path, str]], reading: _Reading) -> list[tuple[Path, str]]:
+    """Without arrays in folders of npy files that are a model or an optimizer's state: they are no columns."""
+    if not any(name.endswith(".npy") for _, name in files):
+        return list(files)
+    from traindx_tools.on_weights.checkpoint_folders import array_folders
+
+    folders = array_folders(name for _, name in files)
+    of = {name: folder for folder, names in folders.items() for name in names}
+    reading.artifacts += [Artifact(name, "npy", note=f"not read: a tensor of a model: traindx weights {folder}")
+                          for name, folder in of.items()]
+    return [(path, name) for path, name in files if name not in of]
 
 
 def readable(paths: Sequence[str | Path], seconds: float = SECONDS

@@ -15,7 +15,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.keras_files import holds_variables
-from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
+from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
 from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
 from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
@@ -35,6 +35,12 @@ _NAMED = re.compile(r"[\w./@:+-]{1,200}\.(?:safetensors|pt|pth|ckpt|bin|npz|msgp
 _NUMBER = re.compile(r"(\d+)")
 _STEP = re.compile(
     r"(check_?point|ckpt|epochs?|ep|steps?|iter|iteration|it|update|snapshot|save)[_.=-]*$|[/\\]$", re.IGNORECASE)
+_NO_STEP = re.compile(
+    r"(?i)(rank|shard|part|of|seed|fold|member|worker|process|proc|host|node|stage|layer|expert|v|ver|version|run|trial"
+    r"|model|size|dim|width|hidden|res|px|vocab|k|top|lr|bs|batch|x)[_.=-]*$")
+"""What a number is called that tells models, or parts of one, apart, and no two moments of a training."""
+_DIGITS = 3
+"""Digits from which on a number behind any other word counts steps: `state_000300`, `params-1200`."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +164,31 @@ def _last_of_series(files: Sequence[str]) -> dict[str, str]:
     for file in files:
         pieces = _NUMBER.split(os.path.abspath(file))
         for at in range(1, len(pieces), 2):
-            if _STEP.search(pieces[at - 1]):
+            if _counts_steps(pieces[at - 1], pieces[at]):
                 key = (*pieces[:at], "#", *pieces[at + 1:])
                 series.setdefault(key, []).append((int(pieces[at]), file))
     found = {}
-    for same in series.values():
+    for key, same in series.items():
         (_, before), (_, last) = sorted(same)[-2:] if len(same) > 1 else ((0, ""), (0, ""))
-        if before and last not in found:
+        sure = _STEP.search(key[key.index("#") - 1]) is not None
+        if before and last not in found and (sure or _of_one_model(last, before)):
             found[last] = before
     return found
+
+
+def _of_one_model(one: str, other: str) -> bool:
+    """Whether two checkpoints hold tensors of the same names and shapes: `net_152` is no later `net_101`."""
+    try:
+        shapes = [{n: t.shape for n, t in read_checkpoint(f).weights.tensors.items()} for f in (one, other)]
+    except TraindxError:
+        return False
+    return bool(shapes[0]) and shapes[0] == shapes[1]
+
+
+def _counts_steps(before: str, number: str) -> bool:
+    """Whether a number in a path is one of steps or epochs, by the word before it, or by its length."""
+    return bool(_STEP.search(before)) or (len(number) >= _DIGITS and not _NO_STEP.search(before)
+                                          and bool(re.search(r"[A-Za-z][_.=-]*$", before)))
 
 
 def _without_shards(files: list[str]) -> list[str]:

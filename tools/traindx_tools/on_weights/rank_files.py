@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.checkpoint_folders import without_rank
+from traindx_tools.on_weights.counters import counters_of
 from traindx_tools.on_weights.tensor import CHUNK, STORED, Tensor
 
 SMALLEST = 64
@@ -45,6 +46,13 @@ def rank_files(checkpoint: Checkpoint) -> list[list[RankFile]]:
         groups.setdefault(without_rank(file), []).append(RankFile(file, tensors))
     return [sorted(g, key=lambda f: [int(n) for n in _DIGITS.findall(f.name)]) for p, g in groups.items()
             if "*" in p and len(g) > 1]
+
+
+def steps_of_rank(checkpoint: Checkpoint, file: RankFile) -> int | None:
+    """The most frequent count of steps among the parameters of the optimizers in a rank's file."""
+    counts = [n for key, n in counters_of(checkpoint).items()
+              if key.startswith(f"{file.name}:") and key.endswith("step")]
+    return counts[0] if len(set(counts)) == 1 else None
 
 
 def _tensors(checkpoint: Checkpoint) -> Iterator[tuple[str, Tensor]]:

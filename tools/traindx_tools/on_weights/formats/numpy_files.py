@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -44,6 +46,20 @@ def read_npz(path: str) -> Checkpoint:
     if not tensors:
         raise UnreadableInput(f"{path}: no array could be read{': ' + notes[0] if notes else ''}")
     return of_tree(path, "npz", tensors, tuple(notes[:5]))
+
+
+def read_folder(path: str, files: Sequence[str]) -> Checkpoint:
+    """Arrays in files of their own, each by its file's name. Raises UnreadableInput where none is read."""
+    tensors, notes = {}, []
+    for file in files:
+        try:
+            (tensor,) = read_npy(file).tensors
+            tensors[os.path.basename(file).removesuffix(".npy")] = tensor
+        except UnreadableInput as refused:
+            notes.append(str(refused))
+    if not tensors:
+        raise UnreadableInput(f"{path}: no array could be read: {notes[0] if notes else 'it is empty'}")
+    return of_tree(path, "npy files", tensors, tuple(notes[:5]))
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
+from traindx_tools.on_weights.checkpoint_folders import array_folders
 from traindx_tools.on_weights.formats import (
     distributed,
     keras_files,
@@ -165,6 +166,8 @@ def _folder(path: str) -> Checkpoint:
     indexes = [f for f in files if f.endswith(".index.json")]
     if indexes:
         return _indexed(indexes[0])
+    if arrays := array_folders(files):
+        return numpy_files.read_folder(path, *arrays.values())
     read: list[Checkpoint] = []
     notes: list[str] = []
     for file in files[:MOST_FILES]:

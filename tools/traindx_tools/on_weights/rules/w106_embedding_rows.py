@@ -2,8 +2,9 @@
 
 Rows of tokens that training saw have norms that differ from token to token. Rows that were added and never trained are
 copies of one (a mean, zeros) or independent draws, whose squared norms scatter by sqrt(2/width) and no more. Rare
-tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows,
-or one percent of all, are padding or reserved tokens, and only remarked.
+tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows, or one percent of all, are
+padding or reserved tokens, and only remarked. Tokens that the tokenizer beside the model adds and its chat template
+writes are neither: their rows must differ from each other and from the mean of all.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.named_rows import untrained_rows
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.on_weights.tokenizer_beside import TokensBeside, tokens_beside
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -40,12 +43,28 @@ _FEWEST = 8
 
 def check(seen: Seen) -> Iterator[Finding]:
     """Every table that is taller than wide."""
+    tokens = tokens_beside(seen.path)
     for stats in seen.floats:
         rows = len(stats.row_squares)
         width = stats.size // max(1, rows)
         if stats.tensor.matrix and rows >= 32 and width >= 4 and rows > 2 * width and not stats.constant and not (
                 stats.nan or stats.inf) and len(stats.tensor.shape) == 2 and is_embedding(stats):
-            yield from _judged(seen, stats, rows, width)
+            named = list(_named(seen, stats, tokens)) if tokens is not None else []
+            yield from named or _judged(seen, stats, rows, width)
+
+
+def _named(seen: Seen, stats: Stats, tokens: TokensBeside) -> Iterator[Finding]:
+    """Rows of tokens that the tokenizer adds and the chat template writes into every conversation."""
+    for found in untrained_rows(stats, tokens.names):
+        used = [tokens.names[n] for n in found.rows if n in tokens.used]
+        if not used:
+            continue
+        listed = ", ".join(f"{tokens.names[n]} ({n})" for n in found.rows[:4])
+        yield RULE.finding(
+            f"the {len(found.rows)} rows of {stats.name} in {seen.path} of {listed} are {found.how}: the chat template "
+            f"writes {', '.join(used[:3])}, and the model was never trained on it", seen.where(stats.name), seen.path,
+            bearing=Bearing.SIGN, measured={"name": stats.name, "rows": len(found.rows), "of": len(stats.row_squares),
+                                            "kind": "named", "tokens": tuple(used[:20])})
 
 
 def is_embedding(stats: Stats) -> bool:

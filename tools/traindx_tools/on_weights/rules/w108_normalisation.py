@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.fresh_statistics import Layer, fresh, untouched
+from traindx_tools.on_weights.input_scale import first_layer
 from traindx_tools.on_weights.norm_movement import Moved, moved, values_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
@@ -62,6 +63,9 @@ def check(seen: Seen) -> Iterator[Finding]:
             told.add(module)
             yield finding
     yield from _untouched(seen, layers, begun)
+    for finding in _input(seen, told | set(begun)):
+        told.add(str(finding.measured["name"]))
+        yield finding
     left = [(m, v) for m, _, v in layers if m not in told and m not in begun]
     alone = list(_foreign(seen, left))
     yield from alone or _all_foreign(seen, left)
@@ -87,6 +91,27 @@ def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Fi
     if off > _MEAN and np.median(np.abs(means)) > 1.0:
         yield _finding(seen, mean, module, f"a mean that is {off:.3g} standard deviations off zero in most "
                                            "channels", "mean")
+
+
+def _input(seen: Seen, told: set[str]) -> Iterator[Finding]:
+    """The first layer, whose input the configuration bounds: no output passes that times all weights before it."""
+    first = first_layer(seen)
+    if first is None or first.module in told:
+        return
+    variances, means, reach = values_of(first.variance), values_of(first.mean), first.reach()
+    if variances is None or means is None or len(reach) != len(variances) or not (reach > 0).any():
+        return
+    some = reach > 0
+    times = variances[some] / reach[some] ** 2
+    beyond = int((times > 1).sum())
+    if float(np.median(times)) > 1:
+        far = float(np.median(np.abs(means[some]) / reach[some]))
+        yield _finding(
+            seen, first.variance, first.module, "variances that no input can give that is normalised as the "
+            f"configuration says: {beyond} of {len(variances)} channels are beyond the square of |x| up "
+            f"to {first.most:.3g} times the sum of |w| of {first.kernel.name}, in the middle {np.median(times):.3g} "
+            f"times, and means {far:.3g} times: they are of raw inputs, or of other weights", "input",
+            channels=beyond)
 
 
 def _untouched(seen: Seen, layers: Sequence[Layer], begun: list[str]) -> Iterator[Finding]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.averages import AVERAGE, followed
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.state_tree import FEWEST, Branch, leaves, same, still_branches
 from traindx_tools.on_weights.tensor import Tensor
@@ -34,9 +35,6 @@ RULE = Rule(
     },
 )
 _MOVED, _PAIRED = 0.5, 0.8
-_AVERAGE = re.compile(r"(?i)(?:^|[._])(?:ema|ema_\w+|\w+_ema|\w*averaged?(?:_\w+)?|swa\w*|shadow\w*|polyak\w*)$")
-_TARGET = re.compile(r"(?i)(?:^|[._])(?:target|target_(?:net\w*|model|q\w*|critic\w*|actor|params|encoder|policy)"
-                     r"|(?:q|critic|actor|policy|network|net|model|encoder)\w*_target|momentum_encoder|encoder_k)$")
 _MOMENT = re.compile(r"^(?:mu|nu|trace|momentum\w*|velocity|exp_avg|exp_avg_sq|square_avg|sum|sum_of_squares|m|v)$")
 _SELDOM = re.compile(r"(?:^|\.)max_exp_avg_sq(?:\.|$)")
 """A maximum need not grow."""
@@ -50,7 +48,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     before, after = leaves(seen.checkpoint), leaves(seen.other.checkpoint)
     both = {k: t for k, t in before.items() if k in after and after[k].shape == t.shape and not _SELDOM.search(k)}
     roots = _optimizer_roots(seen, both)
-    follows = {k for k in both if _under(k, roots) or _followed(k)}
+    follows = {k for k in both if _under(k, roots) or followed(k)}
     model = [k for k in both if k not in follows]
     still = frozenset(k for k, t in both.items() if same(t, after[k]))
     moved = [k for k in model if k not in still]
@@ -78,13 +76,6 @@ def _under(key: str, roots: tuple[str, ...]) -> str:
     return next((r for r in roots if key.startswith(f"{r}.")), "")
 
 
-def _followed(key: str) -> str:
-    """The branch of an average or a target that a tensor lies under, "" for none."""
-    parts = key.split(".")
-    heads = (".".join(parts[:depth]) for depth in range(1, len(parts)))
-    return next((h for h in heads if _AVERAGE.search(h) or _TARGET.search(h)), "")
-
-
 def _told(seen: Seen, branch: Branch, both: Mapping[str, Tensor], roots: tuple[str, ...], frozen: list[str],
           moved: list[str]) -> Iterator[Finding]:
     root = _under(branch.keys[0], roots) or _under(f"{branch.path}.", roots)
@@ -94,12 +85,22 @@ def _told(seen: Seen, branch: Branch, both: Mapping[str, Tensor], roots: tuple[s
         return
     copies: dict[str, list[str]] = {}
     for key in branch.keys:
-        copies.setdefault(_followed(key), []).append(key)
+        copies.setdefault(followed(key), []).append(key)
     for head, keys in copies.items():
         whole = sum(k.startswith(f"{head}.") for k in both)
-        if head and len(keys) == whole and len(keys) >= FEWEST and _paired(
-                [both[k] for k in keys], [both[k] for k in moved]) >= _PAIRED:
-            yield _average(seen, head, len(keys), len(moved), len(moved) + len(frozen))
+        if not head or len(keys) < FEWEST:
+            continue
+        if len(keys) == whole:
+            if _paired([both[k] for k in keys], [both[k] for k in moved]) >= _PAIRED:
+                yield _average(seen, head, len(keys), len(moved), len(moved) + len(frozen))
+        elif AVERAGE.search(head) and _weights_moved(keys, head, moved):
+            yield _average(seen, branch.path, len(keys), len(moved), len(moved) + len(frozen))
+
+
+def _weights_moved(keys: Iterable[str], head: str, moved: Iterable[str]) -> bool:
+    """Whether the weights of a part of an average, by their names, all moved."""
+    ends = {k.partition(".")[2] for k in moved} | set(moved)
+    return all(k.removeprefix(f"{head}.") in ends for k in keys)
 
 
 def _paired(ones: list[Tensor], others: list[Tensor]) -> float:
@@ -123,7 +124,7 @@ def _optimizer(seen: Seen, branch: Branch, both: Mapping[str, Tensor], frozen: l
 
 
 def _average(seen: Seen, head: str, tensors: int, moved: int, of: int) -> Finding:
-    target = not _AVERAGE.search(head)
+    target = not AVERAGE.search(head)
     why = ("it was not updated, unless it is copied only every so many steps" if target
            else "it was not updated, or an old copy was saved")
     return _finding(

@@ -3,11 +3,13 @@
 Each rank writes its own part: a slice of the float32 weights and of the moments (ZeRO, FSDP), or its share of each
 matrix. Two files that are the same to the bit while all others differ mean that one rank's part was overwritten, and
 lost. The parts of all ranks behind each other are the weights of the model, unrounded: a weight that stands nowhere in
-them, while the others stand there in order, is of another step or of another rank.
+them, while the others stand there in order, is of another step or of another rank. All ranks step together: one that
+counts fewer steps than the others kept the file of an earlier save.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,6 +23,7 @@ from traindx_tools.on_weights.rank_files import (
     partitions,
     rank_files,
     rounded,
+    steps_of_rank,
     stored_bits,
 )
 from traindx_tools.on_weights.seen import Seen
@@ -53,6 +56,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     for files in rank_files(seen.checkpoint):
         yield from _copies(seen, files)
         yield from _masters(seen, files)
+        yield from _steps(seen, files)
 
 
 def _copies(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
@@ -95,19 +99,15 @@ def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
     ends = np.cumsum([t.size for t in flat])
     kinds: dict[str, NDArray[np.generic]] = {}
     places: dict[str, tuple[int, float]] = {}
-    expected = 0
     for weight in weights:
         if weight.dtype not in kinds:
             kinds[weight.dtype] = joined.view(np.uint32) if weight.dtype == "float32" else rounded(joined, weight.dtype)
         bits = stored_bits(weight)
-        bits = bits.view(f"u{bits.dtype.itemsize}")
-        at, share = _place(kinds[weight.dtype], bits, expected)
-        places[weight.name] = (at, share)
-        expected = at + weight.size if at >= 0 else expected + weight.size
+        places[weight.name] = _place(kinds[weight.dtype], bits.view(f"u{bits.dtype.itemsize}"))
     yield from _lost(seen, weights, places, flat, ends)
 
 
-def _place(joined: NDArray[np.generic], bits: NDArray[np.generic], expected: int) -> tuple[int, float]:
+def _place(joined: NDArray[np.generic], bits: NDArray[np.generic]) -> tuple[int, float]:
     """Where a weight stands in the joined parts, -1 for nowhere, and how many of its values are those there."""
     size = len(bits)
     for begin in (0, size // 2, max(0, size - 8)):  # a weight that lies over the end of a rank is found by its rest
@@ -127,14 +127,17 @@ def _lost(seen: Seen, weights: Sequence[Tensor], places: dict[str, tuple[int, fl
           ends: NDArray[np.int64]) -> Iterator[Finding]:
     sound = [w for w in weights if places[w.name][1] >= _ALL]
     odd = [w for w in weights if places[w.name][1] < _ODD]
-    if not odd or len(sound) < max(4, _FOUND * len(weights)):
+    if not odd or len(sound) < 4:
         return
     spans = sorted((places[w.name][0], places[w.name][0] + w.size) for w in sound)
     covered = np.zeros(len(flat))
     begin = ends - [t.size for t in flat]
     for lo, hi in spans:
         covered += np.clip(np.minimum(hi, ends) - np.maximum(lo, begin), 0, None)
-    bare = int(np.argmin(covered / [t.size for t in flat]))
+    shares = covered / [t.size for t in flat]
+    if len(sound) < _FOUND * len(weights) and shares.max() < _ODD:  # one whole rank that fits is of this step
+        return
+    bare = int(np.argmin(shares))
     name = flat[bare].file.rpartition("/")[2]
     yield RULE.finding(
         f"{len(odd)} of {len(weights)} weights of {seen.path} stand nowhere in the float32 parts of its ranks "
@@ -142,3 +145,19 @@ def _lost(seen: Seen, weights: Sequence[Tensor], places: dict[str, tuple[int, fl
         f"{name} only {covered[bare] / flat[bare].size:.0%} are weights of this model", Location(file=flat[bare].file),
         seen.path, bearing=Bearing.CAUSE,
         measured={"kind": "master", "name": odd[0].name, "tensors": len(odd), "of": len(weights), "file": name})
+
+
+def _steps(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
+    """Ranks whose optimizer has made another number of steps: all of them step together."""
+    counts = {f.name: n for f in files if (n := steps_of_rank(seen.checkpoint, f)) is not None}
+    if len(counts) < max(_FEWEST, len(files)):
+        return
+    (usual, times), *_ = Counter(counts.values()).most_common()
+    odd = [n for n, c in counts.items() if c != usual]
+    if odd and times > len(counts) / 2:
+        yield RULE.finding(
+            f"{', '.join(odd[:3])} of {seen.path} {'has' if len(odd) == 1 else 'have'} made {counts[odd[0]]:,} steps, "
+            f"and the other {times} ranks {usual:,}: its part is of another step", Location(file=next(
+                t.file for f in files if f.name == odd[0] for t in f.tensors.values())), seen.path,
+            bearing=Bearing.CAUSE, measured={"kind": "steps", "name": odd[0], "files": tuple(odd),
+                                             "steps": counts[odd[0]], "usual": usual, "of": len(files)})

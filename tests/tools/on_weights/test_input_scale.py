@@ -1,0 +1,70 @@
+"""Statistics of a first layer that its input, as the configuration normalises it, cannot give."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_weights import examine
+
+_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
+assert _spec is not None
+assert _spec.loader is not None
+planted = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(planted)
+IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+
+
+def with_statistics(form: str, home: Path, config: Any, raw: bool, first: str = "conv") -> Path:
+    """Convolutions whose first statistics are those of images, normalised or from 0 to 255."""
+    rng = np.random.default_rng(0)
+    made = planted.convolutions()
+    weight = made["layers.0.conv.weight"]
+    images = np.clip(np.repeat(rng.uniform(0, 1, (400, 3, 1, 1)), 3, 2).repeat(3, 3)
+                     + 0.1 * rng.normal(size=(400, 3, 3, 3)), 0, 1)
+    mean, std = (np.array(IMAGENET[k])[:, None, None] for k in ("mean", "std"))
+    outputs = np.einsum("nchw,ochw->no", 255 * images if raw else (images - mean) / std, weight)
+    made |= {"layers.0.bn.running_mean": outputs.mean(0).astype(np.float32),
+             "layers.0.bn.running_var": outputs.var(0).astype(np.float32)}
+    home.mkdir(parents=True, exist_ok=True)
+    if config is not None:
+        (home / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    return planted.write(form, home, made, "model")
+
+
+def told(path: Path) -> list[Finding]:
+    report = examine(path)
+    assert not [n for n in report.notes if "failed" in n]
+    return [f for f in report.findings if f.rule == "W108"]
+
+
+@pytest.mark.parametrize("form", ["safetensors", "torch", "npz"])
+@pytest.mark.parametrize("config", [
+    {"preprocess": IMAGENET}, {"data": {"image_mean": IMAGENET["mean"], "image_std": IMAGENET["std"]}}, IMAGENET,
+])
+def test_statistics_of_raw_images(form: str, config: Any, tmp_path: Path) -> None:
+    (found,) = told(with_statistics(form, tmp_path / "a", config, True))
+    assert (found.measured["kind"], found.measured["name"]) == ("input", "layers.0.bn")
+    assert told(with_statistics(form, tmp_path / "b", config, False)) == []
+
+
+def test_a_processor_beside_the_model(tmp_path: Path) -> None:
+    path = with_statistics("safetensors", tmp_path, None, True)
+    assert told(path) == []  # nothing says that inputs are normalised
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(
+        {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}))
+    assert [f.measured["kind"] for f in told(path)] == ["input"]
+
+
+@pytest.mark.parametrize("config", [
+    {"mean": [123.7, 116.3, 103.5], "std": [58.4, 57.1, 57.4]}, {"mean": 0.5}, {"mean": ["a"], "std": ["b"]},
+    '{"mean": [0.5, 0.5', {"mean": [0.5], "std": [0.5]}, {"mean": [0.0, 0.0, 0.0], "std": [0.0, 0.0, 0.0]},
+])
+def test_configurations_that_say_otherwise_or_are_broken(config: Any, tmp_path: Path) -> None:
+    assert told(with_statistics("safetensors", tmp_path, config, True)) == []
