@@ -68,3 +68,22 @@ def test_survival_and_discounts_are_called_otherwise(told: Any) -> None:
     {"betas": np.zeros(100), "abar": np.ones(100)}, {"betas": SHORT, "abar": SHORT[::-1]}, {}])
 def test_anything_else(variables: dict[str, Any], told: Any) -> None:
     assert told(**variables) == []
+
+
+def test_tensors_whose_memory_was_given_back_are_not_read(told: Any) -> None:
+    torch = pytest.importorskip("torch")
+    freed = torch.tensor(SHORT)
+    freed.untyped_storage().resize_(0)
+    assert told(betas=freed, bias=torch.nn.Parameter(freed), meta=torch.zeros(100, device="meta")) == []
+
+
+def test_objects_are_asked_for_nothing(told: Any) -> None:
+    class Hostile:
+        def __getattr__(self, name: str) -> Any:
+            raise SystemError(f"asked for {name}")
+
+        @property
+        def __class__(self) -> Any:  # type: ignore[override]
+            raise SystemError("asked for its class")
+
+    assert told(one=Hostile(), betas=SHORT) == []

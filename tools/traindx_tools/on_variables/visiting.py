@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from traindx_tools.on_variables.roots import roots
 from traindx_tools.on_variables.walk import PLAIN, children
 
@@ -60,22 +62,32 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 def _is_module(value: Any) -> bool:
     torch: Any = sys.modules.get("torch")
     module = getattr(getattr(torch, "nn", None), "Module", None)
-    return module is not None and isinstance(value, module)
+    return module is not None and issubclass(type(value), module)
 
 
 def is_of_jax(value: Any) -> bool:
     """Whether it is an array of jax."""
     jax: Any = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.Array)
+    return jax is not None and issubclass(type(value), jax.Array)
+
+
+def _has_memory(tensor: Any) -> bool:
+    """Whether its values are there: sharding gives the memory of whole parameters back between two uses."""
+    if tensor.device.type == "meta":
+        return False
+    needed = (tensor.storage_offset() + tensor.numel()) * tensor.element_size()
+    return bool(tensor.untyped_storage().size() >= needed)
 
 
 def is_float_array(value: Any) -> bool:
-    """Whether it is an array of floats of numpy, torch or jax (bfloat16 as well) that can be read here."""
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return bool(value.layout == torch.strided and value.is_floating_point() and value.device.type != "meta")
+    """Whether it is an array of floats of numpy, torch or jax (bfloat16 as well) that can be read here.
+
+    Told by its class: any other object is asked for nothing, some end the process when they are.
+    """
+    kind, torch = type(value), sys.modules.get("torch")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):  # a sharded one is read by all ranks together
+        return bool(value.layout == torch.strided and value.is_floating_point() and _has_memory(value))
     if is_of_jax(value):
         jax: Any = sys.modules["jax"]
         return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.floating) and value.is_fully_addressable)
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    return type(value).__module__ == "numpy" and kind == "f" and hasattr(value, "ndim")
+    return kind is np.ndarray and bool(value.dtype.kind == "f")
