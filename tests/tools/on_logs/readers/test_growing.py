@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from traindx_tools.on_logs.readers.growing import Growing
@@ -20,6 +20,7 @@ _NEW = st.one_of(
 
 
 @given(st.lists(_NEW, max_size=12))
+@example([("counted", 0), ("unknown", 1)])
 def test_they_are_those_of_a_list(steps: list[tuple[str, object]]) -> None:
     growing, expected = Growing("d"), list[float]()
     for what, new in steps:

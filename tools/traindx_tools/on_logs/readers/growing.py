@@ -65,6 +65,8 @@ class Growing:
 
     def _goes_on(self, numbers: NDArray[Any] | range) -> bool:
         """Takes numbers that need no room, if they are such."""
+        if not len(numbers):
+            return True
         if isinstance(numbers, range):
             if self._first is None and not self._filled:
                 self._first = numbers.start
