@@ -115,7 +115,9 @@ def test_healthy_twins(make, tmp_path):
 
 @pytest.mark.parametrize(("code", "severity"), [
     ("t = {r['store']: r for r in rows}\nx = [t.get(s['store']) for s in sales]", Severity.HIGH),
-    ("t = {r['store'].zfill(5): r for r in rows}", Severity.INFO), ("print('hello')", Severity.MEDIUM)])
+    ("t = {r['store'].zfill(5): r for r in rows}", Severity.INFO), ("print('hello')", Severity.MEDIUM),
+    ("x = int('3')\nt = {r['store']: r for r in rows}", Severity.HIGH),
+    ("t = {int(r['store']): r for r in rows}", Severity.INFO)])
 def test_the_code_decides(code, severity, tmp_path):
     named(tmp_path)
     sales(tmp_path, "sales", [k.lstrip("0") for k in STORES])

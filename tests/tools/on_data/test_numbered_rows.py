@@ -157,6 +157,14 @@ def test_a_module_s_table_is_kept_with_the_names_of_its_rows(program: dict[str, 
     assert np.allclose(kept.values, VECTORS[list(kept.rows)][:, [0, 1, 2, 4, 5, 7]])
 
 
+def test_a_table_with_values_that_are_not_finite_is_left_out(program: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.tensor(VECTORS)
+    weight[3] = float("nan")
+    program.update(model=torch.nn.Sequential(torch.nn.Embedding.from_pretrained(weight)), words=list(WORDS))
+    assert numbered.take() == []
+
+
 def test_parameters_of_jax_are_kept_and_a_donated_array_is_left_out(program: dict[str, Any]) -> None:
     jnp = pytest.importorskip("jax.numpy")
     gone = jnp.asarray(VECTORS) + 0

@@ -23,9 +23,11 @@ _RESCALES = re.compile(r"[*/]=?\s*(?:1(?:000){1,3}|60|3600|0\.001|1e-0?[369]|1e\
 _CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
                        r"|timedelta|DateOffset")
 """Texts that show that times are brought to one zone."""
-_NORMALISES = re.compile(r"\.(?:strip|lstrip|rstrip|lower|upper|casefold|zfill|normalize|removeprefix|removesuffix"
-                         r"|replace)\(|\bint\(|astype\(|to_numeric|:0\d+d?\}|dtype=")
-"""Texts that show that something is brought to one form: of keys, it is believed."""
+_NORMALISES = re.compile(r"\.(?:strip|lstrip|rstrip|lower|upper|casefold|zfill|normalize|removeprefix|removesuffix)\("
+                         r"|:0\d+d?\}")
+"""Texts that show that keys are brought to one form, wherever they stand."""
+_CONVERTS_KEY = re.compile(r"\bint\(|\bstr\(|astype\(|to_numeric|dtype=|converters=|\.replace\(")
+"""Texts that do so in a line that names the key; elsewhere they are about anything."""
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
 HARMFUL = frozenset({"rate", "orientation"})
 """Properties that change what the numbers of a file show, where a reader drops them."""
@@ -85,10 +87,12 @@ def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]
 
 
 def _joined(finding: Finding, code: _Text) -> Finding:
-    """Keys that are written otherwise: a remark where the code normalises anything, an alarm where it reads the key."""
-    if finding.measured["way"] != "written" or str(finding.measured["field"]) not in code.text:
+    """Keys that are written otherwise: a remark where the code normalises them, an alarm where it reads the key."""
+    field = str(finding.measured["field"])
+    naming = [line for line in code.text.splitlines() if field in line]
+    if finding.measured["way"] != "written" or not naming:
         return finding
-    if _NORMALISES.search(code.text):
+    if _NORMALISES.search(code.text) or any(map(_CONVERTS_KEY.search, naming)):
         return replace(finding, severity=Severity.INFO, measured={**finding.measured, "kind": READ})
     return replace(finding, severity=Severity.HIGH, measured={**finding.measured, "kind": UNREAD})
 

@@ -123,7 +123,7 @@ def _fit(table: Any, names: Mapping[int, str]) -> bool:
 
 
 def _kept(table: tuple[str, Any], numbering: tuple[str, str, Mapping[int, str]]) -> Numbered | None:
-    """None where the values cannot be read: a buffer that was donated, a device that failed."""
+    """None where the values cannot be read (a buffer that was donated, a device that failed) or are not finite."""
     file, called, names = numbering
     numbers = sorted(names)
     rows = [numbers[i] for i in np.unique(np.linspace(0, len(numbers) - 1, min(ROWS, len(numbers))).astype(int))]
@@ -131,6 +131,8 @@ def _kept(table: tuple[str, Any], numbering: tuple[str, str, Mapping[int, str]])
     try:
         values = tuple(_some(table[1], rows, columns))
     except RuntimeError:
+        return None
+    if not np.isfinite(values).all():
         return None
     return Numbered(table[0], called, file, int(table[1].shape[0]), tuple(rows), tuple(names[r] for r in rows), values)
 

@@ -45,13 +45,9 @@ class VariablesWatch:
         self.next = max(2 * self.next, step + 1)
         if not self._spent.open:
             return
+        self._look_once()
         with self._spent.counted():
             composed.look()
-            if self._schedules is None:
-                self._schedules = list(schedules())
-            if self._mark is not None:
-                self._note_numbered(self._mark)
-                self._mark = None
             look = take_look()
             until = time.thread_time() + DIGITS
             for place, array in look.arrays:
@@ -63,6 +59,14 @@ class VariablesWatch:
                 self._stored[stored.place, stored.part] = stored
             equal = self._arrays.look(step, [a for a in look.arrays if a[0] not in look.installed], look.owners)
             self._equal = {(e.one, e.other): e for e in equal} or self._equal
+
+    def _look_once(self) -> None:
+        """What is asked near the start alone, within bounds of its own: the looks that come again keep theirs."""
+        if self._schedules is None:
+            self._schedules = list(schedules())
+        if self._mark is not None:
+            self._note_numbered(self._mark)
+            self._mark = None
 
     def _note_numbered(self, mark: Callable[..., None]) -> None:
         """Writes which names the program gives to the rows of tables that the model holds, near its start."""
