@@ -22,6 +22,7 @@ from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.on_logs.artifacts import in_database
 from traindx_tools.on_logs.in_memory import NAME as IN_MEMORY
 from traindx_tools.on_logs.roles import is_known
+from traindx_tools.scope.model import OTHER_PROGRAMS
 from traindx_tools.sources import named
 
 if TYPE_CHECKING:
@@ -256,7 +257,11 @@ def _code(report: Examined) -> Iterator[str]:
     """The same artifacts together with the training code that they name, or that lies further up."""
     if report.places.code or report.status == "healthy" or not report.subject:
         return
-    found = code_named(report) or code_above(report.seen.paths)
+    found = code_named(report)
+    if found is None and report.seen.scope.how == OTHER_PROGRAMS:  # what lies here was looked at: only a person knows
+        yield f"traindx diagnose {report.subject} --entry FILE"
+        return
+    found = found or code_above(report.seen.paths)
     if found is not None and not _is_gone(report, found):
         yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}"
 

@@ -18,9 +18,9 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.scope.commands import launches
 from traindx_tools.scope.copies import executed_copies
 from traindx_tools.scope.logged import told_by
-from traindx_tools.scope.model import NO_TRAINING, Asked, LogLines, Scope
+from traindx_tools.scope.model import NO_TRAINING, OTHER_PROGRAMS, Asked, LogLines, Scope
 from traindx_tools.scope.tree import Tree, read_text
-from traindx_tools.scope.written import written_by
+from traindx_tools.scope.written import by_none, written_by
 
 _TEST = re.compile(r"^(?:test_.*|.*_test|conftest)$")
 _TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|\.learn\(|apply_gradients|jax\.grad|"
@@ -92,6 +92,8 @@ def _found(asked: Asked, found: Found) -> Scope:
     if not _known(asked, found, entry) and not any(_may_train(f, tree.text(f)) for f in tree.given):
         return Scope(how=NO_TRAINING, beside=tree.given)
     if not entry.scripts:
+        if found.logs and not found.named and by_none(found.logs, tree, _outermost(_scripts(found, tree), tree)):
+            return Scope(how=OTHER_PROGRAMS, beside=tree.given)
         return Scope(judged=tree.given)
     own = tree.closure((*entry.scripts, *found.named, *entry.ran))
     judged = own if entry.certain else _once((*own, *tree.given))

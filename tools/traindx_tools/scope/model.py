@@ -93,6 +93,8 @@ class Scope:
 
 NO_TRAINING = "nothing in it trains"
 """Why code that lies beside a log is not taken for the run's own."""
+OTHER_PROGRAMS = "none of them writes a line of the log"
+"""Why several programs that lie beside a log are not taken for its own."""
 NOTHING_ASKED = Asked()
 UNKNOWN = Scope(code_known=False)
 """The scope of what has no code."""
@@ -122,6 +124,6 @@ def in_words(scope: dict[str, Any]) -> list[str]:
         said.append(f"{first}{more} is a run of {of}: what it printed is read, its code is judged there.")
     if beside:
         files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
-        why = f" ({NO_TRAINING})" if scope["how"] == NO_TRAINING else ""
+        why = f" ({scope['how']})" if scope["how"] in (NO_TRAINING, OTHER_PROGRAMS) else ""
         said.append(f"{files} not judged: {listed(beside)}{why}. --entry FILE or --all changes this.")
     return said

@@ -12,6 +12,8 @@ import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from traindx_tools.on_code.nodes import last_name
+
 MOST_PIECES = 60
 LONGEST = 600
 """Characters of one pattern's fixed text."""
@@ -72,6 +74,20 @@ def templates(tree: ast.Module) -> tuple[Template, ...]:
         if made is not None:
             found.setdefault(made.pattern.pattern, made)
     return tuple(found.values())
+
+
+def prints_values_alone(tree: ast.Module, without: frozenset[str] = frozenset()) -> bool:
+    """Whether a program prints something of which its text fixes nothing: `print(row)`, `log.write(line)`.
+
+    `without`: calls whose results are left out (`log.write(json.dumps(record))`).
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and last_name(node.func) in ("print", "write", "info"):
+            pieces = _of_print(node)
+            made = {last_name(n.func) for a in node.args for n in ast.walk(a) if isinstance(n, ast.Call)}
+            if pieces and not made & without and all(is_value or not text.strip() for text, is_value in pieces):
+                return True
+    return False
 
 
 def label_words(tree: ast.Module) -> frozenset[str]:

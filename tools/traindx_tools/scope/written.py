@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from traindx_tools.knowledge.tables import words
+from traindx_tools.on_code.nodes import last_name
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_logs.readers.prefixes import parse_prefix
 from traindx_tools.scope.model import LogLines
-from traindx_tools.scope.templates import label_words, templates, words_of_line
+from traindx_tools.scope.templates import label_words, prints_values_alone, templates, words_of_line
 from traindx_tools.scope.templates import share as of_line
 from traindx_tools.scope.tree import Tree
 
@@ -37,6 +39,17 @@ _USUAL = frozenset({"loss", "epoch", "step", "steps", "iter", "iteration", "batc
                     "info"})
 """Words that any log has: a library writes them as well."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?")
+_BARS = frozenset({"tqdm", "trange", "set_postfix"})
+"""Calls that draw a bar with values, in a form that a library decides."""
+_RECORDERS = words("roles.toml", "logged") | frozenset({"log_metrics"})
+"""Calls that take a name and a value, or a mapping of them."""
+_ROWS = frozenset({"writerow", "writerows", "dump", "dumps", "to_csv", "to_json", "savetxt"})
+"""Calls that write rows or records: of a log of plain lines they are no sign."""
+_ROW = re.compile(r"\s*[\[{]|[^,;\t]*(?:[,;\t][^,;\t]*){2,}$")
+_WRITES_ITSELF = re.compile(r"\b(?:import|from)\s+(?:transformers|trl|lightning|pytorch_lightning|keras|tensorflow|"
+                            r"accelerate|fastai|mmengine|ultralytics|deepspeed|composer|sklearn|xgboost|lightgbm|hydra|"
+                            r"ray)\b")
+"""Libraries that write a log's lines themselves."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,41 @@ def written_by(log: LogLines, tree: Tree, scripts: Sequence[Path]) -> Written | 
             others = "no other script here" if len(found) == 1 else "not every script here"
             return Written(found, f"it {what} line {first.line} of {Path(log.name).name}, {others} does")
     return None
+
+
+def by_none(logs: Sequence[LogLines], tree: Tree, scripts: Sequence[Path]) -> bool:
+    """Whether it is sure that no script wrote any line of these logs: each prints lines of its own and no others."""
+    forms = [form for log in logs for form in forms_of(log)]
+    parts = {s: tree.closure([s]) for s in scripts}
+    if not forms or not parts:
+        return False
+    parsed = {f: _syntax(f, tree) for f in dict.fromkeys(f for p in parts.values() for f in p)}
+    rows = any(_ROW.match(x) for form in forms for x in form.examples)
+    if not all(any(_prints(parsed[f]) for f in p) and not any(_is_open(parsed[f], tree.text(f), rows) for f in p)
+               for p in parts.values()):
+        return False
+    kinds = ((_by_print(parsed), LEAST_SHARE), (_by_words(parsed), LEAST_WORDS))
+    return not any(_winners(form, parts, share, least) for form in forms for share, least in kinds)
+
+
+def _prints(tree: ast.Module | None) -> bool:
+    return tree is not None and bool(templates(tree))
+
+
+def _is_open(tree: ast.Module | None, text: str, rows: bool) -> bool:
+    """Whether a program may write lines whose form its text does not tell; `rows`: the log holds rows or records."""
+    left_out = frozenset() if rows else _ROWS
+    if tree is None or _WRITES_ITSELF.search(text) or prints_values_alone(tree, without=left_out):
+        return True
+    calls = [(last_name(n.func), n.args[:1]) for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    return any(name in _BARS or (rows and (name in _ROWS or (name in _RECORDERS and any(map(_names_a_value, first)))))
+               for name, first in calls)
+
+
+def _names_a_value(node: ast.expr) -> bool:
+    """Whether an argument is a name for a value (a text) or a mapping of them, which `torch.log(p)` has not."""
+    text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return text or isinstance(node, (ast.JoinedStr, ast.Dict))
 
 
 def forms_of(log: LogLines) -> list[Form]:
