@@ -214,17 +214,18 @@ def _folder_of(given: asked.RunExperiment, reach: Reach) -> Path:
 
 
 def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
-    """One change, one control, one verdict, as JSON, or a screen. Raises BadUsage without consent: the command trains.
-    """
+    """One change, one control, one verdict, as JSON, a screen, or planted values. Raises BadUsage without consent: the
+    command trains."""
     from traindx.experiments import Request, run_experiments
+    from traindx.planting import run_planting
     from traindx.screening import run_screen
     from traindx_tools.experiments.change import parse_change
     from traindx_tools.experiments.choosing import chosen_for
     from traindx_tools.experiments.outcome import parse_outcome
 
-    if bool(given.change) is bool(given.screen):
-        raise BadUsage("give either `change`, as in learning-rate:times=0.1, or `screen`, as in settings,files")
-    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen]
+    if [bool(given.change), bool(given.screen), given.plant].count(True) != 1:
+        raise BadUsage("give one of `change`, as in learning-rate:times=0.1, `screen`, as in settings,files, and `plant`")
+    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen] if given.screen else ["--plant"]
     folder = _folder_of(given, reach)
     where = folder.relative_to(reach.root).as_posix()
     typed = shlex.join(["traindx", "experiment", where, "--run", given.command, *asked_for])
@@ -236,6 +237,8 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     changes = (parse_change(given.change),) if given.change else ()
     request = Request(folder, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
                       resume=True, chosen=not given.outcome)
+    if given.plant:
+        return _json(run_planting(request, say).to_json())
     if given.screen:
         return _json(run_screen(request, [k.strip() for k in given.screen.split(",")], say).to_json())
     answer = run_experiments(request, say).to_json()

@@ -80,6 +80,11 @@ def proven(report: Report) -> bool:
     return report.status == "diagnosis_complete" and bool(first) and first[0].proven
 
 
+def decidable(report: Report) -> bool:
+    """Whether a run has something to be decided: no cause was seen in it, and it is not healthy."""
+    return not proven(report) and report.status != "healthy"
+
+
 def with_experiments(report: Report, command: str, workspace: Path, folder: Path, run_seconds: float,
                      budget: float | None = None, say: Say = lambda _: None, control: Trace | None = None, *,
                      screens: bool = True) -> Report:
@@ -90,7 +95,7 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
 
     A run that shows nothing wrong is left alone, and so is one whose cause was seen in the run.
     """
-    if proven(report) or report.status == "healthy":
+    if not decidable(report):
         return report
     outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings, control)
     if not measurable(outcome, report, control):

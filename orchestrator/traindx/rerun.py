@@ -24,13 +24,15 @@ from traindx.experiment_place import METRIC_ENDINGS, MOST_WRITTEN, threads_for
 from traindx.fruitless import NEVER_TRAINED, NO_METRICS, UNREADABLE
 from traindx.joining import joined
 from traindx.model import Verify
-from traindx.proving import Say, with_experiments
+from traindx.planting import with_planted
+from traindx.proving import Say, decidable, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.stopping import run_here
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, ended, read_outcome, specification, supervised, verify_from
 from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import Watch
 from traindx_tools.finding import Finding, Severity
@@ -324,8 +326,14 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     better = replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
     if budget == 0 or rerun.outcome.cancelled:
         return better
+    control = control_of(rerun, folder)
+    if control is not None and rerun.outcome.exit_code == 0 and decidable(better):
+        outcome = choose(better.seen.symptom, better.seen.run, better.seen.findings, control)
+        better, took = with_planted(better, command, workspace, folder / "planted", folder / "live", outcome,
+                                    rerun.outcome.seconds, budget, say)
+        budget = max(1.0, budget - took) if budget is not None else None
     return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say,
-                            control_of(rerun, folder), screens=screens)
+                            control, screens=screens)
 
 
 def control_of(rerun: Rerun, folder: Path) -> Trace | None:

@@ -103,7 +103,8 @@ ROOMS = (
 
 
 VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolating.rules",
-            "traindx_tools.experiments.replaying.rules", "traindx_tools.experiments.screening.rules")
+            "traindx_tools.experiments.replaying.rules", "traindx_tools.experiments.screening.rules",
+            "traindx_tools.experiments.planting.rules")
 """Packages of rules that say what experiments showed."""
 
 

@@ -32,6 +32,9 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.option("--screen", metavar="KINDS", is_flag=False, flag_value="settings,files,stages",
               help="Change everything that can be changed, one at a time: settings, files, stages (all three without "
                    "KINDS), or the places of the code (code), and try again what stands out. 600 s without --budget.")
+@click.option("--plant", is_flag=True,
+              help="Change single values of the data files instead, and see which rows of the batches change: whether an "
+                   "input holds its own target, and whether input and target of a row arrive together.")
 @click.option("--symptom", default="", help="What you saw, in your words: it says what is measured.")
 @click.option("--outcome", "measured", metavar="KIND[:METRIC]",
               help="What is measured: nonfinite, error, exit, hang, level, fall, rise, gap, step-time, memory-growth.")
@@ -47,7 +50,7 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/experiments of the workspace).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], screen: str | None,
-            symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str, resume: bool,
+            plant: bool, symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str, resume: bool,
             no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
     """Prove a cause by changing one thing: the run of PATHS (its folder, its log) with and without it.
 
@@ -68,8 +71,13 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
                       seed_option, resume, Path(out) if out is not None else None, Verify(sandbox=not no_sandbox),
                       chosen=measured is None)
     status = Status()
-    status.say(f"measured: {outcome.said} ({outcome})")
+    if not plant:
+        status.say(f"measured: {outcome.said} ({outcome})")
+    elif changes or screen is not None:
+        raise BadUsage("--plant makes its own runs: give it without --change and --screen")
     try:
+        if plant:
+            return _planted(request, status, as_json)
         if screen is not None:
             return _screened(request, screen, status, as_json)
         answer = run_experiments(request, status.say, status.progress)
@@ -101,6 +109,22 @@ def _screened(request: Request, screen: str, status: Status, as_json: bool) -> i
     click.echo(f"  {answer.page}")
     for typed in answer.rest:
         click.echo(f"  next: {line(typed)}")
+    return answer.exit_code
+
+
+def _planted(request: Request, status: Status, as_json: bool) -> int:
+    """Values planted in the data files."""
+    from traindx.planting import run_planting
+    from traindx.safe_text import block
+    from traindx_tools.experiments.planting.telling import lines
+
+    answer = run_planting(request, status.say)
+    status.clear()
+    if as_json:
+        click.echo(json.dumps(answer.to_json(), indent=1))
+        return answer.exit_code
+    for text in lines(answer.study):
+        click.echo(block(text.replace("\n", " ")))
     return answer.exit_code
 
 

@@ -58,13 +58,13 @@ def _table(data: bytes, keep: Keep) -> bytes:
     for row in reader:
         rows.append(row)
         ends.append(reader.line_num)
-    head = 1 if _has_header(rows) else 0
+    head = 1 if has_header(rows) else 0
     kept = [*range(head), *(i + head for i in keep(len(rows) - head))]
     return "".join("".join(lines[ends[i]:ends[i + 1]]) for i in kept).encode()
 
 
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """The first row holds no number, and either the second one does or it is unlike every other row."""
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row is a header: it holds no number, and either the second one does or it is unlike every other row."""
     if len(rows) < 2 or any(_is_number(c) for c in rows[0]):
         return False
     if any(_is_number(c) for c in rows[1]):

@@ -1,0 +1,1 @@
+"""What a study of planted values may find."""
