@@ -224,8 +224,10 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     from traindx_tools.experiments.outcome import parse_outcome
 
     if [bool(given.change), bool(given.screen), given.plant].count(True) != 1:
-        raise BadUsage("give one of `change`, as in learning-rate:times=0.1, `screen`, as in settings,files, and `plant`")
-    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen] if given.screen else ["--plant"]
+        raise BadUsage("give one of `change`, as in learning-rate:times=0.1, `screen`, as in settings,files, or "
+                       "`plant`")
+    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen]
+    asked_for = ["--plant"] if given.plant else asked_for
     folder = _folder_of(given, reach)
     where = folder.relative_to(reach.root).as_posix()
     typed = shlex.join(["traindx", "experiment", where, "--run", given.command, *asked_for])

@@ -146,7 +146,7 @@ class RunExperiment(Arguments):
     change: str = Field("", max_length=500, description="As in learning-rate:times=0.1.")
     screen: str = Field("", max_length=60, description=(
         "Without a change: each of settings,files,stages (or code) changed, one at a time (600 s)."))
-    plant: bool = Field(False, description="Or: values of the data files changed, rows of batches looked at (leaks, pairing).")
+    plant: bool = Field(False, description="Or: values of data files changed; leaks, pairing.")
     symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
     outcome: str = Field("", max_length=200, description=(
         "Or: nonfinite, error:TEXT, exit, hang, level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth."))

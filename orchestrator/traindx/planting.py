@@ -23,7 +23,7 @@ from traindx_tools.live.reading import read_folder
 SECONDS = 300.0
 """For one study that is asked for without a budget."""
 LENGTHS, ATLEAST = 2.0, 20.0
-"""Within `diagnose --run`: times the run's own length, and seconds, that a study takes at most; and half of a budget."""
+"""Within `diagnose --run`: times the run's own length, and seconds, that a study takes at most; half of a budget."""
 _SILENT = frozenset({"nonfinite", "error", "exit", "hang", "step-time", "memory-growth"})
 """What is measured of runs that stop, or are slow: no target is looked for in an input."""
 FILE = "planted.json"

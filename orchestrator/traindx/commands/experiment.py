@@ -33,8 +33,8 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
               help="Change everything that can be changed, one at a time: settings, files, stages (all three without "
                    "KINDS), or the places of the code (code), and try again what stands out. 600 s without --budget.")
 @click.option("--plant", is_flag=True,
-              help="Change single values of the data files instead, and see which rows of the batches change: whether an "
-                   "input holds its own target, and whether input and target of a row arrive together.")
+              help="Change single values of the data files instead, and see which rows of the batches change: whether "
+                   "an input holds its own target, and whether input and target of a row arrive together.")
 @click.option("--symptom", default="", help="What you saw, in your words: it says what is measured.")
 @click.option("--outcome", "measured", metavar="KIND[:METRIC]",
               help="What is measured: nonfinite, error, exit, hang, level, fall, rise, gap, step-time, memory-growth.")
@@ -50,8 +50,8 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/experiments of the workspace).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], screen: str | None,
-            plant: bool, symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str, resume: bool,
-            no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
+            plant: bool, symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str,
+            resume: bool, no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
     """Prove a cause by changing one thing: the run of PATHS (its folder, its log) with and without it.
 
     Control, change and other seeds are run in copies that cannot write to your files, each as short as it shows the

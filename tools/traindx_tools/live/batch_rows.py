@@ -23,6 +23,12 @@ FOLDER = "rows"
 PROBE = "batch-rows"
 """The probe that writes them, in each framework."""
 MOST_ROWS = 40_000
+SECONDS = 120.0
+"""After its first call a process has told enough."""
+PATIENCE = 15.0
+"""Seconds after which a process that has seen no target for its rows sees none."""
+MOST_TARGETS = 4
+"""Values of one row's target that are kept: the target of a row that has more is no label."""
 MOST_BYTES = 256 * 2**20
 TRAINED, EVALUATED = 0, 1
 

@@ -34,7 +34,8 @@ def plantable(column: Column) -> bool:
         texts = column.texts or ()
         kinds = set(texts)
         sentences = sum(t.count(" ") >= 3 for t in texts[:200]) > len(texts[:200]) / 2
-        return len(kinds) > 1 and (len(kinds) < len(texts) / 2 or sentences) and not {t.lower() for t in kinds} <= _PARTS
+        many = len(kinds) < len(texts) / 2 or sentences
+        return len(kinds) > 1 and many and not {t.lower() for t in kinds} <= _PARTS
     there = column.numbers[np.isfinite(column.numbers)]
     if len(there) < 2 or (there == there[0]).all():
         return False
@@ -80,7 +81,7 @@ def _shares(keys: NDArray[np.object_] | NDArray[np.float64]) -> list[float]:
 def _of_shares(one: Sequence[float], other: Sequence[float]) -> float:
     longest = max(len(one), len(other))
     padded = [[*s, *[0.0] * (longest - len(s))] for s in (one, other)]
-    return float(np.abs(np.subtract(*padded)).sum()) / 2 + (0.2 if len(one) != len(other) else 0.0)
+    return float(np.abs(np.subtract(padded[0], padded[1])).sum()) / 2 + (0.2 if len(one) != len(other) else 0.0)
 
 
 def rows_to_plant(table: Table, seed: int) -> NDArray[np.int64]:
@@ -92,7 +93,7 @@ def rows_to_plant(table: Table, seed: int) -> NDArray[np.int64]:
 
 
 def swaps_for(column: Column, rows: NDArray[np.int64], seed: int) -> Swap:
-    """For each of these rows one whose value is about a standard deviation from its own: farther ones would move what
+    """For each of these rows one whose value is about a standard deviation above its own: farther ones would move what
     is scaled by all rows. Rows for which there is none are left out."""
     rng = np.random.default_rng(seed)
     keys = column.keys()
@@ -103,7 +104,7 @@ def swaps_for(column: Column, rows: NDArray[np.int64], seed: int) -> Swap:
         if column.numbers is None:
             other = [int(d) for d in donors if keys[d] != keys[row]]
         else:
-            away = np.abs(column.numbers[donors] - column.numbers[row])
+            away = column.numbers[donors] - column.numbers[row]  # larger ones only: their targets move one way
             away = np.where(np.isfinite(away) & (away > 0), np.abs(away - spread), np.inf)
             other = [int(donors[away.argmin()])] if np.isfinite(away).any() else []
         if other:

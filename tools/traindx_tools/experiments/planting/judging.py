@@ -18,23 +18,30 @@ TIMES = 10.0
 """And times as much as half of all rows changed: a statistic of the whole data moves with every value, and all rows
 with it."""
 FITS = 5
+LOOSE = 0.02
+"""Standard deviations that half of the values lie off that line at most: else they are values of other rows."""
 UNLIKE = 0.5
 """Share of changed rows above which the two runs did not draw the same batches."""
 FEWEST = 4
 """Rows whose target changed that are needed to judge."""
-NEARLY_ALL, SOME, NONE = 0.8, 0.25, 0.2
+NEARLY_ALL, NONE = 0.8, 0.2
 RARE, BASE = 1e-4, 0.4
+LARGE = 0.5
+"""Of the change of most targets: where a target is taken relative to its own input (a difference to the present value,
+a window's mean), a value that is changed in the input moves it too, and less, or the other way."""
 """Probability of as many coincidences by chance, and the share of other rows whose input changed that is too much."""
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Rows of both runs in their order. `inputs`: bool (n, w), `targets`: bool (n,); True where they differ."""
+    """Rows of both runs in their order. `inputs`: bool (n, w), `targets`: bool (n,); True where they differ. `moved`:
+    float64 (n,), by how much the target of a row did, with its sign."""
 
     control: BatchRows
     inputs: Flags
     targets: Flags
+    moved: NDArray[np.float64]
     why: str = ""
     """Why nothing can be said of them, "" where they can be compared."""
 
@@ -53,6 +60,8 @@ class Together:
     base: float
     """Share of the other rows whose input changed."""
     columns: tuple[int, ...] = ()
+    least: float = 0.0
+    """The smaller share of the targets that rose and of those that fell."""
 
     @property
     def share(self) -> float:
@@ -68,40 +77,48 @@ class Together:
     @property
     def leaks(self) -> bool:
         """Whether inputs hold their own targets."""
-        enough = self.share >= NEARLY_ALL and self.base <= BASE
-        some = self.share >= SOME and self.both >= FEWEST - 1 and self.base <= BASE / TIMES
-        return self.targets >= FEWEST and (enough or some) and self.chance <= RARE
+        enough = min(self.share, self.least) >= NEARLY_ALL and self.base <= BASE
+        return self.targets >= FEWEST and enough and self.chance <= RARE
 
 
 def compared(control: BatchRows, planted: BatchRows, role: int) -> Compared:
     """The rows of one role of two runs, as many as both have."""
     a, b = control.of_role(role), planted.of_role(role)
     n = min(len(a), len(b))
-    none = Compared(a, np.zeros((0, 0), np.bool_), np.zeros(0, np.bool_))
+
+    def untold(why: str) -> Compared:
+        return Compared(a, np.zeros((0, 0), np.bool_), np.zeros(0, np.bool_), np.zeros(0), why)
+
     if n == 0:
-        return Compared(a, none.inputs, none.targets, "no rows were seen")
+        return untold("no rows were seen")
     if a.inputs.shape[1] != b.inputs.shape[1] or (a.place[:n] != b.place[:n]).any():
-        return Compared(a, none.inputs, none.targets, "the batches are of other sizes")
+        return untold("the batches are of other sizes")
     inputs = _differ(a.inputs[:n], b.inputs[:n])
     if a.per_row == inputs.shape[1] - SUMS:  # every value was kept: the sums tell nothing else
         inputs[:, :SUMS] = False
     targets = np.asarray(_differ(a.targets[:n], b.targets[:n]).any(1))
     if max(float(inputs.any(1).mean()), float(targets.mean())) > UNLIKE:
-        return Compared(a, none.inputs, none.targets,
-                        "most rows changed: other batches are drawn, or what the model is given depends on all rows")
-    return Compared(_first(a, n), inputs, targets)
+        return untold("most rows changed: other batches are drawn, or what the model is given depends on all rows")
+    moved = np.nan_to_num(b.targets[:n].astype(np.float64) - a.targets[:n])
+    largest = np.abs(moved).argmax(1)
+    return Compared(_first(a, n), inputs, targets, np.asarray(moved[np.arange(n), largest]))
 
 
 def together(seen: Compared) -> Together:
-    """How the changes of targets and inputs go together."""
-    with_target = seen.targets
+    """How the changes of targets and inputs go together, of targets that changed by as much as most do."""
+    size = np.abs(seen.moved)
+    usual = float(np.quantile(size[seen.targets], 0.9)) if seen.targets.any() else 0.0
+    with_target = seen.targets & (size >= LARGE * usual)
     rows = seen.rows
     count, both = int(with_target.sum()), int((rows & with_target).sum())
     rest = int((~with_target).sum())
     base = int((rows & ~with_target).sum()) / rest if rest else 0.0
     changed = seen.inputs[with_target & rows]
+    rose, fell = with_target & (seen.moved > 0), with_target & (seen.moved < 0)
+    shares = [float(rows[g].mean()) for g in (rose, fell) if g.any()]
     most = changed.mean(0) >= 0.5 if len(changed) else np.zeros(seen.inputs.shape[1], np.bool_)
-    return Together(count, both, base, tuple(int(i) - SUMS for i in np.flatnonzero(most) if i >= SUMS))
+    return Together(count, both, base, tuple(int(i) - SUMS for i in np.flatnonzero(most) if i >= SUMS),
+                    min(shares, default=0.0))
 
 
 def apart(seen: Compared) -> bool:
@@ -109,10 +126,10 @@ def apart(seen: Compared) -> bool:
 
     Every column of single rows was changed, so that a row that arrives whole changes in both.
     """
-    t = together(seen)
-    inputs = int(seen.rows.sum())
-    return (t.targets >= FEWEST and inputs >= FEWEST and t.share <= NONE and max(inputs, t.targets)
-            <= 2 * min(inputs, t.targets))
+    inputs, targets = int(seen.rows.sum()), int(seen.targets.sum())
+    both = int((seen.rows & seen.targets).sum())
+    alike = max(inputs, targets) <= 2 * min(inputs, targets)
+    return min(inputs, targets) >= FEWEST and both <= NONE * targets and alike
 
 
 def _differ(a: NDArray[np.float32], b: NDArray[np.float32]) -> Flags:
@@ -120,7 +137,7 @@ def _differ(a: NDArray[np.float32], b: NDArray[np.float32]) -> Flags:
     scaled by statistics of all rows."""
     x, y = a.astype(np.float64), b.astype(np.float64)
     there = np.isfinite(x) & np.isfinite(y)
-    out = np.isfinite(x) != np.isfinite(y)
+    out: Flags = np.array(np.isfinite(x) != np.isfinite(y), np.bool_)
     for i in range(x.shape[1]):
         one, other = x[there[:, i], i], y[there[:, i], i]
         if len(one) and (one != other).any():
@@ -129,17 +146,20 @@ def _differ(a: NDArray[np.float32], b: NDArray[np.float32]) -> Flags:
 
 
 def _outside(one: NDArray[np.float64], other: NDArray[np.float64]) -> Flags:
-    """Values that a line through most of the pairs does not explain."""
-    spread = one.std() or 1.0
-    kept = np.ones(len(one), np.bool_)
+    """Values that a line through half of the pairs does not explain (least trimmed squares, Rousseeuw 1984)."""
+    spread = float(one.std()) or 1.0
     away = np.abs(other - one)
+    if float(np.median(away)) == 0.0:  # most are as they were
+        return np.array(away > CHANGED * spread, np.bool_)
+    away = np.abs(other - one - np.median(other - one))
     for _ in range(FITS):
+        kept = away <= np.median(away)
         x, y = one[kept], other[kept]
-        varies = x.std() > 0
-        slope = float(((x - x.mean()) * (y - y.mean())).mean() / x.var()) if varies else 1.0
+        slope = float(((x - x.mean()) * (y - y.mean())).mean() / x.var()) if x.var() > 0 else 1.0
         away = np.abs(other - y.mean() - slope * (one - x.mean()))
-        kept = away <= max(TIMES * float(np.median(away)), 1e-9 * spread)
-    return np.asarray(away > CHANGED * spread + TIMES * float(np.median(away)))
+    if float(np.median(away)) > LOOSE * spread:
+        return np.ones(len(one), np.bool_)
+    return np.array(away > CHANGED * spread + TIMES * float(np.median(away)), np.bool_)
 
 
 def _first(rows: BatchRows, n: int) -> BatchRows:

@@ -96,6 +96,8 @@ class Planting:
     say: Say = lambda _: None
     runs: int = 0
     took: float = 0.0
+    untold: str = ""
+    """Why the last pair of runs said nothing."""
     _read_by_the_run: tuple[str, ...] = ()
 
     def study(self) -> Study:
@@ -115,7 +117,7 @@ class Planting:
             return self._ended("no target of one to four values a row was seen at the loss")
         reached = self._target(control, found)
         if reached is None:
-            return self._ended("no column that was tried changes the targets")
+            return self._ended(self.untold or "no column that was tried changes the targets")
         parted = None
         if not reached.seen.leaks and reached.seen.base == 0 and not _in_time(reached):
             parted = self._whole_rows(control, reached)
@@ -133,6 +135,7 @@ class Planting:
             told = self._compared(control, {column.file: {column.name: swap}}, table,
                                   f"{len(swap)} values of {column.name} in {column.file}")
             if told is None or told.why:
+                self.untold = told.why if told is not None else "the time was used up" if self.took >= self.seconds else ""
                 continue
             both = together(told)
             if both.targets >= FEWEST:
@@ -141,15 +144,22 @@ class Planting:
         return None
 
     def _whole_rows(self, control: BatchRows, reached: Reached) -> Parted | None:
-        table = reached.table
+        """Rows changed in all columns; in every other one where that changes the order of the rows."""
+        table, target = reached.table, reached.column
         rows = rows_to_plant(table, SEEDS[1])
-        swaps: dict[str, dict[str, Swap]] = {}
-        for number, column in enumerate(c for c in table.columns if plantable(c)):
-            swaps.setdefault(column.file, {})[column.name] = swaps_for(column, rows, SEEDS[2] + number)
-        told = self._compared(control, swaps, table, f"{len(rows)} whole rows of {', '.join(table.files)}")
-        if told is None or told.why or not apart(told):
-            return None
-        return Parted(table, len(rows), int(told.rows.sum()), together(told))
+        others = [c for c in table.columns if c is not target and plantable(c)]
+        for chosen in (others, others[::2], others[1::2]):
+            if not chosen:
+                continue
+            swaps: dict[str, dict[str, Swap]] = {}
+            for number, column in enumerate([target, *chosen]):
+                swaps.setdefault(column.file, {})[column.name] = swaps_for(column, rows, SEEDS[2] + number)
+            what = "whole rows" if chosen is others else f"rows in {len(chosen) + 1} columns"
+            told = self._compared(control, swaps, table, f"{len(rows)} {what} of {', '.join(table.files)}")
+            if told is not None and not told.why:
+                parted = Parted(table, len(rows), int(told.rows.sum()), together(told))
+                return parted if apart(told) else None
+        return None
 
     def _compared(self, control: BatchRows, swaps: Mapping[str, Mapping[str, Swap]], table: Table,
                   what: str) -> Compared | None:

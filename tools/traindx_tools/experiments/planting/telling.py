@@ -29,6 +29,6 @@ def nothing(study: Study) -> str:
     if study.why or study.reached is None:
         return f"not decided, for {study.why or 'nothing was seen'}"
     column, seen = study.reached.column, study.reached.seen
-    said = (f"the target is made of {column.name or 'the array'} ({column.file}); of {seen.targets} rows with another "
-            f"target the inputs of {seen.both} changed, of the other rows {seen.base:.1%}: no input holds its own target")
-    return said
+    return (f"the target is made of {column.name or 'the array'} ({column.file}); of {seen.targets} rows with another "
+            f"target the inputs of {seen.both} changed, of the other rows {seen.base:.1%}: no input holds its own "
+            "target")

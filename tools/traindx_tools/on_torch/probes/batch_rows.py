@@ -6,7 +6,9 @@ For the experiment that plants values in the data files and looks where they arr
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,16 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.batch_rows import EVALUATED as ROLE_EVALUATED
-from traindx_tools.live.batch_rows import MOST_ROWS, PROBE, BatchRows, path_for, write
+from traindx_tools.live.batch_rows import (
+    MOST_ROWS,
+    MOST_TARGETS,
+    PATIENCE,
+    PROBE,
+    SECONDS,
+    BatchRows,
+    path_for,
+    write,
+)
 from traindx_tools.live.batch_rows import TRAINED as ROLE_TRAINED
 from traindx_tools.on_torch.lagged import capturing
 from traindx_tools.on_torch.measures.batch import arguments
@@ -25,10 +36,6 @@ from traindx_tools.on_torch.measures.row_values import inputs_of, row_matrix
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_variables.column_names import column_names
 
-SECONDS = 120.0
-"""After its first call a process has told enough."""
-MOST_TARGETS = 4
-"""Values of one row's target that are kept: the target of a row that has more is no label."""
 LOOKS = 8
 """Trained calls at which the names of the inputs' columns are looked for."""
 
@@ -49,11 +56,14 @@ class BatchRowsProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._calls = Calls()
-        self._kept: list[tuple[int, int, Any, Any]] = []
+        self._kept: list[_Kept] = []
         self._current: _Call | None = None
-        self._count = self._rows = self._trained = self._per_row = 0
+        self._count = self._rows = self._trained = self._looks = 0
+        self._per_row: dict[int, int] = {}
         self._names: tuple[str, ...] = ()
         self._began = 0.0
+        self._targets = False
+        """Whether any row had a target that can be one."""
         self._most = min(MOST_ROWS, int(scene.options.get("batch_rows", MOST_ROWS)))
         """Trained rows that are enough."""
 
@@ -71,7 +81,7 @@ class BatchRowsProbe(TorchProbe):
             self._count += 1
             call = _Call(id(model), self._count, self.scene.step + 1, len(inputs[0]), grad, model.training, None)
             call.matrix = row_matrix(inputs)[0].cpu()
-            self._per_row = max(self._per_row, sum(t[0].numel() for t in inputs if len(t)))
+            self._per_row[id(model)] = sum(t[0].numel() for t in inputs if len(t))
             self._calls.begin(call)
             self._current = call
 
@@ -96,10 +106,14 @@ class BatchRowsProbe(TorchProbe):
             if len(trained) == 1:
                 trained[0].targets = row_targets(loss, trained[0].rows, trained[0].outputs)
                 self._trained += trained[0].rows
-                if not self._names and self._count <= LOOKS and self._per_row:
-                    self._names = column_names(self._per_row, trained[0].rows)
+                self._targets |= trained[0].targets is not None and trained[0].targets.shape[1] <= MOST_TARGETS
+                if not self._names and self._looks < LOOKS:
+                    self._looks += 1
+                    self._names = column_names(self._per_row.get(trained[0].model, 0), trained[0].rows)
             self._put()
-        if self._trained >= self._most or self._rows >= MOST_ROWS or time.monotonic() - self._began > SECONDS:
+        since = time.monotonic() - self._began
+        few = self._trained < self._most and self._rows < MOST_ROWS and since < SECONDS
+        if not few or (since > PATIENCE and not self._targets):
             self._write(whole=True)
 
     def _put(self) -> None:
@@ -108,7 +122,7 @@ class BatchRowsProbe(TorchProbe):
             if isinstance(call, _Call) and call.matrix is not None and call.role in (TRAINED, EVALUATED):
                 self._rows += call.rows
                 role = ROLE_TRAINED if call.role == TRAINED else ROLE_EVALUATED
-                self._kept.append((call.step, role, call.matrix, call.targets))
+                self._kept.append(_Kept(call.model, call.step, role, call.matrix, call.targets))
 
     def finish(self) -> Iterable[Finding]:
         """The program ends before there were enough: what came is written."""
@@ -124,19 +138,39 @@ class BatchRowsProbe(TorchProbe):
 
     def _write(self, *, whole: bool) -> None:
         self.done = True
-        width = max((m.shape[1] for _, _, m, _ in self._kept), default=0)
-        kept = [k for k in self._kept if k[2].shape[1] == width]  # the inputs of another model are no rows of this one
-        if not kept:
+        trained = Counter[tuple[int, int]]()
+        for k in self._kept:  # of several models the one that is trained most; before it, one that is given targets
+            worth = k.rows * (1 + MOST_ROWS * (k.targets is not None))
+            trained[k.model, k.matrix.shape[1]] += worth if k.role == ROLE_TRAINED else 0
+        if not trained:
             return
-        step = np.concatenate([np.full(len(m), s) for s, _, m, _ in kept])
-        role = np.concatenate([np.full(len(m), r) for _, r, m, _ in kept])
-        place = np.concatenate([np.arange(len(m)) for _, _, m, _ in kept])
-        targets = np.concatenate([_columns(t, len(m)) for _, _, m, t in kept])
-        rows = BatchRows(step, place, role, np.concatenate([m.numpy() for _, _, m, _ in kept]).astype(np.float32),
-                         targets.astype(np.float32), self._per_row, self._names, whole)
+        model, width = trained.most_common(1)[0][0]
+        kept = [k for k in self._kept if (k.model, k.matrix.shape[1]) == (model, width)]
+        step = np.concatenate([np.full(k.rows, k.step) for k in kept])
+        role = np.concatenate([np.full(k.rows, k.role) for k in kept])
+        place = np.concatenate([np.arange(k.rows) for k in kept])
+        targets = np.concatenate([_columns(k.targets, k.rows) for k in kept])
+        inputs = np.concatenate([k.matrix.numpy() for k in kept])
+        rows = BatchRows(step, place, role, inputs.astype(np.float32), targets.astype(np.float32),
+                         self._per_row.get(model, 0), self._names, whole)
         folder: Path = self.scene.recorder.batch_path.parent  # type: ignore[attr-defined]
         write(path_for(folder, self.scene.recorder.rank), rows)
         self._kept.clear()
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """The rows of one call."""
+
+    model: int
+    step: int
+    role: int
+    matrix: Any
+    targets: Any
+
+    @property
+    def rows(self) -> int:
+        return len(self.matrix)
 
 
 def _columns(targets: Any, rows: int) -> Any:

@@ -64,7 +64,7 @@ def _table(data: bytes, keep: Keep) -> bytes:
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row is a header: it holds no number, and either the second one does or it is unlike every other row."""
+    """Whether the first row is a header: it holds no number, and the second one does or it is unlike every other."""
     if len(rows) < 2 or any(_is_number(c) for c in rows[0]):
         return False
     if any(_is_number(c) for c in rows[1]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.experiments.planting.judging import RARE, SOME
+from traindx_tools.experiments.planting.judging import NEARLY_ALL, RARE
 from traindx_tools.experiments.planting.study import Study
 from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule, Threshold
@@ -27,7 +27,7 @@ RULE = Rule(
              "leave the named features out: validation becomes worse, and agrees with new data"),
     thresholds={
         "chance": Threshold(RARE, "probability", "of so many coincidences, binomial, from the share of other rows"),
-        "share": Threshold(SOME, "of the changed targets", "and hardly any other input changed; or 0.8 of them"),
+        "share": Threshold(NEARLY_ALL, "of the changed targets", "at least, of those that rose and those that fell"),
     },
 )
 SHOWN = 4
