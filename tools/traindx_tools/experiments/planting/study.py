@@ -135,7 +135,8 @@ class Planting:
             told = self._compared(control, {column.file: {column.name: swap}}, table,
                                   f"{len(swap)} values of {column.name} in {column.file}")
             if told is None or told.why:
-                self.untold = told.why if told is not None else "the time was used up" if self.took >= self.seconds else ""
+                spent = "the time was used up" if self.took >= self.seconds else ""
+                self.untold = told.why if told is not None else spent
                 continue
             both = together(told)
             if both.targets >= FEWEST:
