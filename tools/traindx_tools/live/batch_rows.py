@@ -28,7 +28,9 @@ SECONDS = 120.0
 PATIENCE = 15.0
 """Seconds after which a process that has seen no target for its rows sees none."""
 MOST_TARGETS = 4
-"""Values of one row's target that are kept: the target of a row that has more is no label."""
+"""Values of one row's target that are kept, evenly spaced."""
+OF_A_ROW = 64
+"""Values that a target may have for each row; and half as many as the input has, else the one completes the other."""
 MOST_BYTES = 256 * 2**20
 TRAINED, EVALUATED = 0, 1
 
@@ -62,6 +64,23 @@ class BatchRows:
         which = self.role == role
         return BatchRows(self.step[which], self.place[which], self.role[which], self.inputs[which],
                          self.targets[which], self.per_row, self.names, self.whole)
+
+
+def kept_targets(targets: NDArray[np.float32] | None, rows: int, per_row: int) -> NDArray[np.float32] | None:
+    """float32 (rows, MOST_TARGETS) of the targets of a batch (rows, values), NaN where there are fewer; None where they
+    are no targets of the row."""
+    if targets is None or not fits(targets.shape[1], per_row):
+        return None
+    out = np.full((rows, MOST_TARGETS), np.nan, np.float32)
+    step = -(-targets.shape[1] // MOST_TARGETS)
+    chosen = targets[:, ::step]
+    out[:, :chosen.shape[1]] = chosen
+    return out
+
+
+def fits(values: int, per_row: int) -> bool:
+    """Whether so many values of a row can be its target, where the model is given `per_row`."""
+    return values <= MOST_TARGETS or (values <= OF_A_ROW and 2 * values <= per_row)
 
 
 def path_for(folder: Path, rank: int) -> Path:

@@ -89,6 +89,11 @@ def test_an_average_of_labels_by_group_is_a_leak() -> None:
     assert seen(encoded(SERIES), encoded(PLANTED)).leaks
 
 
+def test_a_batch_that_goes_into_the_model_with_its_target_is_no_leak() -> None:
+    told = [(np.concatenate([x, 2 * y[:, None] + 1], 1), y) for x, y in (windows(SERIES), windows(PLANTED))]
+    assert not seen(*told).leaks
+
+
 def test_nothing_is_said_of_other_batches() -> None:
     inputs, targets = windows(SERIES)
     order = RNG.permutation(len(inputs))

@@ -30,6 +30,8 @@ LARGE = 0.5
 """Of the change of most targets: where a target is taken relative to its own input (a difference to the present value,
 a window's mean), a value that is changed in the input moves it too, and less, or the other way."""
 """Probability of as many coincidences by chance, and the share of other rows whose input changed that is too much."""
+SAME = 0.9999
+"""Correlation from which a column is the target itself, in half precision too."""
 Flags = NDArray[np.bool_]
 
 
@@ -96,6 +98,7 @@ def compared(control: BatchRows, planted: BatchRows, role: int) -> Compared:
     inputs = _differ(a.inputs[:n], b.inputs[:n])
     if a.per_row == inputs.shape[1] - SUMS:  # every value was kept: the sums tell nothing else
         inputs[:, :SUMS] = False
+    inputs[:, SUMS:][:, _copies(a.inputs[:n, SUMS:], a.targets[:n])] = False
     targets = np.asarray(_differ(a.targets[:n], b.targets[:n]).any(1))
     if max(float(inputs.any(1).mean()), float(targets.mean())) > UNLIKE:
         return untold("most rows changed: other batches are drawn, or what the model is given depends on all rows")
@@ -130,6 +133,21 @@ def apart(seen: Compared) -> bool:
     both = int((seen.rows & seen.targets).sum())
     alike = max(inputs, targets) <= 2 * min(inputs, targets)
     return min(inputs, targets) >= FEWEST and both <= NONE * targets and alike
+
+
+def _copies(inputs: NDArray[np.float32], targets: NDArray[np.float32]) -> Flags:
+    """Columns that are the target itself in some unit: a batch that goes into the model whole holds it, whether or not
+    the model looks at it; that is not told by where values arrive."""
+    x = np.nan_to_num(inputs.astype(np.float64))
+    found = np.zeros(x.shape[1], np.bool_)
+    away = x - x.mean(0)
+    size = np.sqrt((away**2).sum(0))
+    for i in range(targets.shape[1]):
+        y = targets[:, i].astype(np.float64)
+        if np.isfinite(y).all() and y.std() > 0:
+            y = y - y.mean()
+            found |= np.abs(away.T @ y) > SAME * size * np.sqrt((y**2).sum())
+    return found
 
 
 def _differ(a: NDArray[np.float32], b: NDArray[np.float32]) -> Flags:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from traindx_tools.scope.tree import read_text
 EPOCHS = 1.5
 """Times the rows of the largest table that trained rows are recorded: an epoch, whatever its part of them is."""
 FEWEST_TRAINED = 1_000
+UNRECORDED, MOST_UNRECORDED = frozenset({".parquet"}), 20
+"""Files that are read by libraries that open them in C."""
 NO_TABLE = "none of the files that the program reads has a form whose values can be changed"
 MOST_CANDIDATES = 3
 """Columns that are tried as the one that the target is made of."""
@@ -114,7 +117,7 @@ class Planting:
                 return self._ended(NO_TABLE)
         targets = control.of_role(TRAINED).targets
         if not len(targets) or not np.isfinite(targets[:, 0]).any():
-            return self._ended("no target of one to four values a row was seen at the loss")
+            return self._ended("the loss was given no target that has fewer values than its row")
         reached = self._target(control, found)
         if reached is None:
             return self._ended(self.untold or "no column that was tried changes the targets")
@@ -200,11 +203,17 @@ class Planting:
 
 
 def below(live: LiveRun, workspace: Path) -> tuple[str, ...]:
-    """The data files below the workspace that a recorded run read and whose values can be changed."""
+    """The data files below the workspace that a recorded run read and whose values can be changed.
+
+    What a library opens in C is not recorded (Parquet): where nothing is, the files there that end so are taken.
+    """
     root = workspace.resolve()
-    found = [Path(f.path).resolve() for f in live.data_files(root)]
-    return tuple(p.relative_to(root).as_posix() for p in found
-                 if p.is_relative_to(root) and p.suffix.lower() in READABLE)
+    read = [Path(f.path).resolve() for f in live.data_files(root)]
+    found = [p for p in read if p.is_relative_to(root) and p.suffix.lower() in READABLE]
+    if not found:
+        every = (p for p in sorted(root.glob("**/*")) if p.suffix.lower() in UNRECORDED and p.is_file())
+        found = [p for p in islice(every, MOST_UNRECORDED) if p.resolve().is_relative_to(root)]
+    return tuple(p.relative_to(root).as_posix() for p in found)
 
 
 def made_at(name: str, workspace: Path) -> Iterator[tuple[str, int]]:

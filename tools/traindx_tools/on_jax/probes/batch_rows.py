@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Finding
-from traindx_tools.live.batch_rows import MOST_ROWS, MOST_TARGETS, PROBE, SECONDS, TRAINED, BatchRows, path_for, write
+from traindx_tools.live.batch_rows import (
+    MOST_ROWS,
+    PROBE,
+    SECONDS,
+    TRAINED,
+    BatchRows,
+    fits,
+    kept_targets,
+    path_for,
+    write,
+)
 from traindx_tools.on_jax.measures.roles import FEWEST_ROWS, arguments, on_host, signature, state_in
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_variables.column_names import column_names
@@ -64,12 +74,11 @@ class BatchRowsProbe(JaxProbe):
         if main is None:
             return
         target = next((a for a in reversed(arrays) if a is not main and len(a) == len(main)
-                       and a[0].size <= MOST_TARGETS), None)
+                       and fits(a[0].size, main[0].size)), None)
         if target is None:
             return
-        targets = np.full((len(main), MOST_TARGETS), np.nan, np.float32)
-        flat = target.reshape(len(main), -1)
-        targets[:, :flat.shape[1]] = flat
+        targets = kept_targets(target.reshape(len(main), -1).astype(np.float32), len(main), main[0].size)
+        assert targets is not None, "it fits"
         self._kept.append((number, row_matrix(main)[0].astype(np.float32), targets))
         self._rows += len(main)
         self._per_row = main[0].size

@@ -24,6 +24,7 @@ from traindx_tools.live.batch_rows import (
     PROBE,
     SECONDS,
     BatchRows,
+    kept_targets,
     path_for,
     write,
 )
@@ -95,7 +96,7 @@ class BatchRowsProbe(TorchProbe):
         """The target of an evaluated batch, where a loss of torch is given it."""
         call = self._current
         if call is not None and not call.grad and call.targets is None:
-            call.targets = given_target(args, kwargs, call.rows)
+            call.targets = self._of_row(call, given_target(args, kwargs, call.rows))
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """The targets of the rows that are trained on."""
@@ -104,9 +105,9 @@ class BatchRowsProbe(TorchProbe):
         with torch.no_grad():
             trained = [c for c in self._calls.trained_by(loss) if isinstance(c, _Call)]
             if len(trained) == 1:
-                trained[0].targets = row_targets(loss, trained[0].rows, trained[0].outputs)
+                trained[0].targets = self._of_row(trained[0], row_targets(loss, trained[0].rows, trained[0].outputs))
                 self._trained += trained[0].rows
-                self._targets |= trained[0].targets is not None and trained[0].targets.shape[1] <= MOST_TARGETS
+                self._targets |= trained[0].targets is not None
                 if not self._names and self._looks < LOOKS:
                     self._looks += 1
                     self._names = column_names(self._per_row.get(trained[0].model, 0), trained[0].rows)
@@ -115,6 +116,10 @@ class BatchRowsProbe(TorchProbe):
         few = self._trained < self._most and self._rows < MOST_ROWS and since < SECONDS
         if not few or (since > PATIENCE and not self._targets):
             self._write(whole=True)
+
+    def _of_row(self, call: _Call, targets: torch.Tensor | None) -> Any:
+        found = targets.cpu().numpy() if targets is not None else None
+        return kept_targets(found, call.rows, self._per_row.get(call.model, 0))
 
     def _put(self) -> None:
         for call in self._calls.done():
@@ -149,13 +154,17 @@ class BatchRowsProbe(TorchProbe):
         step = np.concatenate([np.full(k.rows, k.step) for k in kept])
         role = np.concatenate([np.full(k.rows, k.role) for k in kept])
         place = np.concatenate([np.arange(k.rows) for k in kept])
-        targets = np.concatenate([_columns(k.targets, k.rows) for k in kept])
+        targets = np.concatenate([k.targets if k.targets is not None else _none(k.rows) for k in kept])
         inputs = np.concatenate([k.matrix.numpy() for k in kept])
         rows = BatchRows(step, place, role, inputs.astype(np.float32), targets.astype(np.float32),
                          self._per_row.get(model, 0), self._names, whole)
         folder: Path = self.scene.recorder.batch_path.parent  # type: ignore[attr-defined]
         write(path_for(folder, self.scene.recorder.rank), rows)
         self._kept.clear()
+
+
+def _none(rows: int) -> Any:
+    return np.full((rows, MOST_TARGETS), np.nan, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +180,3 @@ class _Kept:
     @property
     def rows(self) -> int:
         return len(self.matrix)
-
-
-def _columns(targets: Any, rows: int) -> Any:
-    """float32 (rows, MOST_TARGETS), NaN for what there is not."""
-    out = np.full((rows, MOST_TARGETS), np.nan, np.float32)
-    if targets is not None and targets.shape[1] <= MOST_TARGETS:
-        out[:, :targets.shape[1]] = targets.cpu().numpy()
-    return out
