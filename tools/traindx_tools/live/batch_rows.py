@@ -27,10 +27,9 @@ SECONDS = 120.0
 """After its first call a process has told enough."""
 PATIENCE = 15.0
 """Seconds after which a process that has seen no target for its rows sees none."""
-MOST_TARGETS = 4
-"""Values of one row's target that are kept, evenly spaced."""
-OF_A_ROW = 64
-"""Values that a target may have for each row; and half as many as the input has, else the one completes the other."""
+FEW_TARGETS, MOST_TARGETS = 4, 64
+"""Values that a target may have for each row: so few, or so many where they are no ids and the input has twice as many
+(else the one completes or continues the other)."""
 MOST_BYTES = 256 * 2**20
 TRAINED, EVALUATED = 0, 1
 
@@ -69,18 +68,19 @@ class BatchRows:
 def kept_targets(targets: NDArray[np.float32] | None, rows: int, per_row: int) -> NDArray[np.float32] | None:
     """float32 (rows, MOST_TARGETS) of the targets of a batch (rows, values), NaN where there are fewer; None where they
     are no targets of the row."""
-    if targets is None or not fits(targets.shape[1], per_row):
+    if targets is None or not fits(targets, per_row):
         return None
     out = np.full((rows, MOST_TARGETS), np.nan, np.float32)
-    step = -(-targets.shape[1] // MOST_TARGETS)
-    chosen = targets[:, ::step]
-    out[:, :chosen.shape[1]] = chosen
+    out[:, :targets.shape[1]] = targets
     return out
 
 
-def fits(values: int, per_row: int) -> bool:
-    """Whether so many values of a row can be its target, where the model is given `per_row`."""
-    return values <= MOST_TARGETS or (values <= OF_A_ROW and 2 * values <= per_row)
+def fits(targets: NDArray[np.float32], per_row: int) -> bool:
+    """Whether these values, shape (rows, values), can be the targets of rows of which the model is given `per_row`."""
+    values = targets.shape[1]
+    if values <= FEW_TARGETS:
+        return True
+    return values <= MOST_TARGETS and 2 * values <= per_row and bool((targets != np.round(targets)).any())
 
 
 def path_for(folder: Path, rank: int) -> Path:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.planting.judging import Together, apart, compared, together
-from traindx_tools.live.batch_rows import EVALUATED, TRAINED, BatchRows, read, write
+from traindx_tools.live.batch_rows import EVALUATED, TRAINED, BatchRows, fits, read, write
 
 N = 3000
 RNG = np.random.default_rng(5)
@@ -87,6 +87,19 @@ def test_an_average_of_labels_by_group_is_a_leak() -> None:
 
     RNG2 = RNG.normal(size=N)
     assert seen(encoded(SERIES), encoded(PLANTED)).leaks
+
+
+def test_a_target_that_is_computed_of_the_input_is_no_leak() -> None:
+    told = [(x, x.max(1)) for x, _ in (windows(SERIES, lags=20), windows(PLANTED, lags=20))]
+    assert not seen(*told).leaks
+
+
+@pytest.mark.parametrize(("values", "may"), [
+    (RNG.normal(size=(8, 4)), True), (RNG.normal(size=(8, 24)), True), (RNG.normal(size=(8, 65)), False),
+    (RNG.integers(0, 99, (8, 24)), False), (RNG.integers(0, 9, (8, 1)), True), (RNG.normal(size=(8, 60)), False),
+])
+def test_which_values_can_be_the_targets_of_a_row(values: NDArray[np.float64], may: bool) -> None:
+    assert fits(values.astype(np.float32), 100) is may
 
 
 def test_a_batch_that_goes_into_the_model_with_its_target_is_no_leak() -> None:

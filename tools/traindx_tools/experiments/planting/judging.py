@@ -78,8 +78,9 @@ class Together:
 
     @property
     def leaks(self) -> bool:
-        """Whether inputs hold their own targets."""
-        enough = min(self.share, self.least) >= NEARLY_ALL and self.base <= BASE
+        """Whether inputs hold their own targets: in the same places of nearly all, so that a target that is computed of
+        whatever stands in the input (its largest value) is none."""
+        enough = min(self.share, self.least) >= NEARLY_ALL and self.base <= BASE and bool(self.columns)
         return self.targets >= FEWEST and enough and self.chance <= RARE
 
 

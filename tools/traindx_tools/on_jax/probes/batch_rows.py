@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Finding
 from traindx_tools.live.batch_rows import (
     MOST_ROWS,
+    MOST_TARGETS,
     PROBE,
     SECONDS,
     TRAINED,
     BatchRows,
-    fits,
     kept_targets,
     path_for,
     write,
@@ -73,12 +73,12 @@ class BatchRowsProbe(JaxProbe):
         main = max((a for a in arrays if a.ndim >= 2), key=lambda a: a[0].size, default=None)
         if main is None:
             return
-        target = next((a for a in reversed(arrays) if a is not main and len(a) == len(main)
-                       and fits(a[0].size, main[0].size)), None)
-        if target is None:
+        others = (a.reshape(len(a), -1) for a in reversed(arrays) if a is not main and len(a) == len(main)
+                  and a[0].size <= MOST_TARGETS)
+        found = (kept_targets(a.astype(np.float32), len(main), main[0].size) for a in others)
+        targets = next((t for t in found if t is not None), None)
+        if targets is None:
             return
-        targets = kept_targets(target.reshape(len(main), -1).astype(np.float32), len(main), main[0].size)
-        assert targets is not None, "it fits"
         self._kept.append((number, row_matrix(main)[0].astype(np.float32), targets))
         self._rows += len(main)
         self._per_row = main[0].size
