@@ -250,17 +250,26 @@ def _answers(found: Hypothesis, stated: Sequence[StatedSymptom]) -> bool:
     return found.confidence >= WEAK and cap_for(found.mode.symptoms, stated) == 1.0
 
 
+def _may_bring_about(cause: Hypothesis, effect: Hypothesis) -> bool:
+    """Whether a cause stands before an effect: the catalog says that it brings it about, or it was itself seen in the
+    run and would show as the effect does. What is seen of values (dead, saturated, vanishing) has a cause of its own.
+    """
+    if cause.confidence < LIKELY_CAUSE or cause.mode.effect:
+        return effect.mode.id in cause.mode.causes and cause.confidence >= LIKELY_CAUSE
+    seen = any(w.in_run and w.bearing is Bearing.CAUSE and w.role == "cause" for w in cause.speaks_for)
+    return effect.mode.id in cause.mode.causes or (seen and bool(set(cause.mode.symptoms) & set(effect.mode.symptoms)))
+
+
 def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The hypotheses with each effect behind a cause of it that has evidence of its own: people ask why, not what."""
     out: list[Hypothesis] = []
     waiting: list[Hypothesis] = []
     for h in ordered:
-        causes = [c for c in ordered if h.mode.id in c.mode.causes and c.confidence >= LIKELY_CAUSE]
-        if h.mode.effect and any(c not in out for c in causes):
+        if h.mode.effect and any(c not in out and _may_bring_about(c, h) for c in ordered if c is not h):
             waiting.append(h)
             continue
         out.append(h)
-        out += [w for w in waiting if w.mode.id in h.mode.causes]
+        out += [w for w in waiting if _may_bring_about(h, w)]
         waiting = [w for w in waiting if w not in out]
     return [*out, *waiting]
 

@@ -190,6 +190,10 @@ def _same(before: list[torch.Tensor], after: list[torch.Tensor]) -> bool:
         a.shape == b.shape and torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+BENDS = 0.01
+"""Relative departure from which the output of a layer bends."""
+
+
 @dataclass(frozen=True)
 class Affine:
     """A model of several layers that is one affine map of its input."""
@@ -200,6 +204,9 @@ class Affine:
     ends: int
     error: float
     """The largest relative departure from an affine map."""
+    bends: str = ""
+    """The first layer whose own output bends with the input: an activation stands before it, and what it computes does
+    not reach the output. "" where there is none."""
 
 
 def affine(trial: Trial) -> Affine | None:
@@ -209,19 +216,20 @@ def affine(trial: Trial) -> Affine | None:
     if len(able) != 1 or not able[0][1].is_floating_point() or len(layers) < 2 or trial.rows < 3:
         return None
     name, x = able[0]
-    seen: list[tuple[int, int, torch.Tensor]] = []
+    seen: list[tuple[int, int, torch.Tensor, str]] = []
+    names = {id(m): n for n, m in trial.model.named_modules()}
 
     def note(module: Any, _: Any, out: torch.Tensor) -> None:
-        seen.append((module.weight.shape[0], module.weight.shape[1], out.detach()))
+        seen.append((module.weight.shape[0], module.weight.shape[1], out.detach(), names[id(module)]))
 
     hooks = [m.register_forward_hook(note) for m in layers]
     try:
-        def last(value: torch.Tensor) -> torch.Tensor:
+        def last(value: torch.Tensor) -> list[torch.Tensor]:
             seen.clear()
             trial.ask(trial.call.with_tensors(lambda n, t: value if n == name else t))
             if len(seen) < 2 or seen[-1][2].shape[:1] != x.shape[:1]:
                 raise NotKept("its layers are not called one after the other")
-            return seen[-1][2].double()
+            return [out.double() for _, _, out, _ in seen]
 
         other, zero = x.roll(1, 0), torch.zeros_like(x)
         if not bool((x != other).any()):
@@ -231,11 +239,19 @@ def affine(trial: Trial) -> Affine | None:
     finally:
         for hook in hooks:
             hook.remove()
-    scale = float((at_x - at_zero).abs().amax())
-    if scale == 0:
+    if not len(at_x) == len(at_other) == len(at_zero) == len(between) == len(far):
         return None
-    error = max(float((between - 0.3 * at_x - 0.7 * at_other).abs().amax()),
-                float((far - at_zero - 5 * (at_x - at_zero)).abs().amax()) / 5) / scale
-    widths = [out for out, _, _ in seen[:-1]]
+
+    def departure(i: int) -> float:
+        moved = at_x[i] - at_zero[i]
+        scale = float(moved.abs().amax())
+        return max(float((between[i] - 0.3 * at_x[i] - 0.7 * at_other[i]).abs().amax()),
+                   float((far[i] - at_zero[i] - 5 * moved).abs().amax()) / 5) / scale if scale else 0.0
+
+    if not bool((at_x[-1] != at_zero[-1]).any()):
+        return None
+    error = departure(len(seen) - 1)
+    bends = next((n for i, (_, _, _, n) in enumerate(seen) if departure(i) > BENDS), "")
+    widths = [out for out, _, _, _ in seen[:-1]]
     ends = min(seen[0][1], seen[-1][0])
-    return Affine(len(seen), min(widths), ends, error) if error < 1e-4 else None
+    return Affine(len(seen), min(widths), ends, error, bends) if error < 1e-4 else None

@@ -2,7 +2,8 @@
 
 The output of the last linear or convolutional layer of a copy is an affine function of the input: mixtures and
 multiples of inputs give the same mixtures and multiples of outputs. No activation stands between the layers, or none
-that bends. A single layer (a linear probe, a regression), a bottleneck that is narrower than input and output (a
+that bends. Where a layer in between bends by itself, its branch is switched off: a gate of zero that is not trained. A
+single layer (a linear probe, a regression), a bottleneck that is narrower than input and output (a
 factorised layer, a linear autoencoder) and models of ids are left alone.
 """
 
@@ -35,7 +36,10 @@ def check(seen: Affine | None, where: Where) -> Iterator[Finding]:
     """At most one finding."""
     if seen is None or seen.narrowest < seen.ends:
         return
-    yield RULE.finding(
-        f"the {seen.layers} layers of {where.model} are one affine map of its input (departure {seen.error:.1e}; "
-        f"narrowest hidden width {seen.narrowest})", where.at(), SOURCE, bearing=Bearing.CAUSE,
-        measured={"layers": seen.layers, "narrowest": seen.narrowest, "module": where.model})
+    said = (f"the {seen.layers} layers of {where.model} are one affine map of its input (departure {seen.error:.1e}; "
+            f"narrowest hidden width {seen.narrowest})")
+    if seen.bends:
+        said += f", though what {seen.bends} computes bends: it does not reach the output (times zero, or left out)"
+    yield RULE.finding(said, where.at(), SOURCE, bearing=Bearing.SIGN if seen.bends else Bearing.CAUSE, measured={
+        "layers": seen.layers, "narrowest": seen.narrowest, "module": where.model, "bends": seen.bends,
+        "kind": "unreached" if seen.bends else "bare"})
