@@ -33,7 +33,7 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every argument of every loss."""
     told: set[tuple[str, str]] = set()
     for call in program.loss_calls:
-        contract = contract_of(call.function)
+        contract = contract_of(call.function, call.qualified)
         if contract is None:
             continue
         if contract.directed and _is_exchanged(call, contract):

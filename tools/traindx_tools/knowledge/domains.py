@@ -44,8 +44,11 @@ def passing() -> frozenset[str]:
     return frozenset(table("domains.toml")["passes"]["methods"])
 
 
-def contract_of(loss: str) -> Contract | None:
-    """The contract of a loss of torch or optax, by the name of its function."""
+def contract_of(loss: str, qualified: str = "") -> Contract | None:
+    """The contract of a loss of torch or optax, by the name of its function. `qualified`: its whole name where that is
+    known: optax has losses of the names of torch's that take something else (`ctc_loss`)."""
+    if qualified.split(".")[0] == "optax":
+        return optax_losses().get(loss)
     return torch_losses().get(loss) or optax_losses().get(loss)
 
 

@@ -283,6 +283,8 @@ class LossCall:
     """Autograd records."""
     known: Known = Known.DERIVED
     origin: Any = field(default=None, repr=False, compare=False)
+    qualified: str = ""
+    """The whole name of the function, "optax.ctc_loss"."""
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,13 @@ class Answered:
         return _joined(self.first)
 
     def at_last(self) -> Relabelled | None:
-        """What the last evaluation shows."""
-        step = self.last[-1][0] if self.last else None
-        return _joined([(y, a) for s, y, a in self.last if s == step])
+        """What the last evaluation shows; or two of those before it, where it was one of several data sets at once."""
+        steps = list(dict.fromkeys(s for s, _, _ in reversed(self.last)))[:PASSES + 1]
+        found = [_joined([(y, a) for s, y, a in self.last if s == step]) for step in steps]
+        if not found or found[0] is not None:
+            return found[0] if found else None
+        earlier = [f for f in found if f is not None]
+        return earlier[0] if len(earlier) >= 2 else None
 
 
 def _joined(batches: list[tuple[Floats, Floats]]) -> Relabelled | None:

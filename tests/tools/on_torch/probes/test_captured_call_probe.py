@@ -209,6 +209,20 @@ def same_layer():
     return nn.Sequential(nn.Linear(8, 8), *[nn.Sequential(nn.Linear(8, 8), nn.ReLU())] * 3, nn.Linear(8, 3))
 
 
+class Gated(nn.Module):
+    """A residual block behind a gate of zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.inner, self.outer, self.last = (nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 16),
+                                                         nn.Linear(16, 3))
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.last(h + self.gate * self.outer(self.inner(h).relu()))
+
+
 FAULTY = {
     "no mask": (language(lambda ones: ones), "T332", "all"),
     "one too far": (language(lambda ones: ones.tril(1)), "T332", "next"),
@@ -218,7 +232,8 @@ FAULTY = {
     "condition not used": (conditioned(False), "T331", "argument"),
     "input overwritten": (classify(Overwritten), "T331", "input"),
     "no activation": (classify(lambda: nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 16), nn.Dropout(0.1),
-                                                     nn.Linear(16, 3))), "T334", None),
+                                                     nn.Linear(16, 3))), "T334", "bare"),
+    "a branch that is switched off": (classify(Gated), "T334", "unreached"),
     "dropout always on": (classify(lambda: Functional(True)), "T335", None),
     "one layer three times": (classify(same_layer), "T337", None),
     "padding attended to": (padded(False), "T333", "no-mask"),

@@ -137,7 +137,22 @@ def untrained_saved(full, weights, wrapped):
     torch.save(spare.state_dict(), weights)
 
 
-FAULTY = {epoch_alone: ("T321", "trained"), filtered_away: ("T321", "evaluated"),
+def normed():
+    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def parameters_of(model):
+    train(model, adam(model), 20)
+    return dict(model.named_parameters())
+
+
+def statistics_left_out(full, weights, wrapped):
+    model = normed()
+    model.load_state_dict(parameters_of(normed()), strict=False)
+    evaluate(model)
+
+
+FAULTY = {statistics_left_out: ("T322", "statistics"), epoch_alone: ("T321", "trained"), filtered_away: ("T321", "evaluated"),
           initialised_after: ("T321", "overwritten"), prefix: ("T322", "prefix"), another_instance: ("T324", "trained"),
           resumed_in_part: ("T323", "optimizer resume"), best_by_reference: ("T326", "loaded"),
           best_saved_late: ("T326", "saved"), average_not_saved: ("T325", "not-evaluated"),
@@ -166,6 +181,28 @@ def copied_by_hand(full, weights, wrapped):
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.copy_(state[name])
+    evaluate(model)
+
+
+def statistics_made_anew(full, weights, wrapped):
+    model = normed()
+    model.load_state_dict(parameters_of(normed()), strict=False)
+    train(model, adam(model))
+    evaluate(model)
+
+
+def statistics_filled_by_hand(full, weights, wrapped):
+    model, other = normed(), normed()
+    model.load_state_dict(parameters_of(other), strict=False)
+    model[1].running_mean.copy_(other[1].running_mean)
+    model[1].running_var.copy_(other[1].running_var)
+    evaluate(model)
+
+
+def statistics_of_a_layer_of_its_own(full, weights, wrapped):
+    model = normed()
+    model.load_state_dict({k: v for k, v in parameters_of(normed()).items() if not k.startswith("1.")}, strict=False)
+    model.eval()
     evaluate(model)
 
 
@@ -236,7 +273,8 @@ def live_view(full, weights, wrapped):
         torch.save(view, weights)
 
 
-HEALTHY = (resumed, fine_tuned, copied_by_hand, new_head, teacher, best_by_copy, target_network, average_saved_too,
+HEALTHY = (resumed, fine_tuned, copied_by_hand, statistics_made_anew, statistics_filled_by_hand,
+           statistics_of_a_layer_of_its_own, new_head, teacher, best_by_copy, target_network, average_saved_too,
            data_file, looked_at, live_view)  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def loss_calls(project: Project, entities: Entities) -> Iterator[LossCall]:
     hooks = [r.function for r in project.roots if r.framework]
     noise = Noise(project)
     for event in events:
-        contract = contract_of(event.method)
+        contract = contract_of(event.method, event.name)
         if contract is not None:
             settings, unknown = _settings(event, contract)
             arguments = dict(_arguments(event, contract, project, made, entities, hooks))
@@ -40,7 +40,7 @@ def loss_calls(project: Project, entities: Entities) -> Iterator[LossCall]:
             yield LossCall(
                 event.receiver.short if isinstance(event.receiver, Thing) else event.method, event.method,
                 spot_of(event), arguments, settings, unknown,
-                event.grad is not False, Known.DERIVED, event)
+                event.grad is not False, Known.DERIVED, event, event.name)
 
 
 def _arguments(event: Event, contract: Contract, project: Project, made: dict[tuple[str, Site], Event],

@@ -29,6 +29,11 @@ def inputs_of(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {n: t for n, t in able.items() if t.shape[0] == main.shape[0] and t.dtype != torch.bool}
 
 
+def answer_in(named: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
+    """The labels among the arguments of a model that computes its own loss."""
+    return next((t for n, t in named.items() if n in ANSWERS and not t.is_complex()), None)
+
+
 def row_matrix(inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, bool]:
     """float32 shape (rows, 3 + values): mean, standard deviation and largest absolute value of the rows of the largest
     input, then evenly spaced values of each; and whether these are all values."""

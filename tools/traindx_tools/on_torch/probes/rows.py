@@ -23,7 +23,7 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.pools import Pools
 from traindx_tools.on_torch.measures.row_losses import row_losses
-from traindx_tools.on_torch.measures.row_values import inputs_of, is_ids, profile_vector, row_matrix
+from traindx_tools.on_torch.measures.row_values import answer_in, inputs_of, is_ids, profile_vector, row_matrix
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t711_data_leak,
@@ -54,8 +54,6 @@ POOLS = 1000
 JUDGED_AT = (300, 3000)
 """Steps after which what can be known by then is told, in case the program is killed later."""
 KEPT_PROFILES, KEPT_STEPS = 200, 20_000
-LABELS = ("labels", "label", "targets", "target")
-"""Arguments that models which compute their own loss take labels by."""
 FEWEST_ROWS = 4
 """Rows of an evaluated batch that is compared with trained ones."""
 MOST_TARGETS = 2**16
@@ -116,13 +114,14 @@ class RowProbe(TorchProbe):
             return
         grad = torch.is_grad_enabled()
         with self._spent.counted(), torch.no_grad():
-            inputs = inputs_of(arguments(model, args, kwargs))
+            named = arguments(model, args, kwargs)
+            inputs = inputs_of(named)
             given = self._given.take(inputs)
             if inputs and self._spent.open and self._count < MOST_CALLS:
                 self._count += 1
                 if not grad:  # a long evaluation has no step at whose end what arrived is read
                     self._read()
-                self._measure(model, inputs, given, grad)
+                self._measure(model, inputs, given, grad, answer_in(named))
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """What the output is, so that it is known again in the graph of a loss."""
@@ -160,8 +159,8 @@ class RowProbe(TorchProbe):
 
     # ---- measuring
 
-    def _measure(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], given: GivenBatch | None,
-                 grad: bool) -> None:
+    def _measure(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], given: GivenBatch | None, grad: bool,
+                 answer: torch.Tensor | None) -> None:
         known = self._models.setdefault(id(model), _Model())
         tensors = list(inputs.values())
         if capturing(tensors[0].device):
@@ -175,8 +174,8 @@ class RowProbe(TorchProbe):
         call.ids = call.whole and len(tensors) == 1 and is_ids(tensors[0])
         self._send("values", call, matrix)
         label = given.label(inputs) if given is not None else None
-        if label is None and not grad:
-            label = next((t for n, t in inputs.items() if n in LABELS and t.numel() == call.rows), None)
+        if label is None and not grad and answer is not None and answer.numel() == call.rows:
+            label = answer
         if label is not None:
             call.counted = not label.is_floating_point()
             self._send("label", call, label.detach().reshape(-1).to(torch.float32, copy=True))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.measures.fresh_statistics import FreshStatistics
 from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.origin import tensors_in
@@ -90,6 +91,7 @@ class StateProbe(TorchProbe):
         self._files: list[_Read] = []
         self._loads: list[_Load] = []
         self._keys: list[LoadedKeys] = []
+        self._fresh: list[FreshStatistics] = []
         self._writes: list[_Write] = []
         self._given: deque[tuple[Any, str, At]] = deque(maxlen=MOST_GIVEN)
         self._kept: dict[tuple[str, int], Kept] = {}
@@ -147,6 +149,8 @@ class StateProbe(TorchProbe):
         """Counts calls; looks whether a file's values are in the model by now."""
         calls = self._calls.setdefault(id(model), {"train": 0, "evaluated": 0})
         calls["train" if torch.is_grad_enabled() else "evaluated"] += 1
+        for fresh in self._fresh if sum(calls.values()) <= LOOKS else ():
+            fresh.called({id(m) for m in model.modules()})
         for file in self._files:
             file.calls[id(model)] = file.calls.get(id(model), 0) + 1
             for number, (owner, step) in tuple(file.loaded.items()):
@@ -306,9 +310,12 @@ class StateProbe(TorchProbe):
     def _note_keys(self, owner: Any, own: Sequence[str], state: Mapping[Any, Any], result: Any) -> None:
         missing = [str(k) for k in getattr(result, "missing_keys", ())]
         unexpected = [str(k) for k in getattr(result, "unexpected_keys", ())]
-        if missing and unexpected and len(self._keys) < MOST_LOADS:
+        fresh = FreshStatistics.left_by(owner, missing, {str(k) for k in state}) if missing else None
+        if missing and (unexpected or fresh) and len(self._keys) < MOST_LOADS:
+            self._fresh += [fresh] if fresh is not None else []
             self._keys.append(LoadedKeys(type(owner).__name__, self._at(), len(own), len(state), missing, unexpected,
-                                         _prefix(own, unexpected)))
+                                         _prefix(own, unexpected), fresh.names if fresh else (),
+                                         fresh.used if fresh else ()))
 
     def _at(self) -> At:
         place = here()

@@ -78,6 +78,10 @@ class LoadedKeys:
     unexpected: Sequence[str]
     prefix: str
     """What the keys of the file have in front of the model's ("module."), or lack ("-model."), "" where neither."""
+    fresh: Sequence[str] = ()
+    """Normalisation layers whose weights were in the state and whose running statistics were not."""
+    used: Sequence[str] = ()
+    """Those of them that were called in evaluation mode all the same; grows while the program runs."""
 
 
 @dataclass(frozen=True)

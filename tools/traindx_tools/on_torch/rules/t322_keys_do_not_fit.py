@@ -1,7 +1,8 @@
 """`load_state_dict` skipped keys, and what it skipped belongs to the model.
 
 `kind`: "prefix" where the keys of the state are the model's with something in front ("module.") or without it: with
-`strict=False` none of them is loaded; "none" where no key fits at all; "part" where keys of both sides are left over.
+`strict=False` none of them is loaded; "none" where no key fits at all; "part" where keys of both sides are left over;
+"statistics" where normalisation layers got their weights without their running statistics and are called in evaluation.
 A new head, a backbone that is loaded into a larger model, adapters and a file that holds more than the model are meant:
 there keys are left over on one side only, or few.
 """
@@ -32,6 +33,7 @@ RULE = Rule(
 def check(loads: Sequence[LoadedKeys]) -> Iterator[Finding]:
     """One finding a call that skipped what belongs to the model."""
     for load in loads:
+        yield from _statistics(load)
         if not load.missing or not load.unexpected:
             continue
         taken = load.own - len(load.missing)
@@ -50,3 +52,15 @@ def check(loads: Sequence[LoadedKeys]) -> Iterator[Finding]:
             severity=RULE.severity if kind != "part" else Severity.MEDIUM if loud else Severity.LOW,
             measured={"kind": kind, "module": load.model, "missing": len(load.missing), "own": load.own,
                       "unexpected": len(load.unexpected), "prefix": load.prefix})
+
+
+def _statistics(load: LoadedKeys) -> Iterator[Finding]:
+    """Running statistics that did not come along and were used: the layers were trained with others."""
+    if not load.used:
+        return
+    yield RULE.finding(
+        f"load_state_dict of {load.model} got the weights of {len(load.fresh)} BatchNorm layers ({load.fresh[0]}, ...) "
+        f"and no running_mean and running_var for them, and {len(load.used)} were then called in evaluation mode: they "
+        "normalise with mean 0 and variance 1, as before the first batch", load.at.where(), SOURCE,
+        bearing=Bearing.CAUSE, measured={"kind": "statistics", "module": load.model, "missing": len(load.missing),
+                                         "own": load.own, "unexpected": len(load.unexpected), "prefix": load.prefix})
