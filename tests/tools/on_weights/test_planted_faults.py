@@ -459,3 +459,22 @@ def test_a_base_of_frequencies_is_compared_with_the_configuration(tmp_path: Path
     assert not _serious(examine(file))
     (tmp_path / "config.json").write_text(json.dumps({"rope_theta": 500000.0}))
     assert [f.measured["kind"] for f in _serious(examine(file))] == ["base"]
+
+
+@pytest.mark.parametrize(("kept", "told"), [(True, []), (False, ["W103"])])
+def test_a_matrix_that_is_drawn_once_has_a_scale_of_its_own(kept: bool, told: list[str], tmp_path: Path) -> None:
+    """Random Fourier features: the optimizer keeps moments of the layers and none of them."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*(m for _ in range(4) for m in (torch.nn.Linear(64, 64), torch.nn.ReLU())))
+    frequencies = torch.nn.Parameter(30 * torch.randn(2, 32), requires_grad=False)
+    optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+    for _ in range(20):
+        x = torch.rand(64, 2) @ frequencies
+        loss = net(torch.cat([x.sin(), x.cos()], 1)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    state = {"model": {"B": frequencies.data, **net.state_dict()}}
+    torch.save({**state, "optimizer": optimizer.state_dict()} if kept else state, tmp_path / "step_20.pt")
+    assert [f.rule for f in _serious(examine(tmp_path / "step_20.pt")) if f.where.module == "B"] == told

@@ -54,6 +54,19 @@ def stages(falls: bool) -> np.ndarray:
     return np.concatenate([falling(30, 1.2, 0.01), 0.5 + 0.7 * tail + 0.005 * NOISE.standard_normal(30)])
 
 
+@pytest.mark.parametrize(("after", "severity"), [
+    (0.97, Severity.LOW), (0.7, Severity.MEDIUM), (None, Severity.MEDIUM)])
+def test_a_loss_that_jumps_while_the_evaluation_goes_on_has_lost_nothing(after: float | None,
+                                                                         severity: Severity) -> None:
+    loss = series("loss", [4.1, 0.4, 0.23, 0.19, 0.17, 0.14, 0.13, 0.12, 0.116, 0.109, 0.52, 0.39, 0.38, 0.36, 0.33,
+                           0.34, 0.31, 0.31, 0.31, 0.3, 0.29, 0.29, 0.28, 0.28])
+    lines = len(loss) if after is not None else 0
+    score = [0.92 + 0.005 * min(i, 10) if i <= 10 else after for i in range(lines)]
+    given = [loss, *([series("accuracy", score, group="val")] if score else [])]
+    (f,) = found(run(*given), "l107_spike")
+    assert f.severity is severity
+
+
 @pytest.mark.parametrize("told", ["note", "column"])
 def test_a_harder_stage_whose_loss_falls_is_no_divergence(told: str) -> None:
     loss = series("loss", stages(falls=True))

@@ -152,7 +152,8 @@ def statistics_left_out(full, weights, wrapped):
     evaluate(model)
 
 
-FAULTY = {statistics_left_out: ("T322", "statistics"), epoch_alone: ("T321", "trained"), filtered_away: ("T321", "evaluated"),
+FAULTY = {statistics_left_out: ("T322", "statistics"), epoch_alone: ("T321", "trained"),
+          filtered_away: ("T321", "evaluated"),
           initialised_after: ("T321", "overwritten"), prefix: ("T322", "prefix"), another_instance: ("T324", "trained"),
           resumed_in_part: ("T323", "optimizer resume"), best_by_reference: ("T326", "loaded"),
           best_saved_late: ("T326", "saved"), average_not_saved: ("T325", "not-evaluated"),

@@ -3,8 +3,9 @@
 A value that stands out of its neighbourhood and is back a few records later is a hard batch or a brief instability;
 runs of every size have them, and this rule only remarks on them (INFO). Where the loss was ten times worse than that of
 an untrained model, no batch explains it: some step or value was wrong, also if training recovered (MEDIUM). A jump to a
-level that the run never leaves again lost something: optimizer state, data, learning rate. A jump in the very last
-record cannot be judged and is a remark too.
+level that the run never leaves again lost something: optimizer state, data, learning rate; where the evaluation goes on
+as before it did not, and only what is trained on became harder (LOW: augmentation, a curriculum). A jump in the very
+last record cannot be judged and is a remark too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.changing_objective import added
+from traindx_tools.on_logs.curves.evaluation import evaluation_goes_on
 from traindx_tools.on_logs.curves.outcomes import (
     RAMP,
     TOWERING,
@@ -113,12 +115,14 @@ def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered:
         text = (f"{t.series} spikes from {before} to {number(peak)} at {t.place(at)} and is back at "
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))
     stays = not recovered and not last
+    kept = stays and jump and evaluation_goes_on(run, t, start)
+    text += "; the evaluation goes on as before: what is trained on became harder" if kept else ""
     beyond = not last and is_beyond_untrained(t, peak, base)
     if beyond and recovered:
         text += "; the peak is more than ten times the largest loss of the first tenth of the log"
     return RULE.finding(
         text, t.at(start, end), t.series.source, bearing=Bearing.SIGN if stays else Bearing.COMPANION,
-        severity=Severity.MEDIUM if stays or beyond else Severity.INFO,
+        severity=Severity.LOW if kept and not beyond else Severity.MEDIUM if stays or beyond else Severity.INFO,
         measured={"metric": t.series.name, "recovered": None if last else recovered, "base": base, "peak": peak,
                   "beyond_untrained": beyond, "ratio": ratio(peak, base), "spikes": count,
                   "position": float(t.series.position[t.index[start]]),

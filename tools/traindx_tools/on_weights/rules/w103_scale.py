@@ -222,12 +222,15 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
     if len(units) < 2:
         return
     in_order = np.sort(list(units.values()))
+    trained = {s.tensor.shape for m in seen.moments for s in m.stats.values()}
+    """Shapes of what the optimizer keeps moments of: a matrix of none of them is drawn once (a random projection)."""
     for stats in (s for s in seen.weights if s.name in units):
         unit = units[stats.name]
         middle = _median_of_others(in_order, unit)
         least = _TABLE if is_embedding(stats) or len(units) < 4 else _ALONE
         apart_from_all = unit > least * middle and unit > _AMPLIFIES
-        if apart_from_all and stats.name not in told and stats.name not in seen.stack_of:
+        fixed = bool(trained) and stats.tensor.shape not in trained
+        if apart_from_all and stats.name not in told and stats.name not in seen.stack_of and not fixed:
             yield RULE.finding(
                 f"{stats.name} in {seen.path} is larger than the other matrices by orders of magnitude: rms * "
                 f"sqrt(fan in) is {unit:.3g}, their median {middle:.3g}",
