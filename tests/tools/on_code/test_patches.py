@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.edits.patches import applied
 from traindx_tools.finding import Finding, Patch
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.files import read_texts
-from traindx_tools.on_code.patching import applied
 from traindx_tools.on_code.unified import proposed
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -17,7 +17,7 @@ from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.model_in_use import over_another_model
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.entities import Optimizer
-from traindx_tools.program.moments import Act, Section, loops
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.ownership import Held, courses, held_at, made_before
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -66,17 +66,13 @@ def _judged(run: Section, those: list[Held]) -> Breach | None:
 def _too_early(run: Section, held: Held) -> Breach:
     act, made, change = held.change, held.made, held.change.change
     assert change is not None
-    path = run.path_to(act)
-    apart = "" if loops(run.path_to(made)) == loops(path) else "apart"
-    call = next((s for s in reversed(path) if s.kind == "call"), None)
-    through = None if call is None else Act(act.moment, call.at, origin=call.origin)
     keeps = "it holds those of the old one, and " if change.takes_a_place else ""
     return Breach(
         "C108",
         f"{change.text} at {act.at}, after the optimizer was built at line {made.at.line}: {keeps}the new parameters "
         "are in no optimizer and are never updated",
         act.at, held.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
-        remedy=Remedy("built later", made, act, apart, through))
+        remedy=Remedy("built later", made, act))
 
 
 def _thawed(held: Held, where: str) -> Breach:
@@ -122,5 +118,4 @@ def _nothing(made: Act, optimizer: Optimizer) -> Breach:
         "C108",
         f"The optimizer at {made.at} is built over nothing that trains: {optimizer.nothing_trains}{filtered}",
         made.at, optimizer.known,
-        {"kind": "frozen", "filtered": optimizer.by_gradient, "reason": optimizer.nothing_trains},
-        remedy=Remedy("loaded trainable", made))
+        {"kind": "frozen", "filtered": optimizer.by_gradient, "reason": optimizer.nothing_trains})

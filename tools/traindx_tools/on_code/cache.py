@@ -27,7 +27,7 @@ MOST_ENTRIES = 200
 """Entries that are kept, the latest written ones."""
 MOST_BYTES = 20_000_000
 """Largest entry that is read."""
-JUDGES = ("on_code", "program", "knowledge", "invariants")
+JUDGES = ("on_code", "program", "knowledge", "invariants", "edits")
 """The rooms that decide what is said of a program: who changes one of them makes another auditor."""
 
 

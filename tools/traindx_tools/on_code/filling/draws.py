@@ -76,8 +76,7 @@ def _twice(places: list[Place]) -> Iterator[SharedKey]:
         yield SharedKey(
             "reuse", second.event.file.segment(second.event.node), spot_of(_caller(first, second)),
             f"was used before at {_at(first.event)}, and {why} (drawn from at {_at(second.event)})",
-            certain=(after_split or alike) and not same_call and not applied, by_path=applied,
-            origin=_distinct(first, second))
+            certain=(after_split or alike) and not same_call and not applied, by_path=applied)
         return
 
 
@@ -94,21 +93,6 @@ def _renews(event: Event) -> bool:
         return False
     stored = (n for n in below(event.function.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
     return any(written(n) == written(key) and n.lineno >= event.line for n in stored)
-
-
-def _distinct(first: Place, second: Place) -> tuple[str, tuple[object, ...]] | None:
-    """What a patch needs: both calls, and the one name of a key that both are given."""
-    one, two = _caller(second, first), _caller(first, second)
-    if one.file is not two.file or not isinstance(one.node, ast.Call) or not isinstance(two.node, ast.Call):
-        return None
-    shared = _given(one.node) & _given(two.node)
-    shared = shared if len(shared) == 1 else {n for n in shared if _KEYS.search(n)}
-    return ("distinct", (one.file, one.node, two.node, shared.pop())) if len(shared) == 1 else None
-
-
-def _given(call: ast.Call) -> set[str]:
-    """The plain names that a call is given."""
-    return {a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)}
 
 
 def _caller(first: Place, second: Place) -> Event:
@@ -178,7 +162,7 @@ def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
         f"the key{made} is neither split nor folded in by the loop at {loop.file.path}:{loop.line} (drawn from at "
         f"{_at(event)})",
         trains=bool({"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods),
-        origin=None if _split_over(outer, loop) else ("in loop", (outer.file, outer.node, loop.node)))
+        origin=None if _split_over(outer, loop) else (outer.file, outer.node, loop.node))
 
 
 def _split_over(outer: Event, loop: Block) -> bool:

@@ -108,7 +108,7 @@ class Entities:
                          layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
-                made.born, made.origin = spot_of(event), event
+                made.born = spot_of(event)
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.edits.remedies import patches
 from traindx_tools.finding import Finding, Location
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.on_code.filling.program_of import program_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs.remedies import patches
 from traindx_tools.rules import RuleModule
 
 ROOM = "traindx_tools.invariants"

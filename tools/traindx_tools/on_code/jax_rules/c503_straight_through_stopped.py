@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Patch
+from traindx_tools.edits.source_edit import SourceEdit
+from traindx_tools.finding import Bearing, Finding
 from traindx_tools.invariants.pages import pages
-from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
 
@@ -51,8 +51,8 @@ def _straight_through(node: ast.expr | None) -> tuple[str, str] | None:
 
 def _finding(event: Event, node: ast.Call, kept: str, change: str) -> Finding:
     cut = f"{ast.unparse(node.func)}({change})" if event.method == "stop_gradient" else f"({change}).detach()"
-    made = patching.replace_text(event.file, node, f"{kept} + {cut}", "cut only the difference from the graph")
-    patch: tuple[Patch, ...] = (made,) if made is not None else ()
+    edit = SourceEdit(event.file, "cut only the difference from the graph")
+    edit.replace(node, f"{kept} + {cut}")
     return RULE.finding(
         f"{event.file.segment(node)} at {event.file.path}:{event.line} cuts the whole straight-through "
         "expression from the "
@@ -61,5 +61,5 @@ def _finding(event: Event, node: ast.Call, kept: str, change: str) -> Finding:
         event.file.path,
         bearing=Bearing.CAUSE,
         measured={"kind": "straight-through", "kept": kept},
-        patch=patch,
+        patch=edit.patches(),
     )
