@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traindx.workspace import run_git
+from traindx_tools.code_reports.changed_code import Span, Touched
 from traindx_tools.errors import BadUsage
-from traindx_tools.on_code.files import SUFFIXES
-from traindx_tools.on_code.touched import Span, Touched
+from traindx_tools.source_files.texts import SUFFIXES
 
 MOST_CHARACTERS = 200_000_000
 """Of a difference that is read; a difference of more says nothing to anybody."""

@@ -103,8 +103,8 @@ def list_findings(reach: Reach, given: asked.ListFindings, say: Say) -> str:
 def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
     """One finding of the static audit a line, as JSON; with the proposed changes where asked for."""
     from traindx.git_changes import touched_since
-    from traindx_tools.on_code.report import audit_report
-    from traindx_tools.on_code.selection import Selection
+    from traindx_tools.code_reports.report import audit_report
+    from traindx_tools.code_reports.selection import Selection
 
     say("reading code")
     admitted = reach.code(given.paths)

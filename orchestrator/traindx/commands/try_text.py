@@ -29,7 +29,7 @@ def command(paths: Sequence[str], as_json: bool) -> None:
     Each fact says how it is known: derived (it follows from the text) or guessed (it rests on a name or a default).
     """
     from traindx.safe_text import line as safe
-    from traindx_tools.on_code.filling.read import programs_of
+    from traindx_tools.code_audit.read import programs_of
     from traindx_tools.program import told
     from traindx_tools.scope.cells import Notebooks
 

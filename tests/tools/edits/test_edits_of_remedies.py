@@ -19,7 +19,8 @@ EDITS = ("insert", "replace", "set argument", "move before", "move behind")
 
 def strings_of_invariants() -> set[object]:
     home = Path(invariants.__file__).parent
-    return {n.value for p in home.glob("*.py") for n in ast.walk(ast.parse(p.read_text())) if isinstance(n, ast.Constant)}
+    trees = [ast.parse(p.read_text()) for p in home.glob("*.py")]
+    return {n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant)}
 
 
 def test_each_row_is_an_edit_at_a_place_for_a_remedy() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code import audit
-from traindx_tools.on_code import programs as programs_module
-from traindx_tools.on_code.programs import programs
+from traindx_tools.code_audit import audit
+from traindx_tools.code_audit import programs as programs_module
+from traindx_tools.code_audit.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 DDP = '''import torch

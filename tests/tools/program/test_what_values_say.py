@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code.filling.read import programs_of
+from traindx_tools.code_audit.read import programs_of
 from traindx_tools.program.told import told
 
 HEAD = """

@@ -24,18 +24,18 @@ from traindx_tools.on_code import (
     jax_calls,
     layers,
     library,
+    mask_truth,
     module_hooks,
-    polarity,
+    number_functions,
     python_calls,
     quantities,
-    sampled,
     torch_calls,
 )
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.held import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
+from traindx_tools.on_code.optimizer_parameters import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
 from traindx_tools.on_code.values import (
     NONE,
@@ -169,7 +169,7 @@ class Foreign(Evaluator):
                     frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
-                made.state["largest"] = sampled.largest(self, call, call.get(1, "lr_lambda"))
+                made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
@@ -232,7 +232,7 @@ class Foreign(Evaluator):
         made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | polarity.joined(tensors)
+        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
                        | quantities.joined(tensors if len(tensors) == len(items) else []))
 
     def _method(
@@ -310,7 +310,7 @@ class Foreign(Evaluator):
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
         if isinstance(receiver, Operation) and receiver.op == "compare":
-            mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=polarity.of(receiver) | {"integer"})
+            mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=mask_truth.of(receiver) | {"integer"})
             return self._tensor_method(mask, name, call)
         if isinstance(receiver, Symbol):
             return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import arithmetic, configuration, containers
+from traindx_tools.on_code import arithmetic, configuration_values, containers
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
@@ -244,7 +244,7 @@ def _configuration(caller: Interpreter, call: Call) -> Value | None:
     source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
     if not (isinstance(source, Const) and isinstance(source.value, str)):
         return None
-    return configuration.read(source.value, call.frame.file.path, call.site)
+    return configuration_values.read(source.value, call.frame.file.path, call.site)
 
 
 @method("add_argument")
