@@ -20,6 +20,8 @@ _HARMLESS = {
     "acos": "0.0", "asin": "0.0", "arctanh": "0.0", "atanh": "0.0",
 }  # fmt: skip
 """An argument at which each function and its derivative are finite."""
+_EPSILONS = {"float16": "1e-3", "bfloat16": "1e-2", "float32": "1e-6"}
+"""What 1 - eps and log resolve, with room: a few spacings below 1 (2**-11, 2**-8, 2**-24)."""
 _OPPOSITE: dict[type[ast.cmpop], str] = {ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<"}
 
 
@@ -178,6 +180,20 @@ def _guarded(event: Event, value: Tensor) -> tuple[Any, str]:
         return inner, f"<>.clamp_min({floor})"
     sure(code.qualified(call.func))
     return inner, f"{written(owner_of(call))}.maximum(<>, {floor})"
+
+
+def epsilon(remedy: Remedy) -> At:
+    """The one number of a clamp that is too small: in the call, or of a name that is bound once."""
+    event, value, clamp = remedy.act.origin
+    dtype = value.dtype or ("" if event.name.startswith("numpy.") else "float32")
+    safe, top = _EPSILONS.get(dtype, "0"), clamp.file.tree
+    names = [n.id for n in below(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    asked = {n for n in names_of(clamp.node)[0] if names.count(n) == 1}
+    bound = [s.value for s in top.body if isinstance(s, ast.Assign) and written(s.targets[0]) in asked]
+    small = [n for n in (*bound, *below(clamp.node)) if isinstance(n, ast.Constant) and isinstance(n.value, float)
+             and 0 < n.value < float(safe)]  # fmt: skip
+    sure(len(small) == 1)
+    return at(clamp.file, (small[0], safe), dtype=dtype)
 
 
 def under_root(remedy: Remedy) -> At:

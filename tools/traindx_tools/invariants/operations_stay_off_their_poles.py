@@ -59,7 +59,8 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
         "C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high,
          "of": pole.of or "expression", "dtype": pole.dtype, "in_graph": attached}, severity,
-        _remedy("guard the logarithm", pole, beside) if not pole.guard and _is_guardable(pole) else None)
+        _remedy("raise the epsilon", pole) if pole.guard else
+        _remedy("guard the logarithm", pole, beside) if _is_guardable(pole) else None)
 
 
 def _root(pole: Pole) -> Breach:
