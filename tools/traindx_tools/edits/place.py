@@ -1,69 +1,108 @@
-"""Where an edit is made: the nodes that change, and the names that their new text is made of. `Unsure` is raised where
-that is not certain.
-"""
+"""Where a remedy is made: what its acts say in the text, and the names that a row's texts are made of."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from traindx_tools.edits.source_edit import Unsure, sure
+from traindx_tools.edits.source_edit import Unsure, source_of, sure
 from traindx_tools.invariants.breach import Remedy
 from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.syntax import syntax, written
+from traindx_tools.on_code.syntax import Syntax, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.moments import Act
 
 
-@dataclass(frozen=True)
-class At:
-    """The nodes of one edit, each with a text of its own (of a move: its target) or None; the names in texts."""
+class Side:
+    """One act of a remedy: what happens, its call and its statement. `rest`: what else a reader left for the edit.
 
-    file: SourceFile
-    nodes: list[tuple[Any, Any]]
-    names: dict[str, str]
-    gone: tuple[Any, ...] = ()
-    """Statements that are taken out."""
+    In texts: `{owner}` what it is called on, `{called}` the function, `{argument}` the first argument. Raises Unsure
+    for what there is not.
+    """
 
+    def __init__(self, act: Act | None) -> None:
+        origin: Any = act.origin if act is not None else None
+        self.at: Any = act.at if act is not None else None
+        self.origin: Any = origin
+        self._event, *self.rest = origin if isinstance(origin, tuple) and origin else (origin,)
 
-@dataclass
-class _Side:
-    """What the call of an act says: `{owner}`, `{called}` and `{argument}` of a text."""
+    @property
+    def event(self) -> Event:
+        """The event of the follower."""
+        if not isinstance(self._event, Event):
+            raise Unsure
+        return self._event
 
-    act: Act | None
+    @property
+    def node(self) -> Any:
+        """The expression or statement that stands there."""
+        return self._event.node
 
-    def __getattr__(self, name: str) -> str:
-        call = call_of(event_of(self.act).node)
-        found = owner_of(call) if name == "owner" else call.func if name == "called" else next(iter(call.args), None)
-        sure(isinstance(found, (ast.Name, ast.Attribute)) and re.fullmatch(r"[\w.]+", written(found)))
-        return written(found)
+    @cached_property
+    def file(self) -> SourceFile:
+        """The file that is edited."""
+        return self.event.file
 
+    @property
+    def code(self) -> Syntax:
+        """Its syntax."""
+        return syntax(self.file)
 
-class Names(dict[str, Any]):
-    """Names that a place gives, and those of the remedy: `{text}`, `{owner}` of its act, `{target.owner}`."""
+    @property
+    def call(self) -> ast.Call:
+        """The call."""
+        return call_of(self.node)
 
-    def __init__(self, remedy: Remedy, given: dict[str, str]) -> None:
-        super().__init__(given, text=remedy.text, target=_Side(remedy.target))
-        self._act = _Side(remedy.act)
-
-    def __missing__(self, name: str) -> str:
-        found: str = getattr(self._act, name)
+    @cached_property
+    def statement(self) -> Any:
+        """The innermost statement around it."""
+        found = syntax(self._event.file).statement(self.node)
+        sure(found)
         return found
 
+    @property
+    def block(self) -> list[ast.stmt]:
+        """The statements among which that one stands."""
+        return self.code.block(self.statement)
 
-def at(file: SourceFile, *nodes: Any, **names: str) -> At:
-    """Nodes, or pairs of a node and its own text."""
-    return At(file, [n if isinstance(n, tuple) else (n, None) for n in nodes], names)
+    @property
+    def owner(self) -> str:
+        """What it is called on, a name or attributes of one."""
+        return _name(owner_of(self.call))
+
+    @property
+    def called(self) -> str:
+        """The function, a name or attributes of one."""
+        return _name(self.call.func)
+
+    @property
+    def argument(self) -> str:
+        """The first argument, a name or attributes of one."""
+        return _name(next(iter(self.call.args), None))
+
+    def source(self, node: Any) -> str:
+        """The text of an expression as it is written."""
+        return source_of(self.file, node)
 
 
-def event_of(act: Act | None) -> Event:
-    """The event of the follower that an act was read from."""
-    origin = act.origin if act is not None else None
-    if not isinstance(origin, Event):
-        raise Unsure
-    return origin
+class Place(Side):
+    """The act of a remedy and its target; `names` are those that a place adds to them."""
+
+    def __init__(self, remedy: Remedy) -> None:
+        super().__init__(remedy.act)
+        self.act, self.kind, self.text, self.target = remedy.act, remedy.kind, remedy.text, Side(remedy.target)
+        self.names: dict[str, str] = {}
+        self.gone: tuple[ast.stmt, ...] = ()
+        """Statements that are taken out as well."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.names[name] if name in self.names else getattr(self, name)
+
+    def in_one_file(self) -> None:
+        """Both stand in one file."""
+        sure(self.event.file is self.target.event.file)
 
 
 def call_of(node: Any) -> ast.Call:
@@ -80,20 +119,12 @@ def owner_of(call: ast.Call) -> ast.expr:
     return call.func.value
 
 
-def statement_of(event: Any) -> ast.stmt:
-    """The statement of an event."""
-    return statement_around(event.file, event.node)
-
-
-def statement_around(file: SourceFile, node: ast.AST) -> ast.stmt:
-    """The innermost statement around an expression."""
-    found = syntax(file).statement(node)
-    if found is None:
-        raise Unsure
-    return found
-
-
 def target_of(statement: Any) -> Any:
     """What an assignment binds."""
     sure(isinstance(statement, ast.Assign) and len(statement.targets) == 1)
     return statement.targets[0]
+
+
+def _name(node: Any) -> str:
+    sure(isinstance(node, (ast.Name, ast.Attribute)) and re.fullmatch(r"[\w.]+", written(node)))
+    return written(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx_tools.edits import expressions, statements
-from traindx_tools.edits.place import Names
+from traindx_tools.edits.place import Place
 from traindx_tools.edits.source_edit import SourceEdit, Unsure
 from traindx_tools.finding import Patch
 from traindx_tools.invariants.breach import Remedy
@@ -19,14 +19,15 @@ def patches(remedy: Remedy) -> tuple[Patch, ...]:
 
 
 def _patches(remedy: Remedy, row: dict[str, str]) -> tuple[Patch, ...]:
+    place = Place(remedy)
     try:
-        at = _PLACES[row["place"].replace(" ", "_")](remedy)
-        names = Names(remedy, at.names)
-        change = SourceEdit(at.file, row["summary"].format_map(names))
-        for node, own in at.nodes:
+        found = _PLACES[row["place"].replace(" ", "_")](place)
+        change = SourceEdit(place.file, row["summary"].format_map(place))
+        for one in found if isinstance(found, list) else [found]:
+            node, own = one if isinstance(one, tuple) else (one, None)
             edit = getattr(change, row["edit"].replace(" ", "_"))
-            edit(node, row["text"].format_map(names) if own is None else own)
-        for statement in at.gone:
+            edit(node, row["text"].format_map(place) if own is None else own)
+        for statement in place.gone:
             change.delete(statement)
     except Unsure:
         return ()
