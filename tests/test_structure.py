@@ -94,6 +94,7 @@ MAY_IMPORT = {
     "code_audit": {"on_code", "code_rules", "edits", "invariants", "program", "source_files", "notebooks", "artifact",
                    "collection", "finding", "rules"},
     "printed_values": {"on_code", "knowledge"},
+    "program_texts": {"program"},
     "source_files": {"notebooks", "artifact"},
     "notebooks": {"finding"},
 }  # fmt: skip

@@ -17,7 +17,7 @@ from traindx_tools.finding import Finding
 if TYPE_CHECKING:
     from traindx_tools.artifact import Artifact
     from traindx_tools.code_audit.cache import Cache
-    from traindx_tools.code_reports.changed_code import Touched
+    from traindx_tools.code_reports.changed_code import ChangedLines
     from traindx_tools.code_reports.report import AuditReport
     from traindx_tools.code_reports.selection import Selection
     from traindx_tools.source_files.texts import Text
@@ -124,9 +124,9 @@ def command(paths: tuple[str, ...], base: str | None, staged: bool, shape: str |
     paths, base = _sorted_out(paths, base or (HEAD if staged else None))
     shape = _shape(shape, as_json, as_patch)
     chosen = _selection(paths, isolated).narrowed(select, ignore, _severity(fail_on))
-    touched = _touched(paths, base, staged) if base is not None else None
+    changes = _changes(paths, base, staged) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
-    report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
+    report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, changes=changes,
                           cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None, is_last=True)
     _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
@@ -185,13 +185,13 @@ def _selection(paths: Sequence[str], isolated: bool) -> Selection:
     return read_selection(Path(first))
 
 
-def _touched(paths: Sequence[str], base: str, staged: bool) -> Touched:
-    from traindx.git_changes import touched_since
+def _changes(paths: Sequence[str], base: str, staged: bool) -> ChangedLines:
+    from traindx.git_changes import lines_changed_since
 
     first = Path(paths[0])
     if not first.exists():
         raise UnreadableInput(f"{first}: not found. Give Python files, notebooks, or a folder of them")
-    return touched_since(first if first.is_dir() else first.parent, base, staged)
+    return lines_changed_since(first if first.is_dir() else first.parent, base, staged)
 
 
 def _standard_input(name: str) -> Text | Artifact:

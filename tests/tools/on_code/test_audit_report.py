@@ -17,7 +17,7 @@ from traindx_tools.code_audit.cache import Cache
 from traindx_tools.code_audit.entry import INVARIANTS
 from traindx_tools.code_audit.parallel import followed_and_judged
 from traindx_tools.code_audit.programs import Program, programs
-from traindx_tools.code_reports.changed_code import Touched
+from traindx_tools.code_reports.changed_code import ChangedLines
 from traindx_tools.code_reports.github import workflow_command
 from traindx_tools.code_reports.report import AuditReport, audit_report
 from traindx_tools.code_reports.selection import read_selection
@@ -333,9 +333,9 @@ def test_the_table_is_looked_for_up_to_the_repository(project: Path) -> None:
 # what belongs to a change
 
 
-def touched(project: Path, **lines: tuple[int, int] | None) -> Touched:
+def changes(project: Path, **lines: tuple[int, int] | None) -> ChangedLines:
     spans = {os.path.realpath(project / f"{name}.py"): None if s is None else (s,) for name, s in lines.items()}
-    return Touched(spans)
+    return ChangedLines(spans)
 
 
 def line_of(text: str, words: str) -> int:
@@ -344,15 +344,15 @@ def line_of(text: str, words: str) -> int:
 
 def test_a_finding_belongs_to_a_change_of_its_function(project: Path) -> None:
     at = line_of(TRAIN, "opt = ")
-    assert rules(audit_report(["."], touched=touched(project, train=(at, at)))) == ["C101", "C102", "C103"]
+    assert rules(audit_report(["."], changes=changes(project, train=(at, at)))) == ["C101", "C102", "C103"]
     at = line_of(TRAIN, "return torch.utils")
-    assert rules(audit_report(["."], touched=touched(project, train=(at, at)))) == []
+    assert rules(audit_report(["."], changes=changes(project, train=(at, at)))) == []
 
 
 def test_a_finding_belongs_to_a_change_of_any_place_that_it_names(project: Path) -> None:
     """The softmax is in model.py, the loss that is fed with it in train.py."""
     at = line_of(MODEL, "softmax")
-    report = audit_report(["."], touched=touched(project, model=(at, at)))
+    report = audit_report(["."], changes=changes(project, model=(at, at)))
     assert rules(report) == ["C102"]
     assert [t.path for t in report.texts] == ["model.py", "train.py"]
 
@@ -360,10 +360,10 @@ def test_a_finding_belongs_to_a_change_of_any_place_that_it_names(project: Path)
 def test_only_what_a_change_needs_is_read(project: Path) -> None:
     (project / "other.py").write_text("import torch\n")
     (project / "tool.py").write_text("import train\n")
-    report = audit_report(["."], touched=touched(project, model=None))
+    report = audit_report(["."], changes=changes(project, model=None))
     assert [t.path for t in report.texts] == ["model.py", "train.py"]
     assert report.found == 4
-    assert not audit_report(["."], touched=Touched()).texts
+    assert not audit_report(["."], changes=ChangedLines()).texts
 
 
 # shapes

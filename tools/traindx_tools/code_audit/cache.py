@@ -81,14 +81,14 @@ class Cache:
         except (OSError, *BROKEN):
             return None
 
-    def store(self, key: str, judged: RuleResults, opened: Mapping[str, str]) -> None:
+    def store(self, key: str, results: RuleResults, opened: Mapping[str, str]) -> None:
         """Remember what was said; where that is not possible nothing happens."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump({"opened": dict(opened), "judged": judged.dumps()}, file)
+                    json.dump({"opened": dict(opened), "judged": results.dumps()}, file)
                 os.replace(name, self._path(key))
             except BaseException:  # also Ctrl-C: no half-written file stays behind; it is raised again
                 with contextlib.suppress(OSError):

@@ -75,10 +75,10 @@ def audit_sources(files: Sequence[Source], processes: int = 1, rules: Sequence[s
         return AuditResult((), (), ())  # no rule is loaded for a run without code: a third of a second
     asked = tuple(rules) or ("C",)
     modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
-    projects, judged = followed_and_judged(modules, programs(files), processes)
-    notes = sorted(set(judged.notes), key=lambda n: (n.format != "python", n.path))
+    projects, results = followed_and_judged(modules, programs(files), processes)
+    notes = sorted(set(results.notes), key=lambda n: (n.format != "python", n.path))
     tests = {f.path for f in files if _TEST_NAME.search(f.path) and "def test_" in f.text}
-    once = {(f.rule, f.where.file, f.where.line, f.statement): f for f in judged.findings}  # programs share settings
+    once = {(f.rule, f.where.file, f.where.line, f.statement): f for f in results.findings}  # programs share settings
     found = [_in_test(f) if f.where.file in tests else f for f in once.values()]
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule, f.statement))
     return AuditResult(tuple(found), tuple(notes), tuple(projects))

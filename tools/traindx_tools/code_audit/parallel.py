@@ -99,16 +99,16 @@ def _failed(project: Project) -> list[Artifact]:
 
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> RuleResults:
     """What the rules say. A child gives the process that asked: once that is gone, nobody waits for the answer."""
-    judged = RuleResults()
+    results = RuleResults()
     for module in modules:
         if parent is not None and os.getppid() != parent:
             break
         try:
-            judged.findings += checked(module, project)
+            results.findings += checked(module, project)
         except Exception as error:  # noqa: BLE001 - one rule's defect must not silence the others
             note = f"stopped: {type(error).__name__}: {error}"
-            judged.notes.append(Artifact(module.rule.id, "rule", note=note))
-    return judged
+            results.notes.append(Artifact(module.rule.id, "rule", note=note))
+    return results
 
 
 def checked(module: RuleModule, project: Project) -> list[Finding]:

@@ -39,7 +39,7 @@ class Program:
     """Files that are followed together, and those among them that are judged here."""
 
     files: tuple[Source, ...]
-    judged: frozenset[str]
+    reported: frozenset[str]
     """Paths of the files whose findings count; the others are read for what they hold."""
 
     @cached_property
@@ -47,12 +47,12 @@ class Program:
         """Lines of code that are followed."""
         return sum(f.text.count("\n") for f in self.files)
 
-    def of_these(self, judged: RuleResults) -> RuleResults:
+    def of_these(self, results: RuleResults) -> RuleResults:
         """What was said of the files that are judged here, and of files that are no source (a configuration)."""
-        others = {f.path for f in self.files if f.path not in self.judged}
+        others = {f.path for f in self.files if f.path not in self.reported}
         if not others:
-            return judged
-        return RuleResults([f for f in judged.findings if f.where.file not in others], judged.notes)
+            return results
+        return RuleResults([f for f in results.findings if f.where.file not in others], results.notes)
 
 
 def programs(files: Sequence[Source]) -> list[Program]:
@@ -69,7 +69,7 @@ def programs(files: Sequence[Source]) -> list[Program]:
             if len(program.files) < len(group) and program.lines <= min(MOST_AGAIN, left):
                 left -= program.lines
                 own.append(program)
-        alone = {path for program in own for path in program.judged}
+        alone = {path for program in own for path in program.reported}
         rest = frozenset(f.path for f in group if f.path not in alone)
         found += [Program(tuple(group), rest), *own] if rest else own
     return found

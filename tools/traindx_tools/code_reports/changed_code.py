@@ -22,7 +22,7 @@ Span = tuple[int, int]
 """First and last line, 1-based and inclusive."""
 
 @dataclass(frozen=True)
-class Touched:
+class ChangedLines:
     """Lines that a change touches, by the real path of the file; None stands for the whole file."""
 
     lines: Mapping[str, tuple[Span, ...] | None] = field(default_factory=dict)
@@ -32,11 +32,11 @@ class Touched:
         return self.lines.get(os.path.realpath(path), ())
 
 
-def related(texts: Sequence[Text], touched: Touched) -> list[Text]:
+def related(texts: Sequence[Text], changes: ChangedLines) -> list[Text]:
     """The touched files, those that import them, and all that these import in turn: enough to judge the change."""
     index: ModuleIndex[Text] = ModuleIndex(texts)
     imports = {t.path: list(imported(t, index)) for t in texts}
-    changed = {t.path for t in texts if touched.of(t.path) != ()}
+    changed = {t.path for t in texts if changes.of(t.path) != ()}
     wanted = changed | {path for path, found in imports.items() if changed.intersection(found)}
     queue = list(wanted)
     while queue:
@@ -77,14 +77,14 @@ def _span(node: ast.AST) -> Span:
     return first, getattr(node, "end_lineno", None) or first
 
 
-def belonging(findings: Sequence[Finding], texts: Sequence[Text], touched: Touched) -> list[Finding]:
+def belonging(findings: Sequence[Finding], texts: Sequence[Text], changes: ChangedLines) -> list[Finding]:
     """The findings that belong to a change."""
-    units = {t.path: Units(t) for t in texts if touched.of(t.path) != ()}
-    return [f for f in findings if any(_is_touched(path, line, units, touched) for path, line in _places(f, units))]
+    units = {t.path: Units(t) for t in texts if changes.of(t.path) != ()}
+    return [f for f in findings if any(_is_changed(path, line, units, changes) for path, line in _places(f, units))]
 
 
-def _is_touched(path: str, line: int, units: Mapping[str, Units], touched: Touched) -> bool:
-    spans = touched.of(path)
+def _is_changed(path: str, line: int, units: Mapping[str, Units], changes: ChangedLines) -> bool:
+    spans = changes.of(path)
     if spans is None:
         return True
     first, last = units[path].around(line)

@@ -12,7 +12,7 @@ from traindx_tools.code_audit.cache import Cache, key_of
 from traindx_tools.code_audit.entry import audit_sources, placed
 from traindx_tools.code_audit.parallel import processes_for
 from traindx_tools.code_audit.results import RuleResults
-from traindx_tools.code_reports.changed_code import Touched, belonging, related
+from traindx_tools.code_reports.changed_code import ChangedLines, belonging, related
 from traindx_tools.code_reports.selection import Selection, rule_ids
 from traindx_tools.code_reports.suppression import Suppressed, heeded
 from traindx_tools.collection import keep_to_the_end, undisturbed
@@ -59,7 +59,7 @@ def audit_report(
     *,
     given: Iterable[Text | Artifact] = (),
     selection: Selection | None = None,
-    touched: Touched | None = None,
+    changes: ChangedLines | None = None,
     cache: Cache | None = None,
     say: Callable[[str], None] | None = None,
     is_last: bool = False,
@@ -78,22 +78,22 @@ def audit_report(
         else:
             notes.append(one)
     found = len(texts) + sum(n.format != FOLDER for n in notes)
-    used = texts if touched is None else related(texts, touched)
-    judged, cached = _judged(used, cache, say or (lambda text: None), is_last)
-    told, suppressed = heeded(judged.findings, used, rule_ids())
+    used = texts if changes is None else related(texts, changes)
+    results, cached = _results(used, cache, say or (lambda text: None), is_last)
+    told, suppressed = heeded(results.findings, used, rule_ids())
     told.sort(key=_order)
-    if touched is not None:
-        told = belonging(told, used, touched)
-        kept = {id(f) for f in belonging([s.finding for s in suppressed], used, touched)}
+    if changes is not None:
+        told = belonging(told, used, changes)
+        kept = {id(f) for f in belonging([s.finding for s in suppressed], used, changes)}
         suppressed = [s for s in suppressed if id(s.finding) in kept]
     notebooks = [t for t in used if t.cells]
     return AuditReport(
         tuple(placed(f, notebooks) for f in told if chosen.wants(f)),
         tuple(Suppressed(placed(s.finding, notebooks), s.reason) for s in suppressed if chosen.wants(s.finding)),
-        (*notes, *judged.notes), tuple(used), found, cached)
+        (*notes, *results.notes), tuple(used), found, cached)
 
 
-def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None],
+def _results(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None],
             is_last: bool) -> tuple[RuleResults, bool]:
     """What the rules say of these files, and whether that was remembered."""
     if not texts:
@@ -110,10 +110,10 @@ def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], Non
         result = audit_sources(unparsed(texts, notes), processes_for(lines))
         if is_last and lines >= LONG:
             keep_to_the_end(result)
-    judged = RuleResults(list(result.findings), [*notes, *result.notes])
+    results = RuleResults(list(result.findings), [*notes, *result.notes])
     if cache is not None:
-        cache.store(key, judged, opened)
-    return judged, False
+        cache.store(key, results, opened)
+    return results, False
 
 
 def _order(finding: Finding) -> tuple[int, str, int, str]:

@@ -72,20 +72,20 @@ def _of_instance(value: Instance, path: str, times: int, seen: set[int]) -> Iter
 
 
 def _of_container(value: Thing, path: str, times: int, seen: set[int]) -> Iterator[Part | None]:
-    held = containers.members(value)
-    if held is None:
+    layers = containers.members(value)
+    if layers is None:
         first = value.args[0] if value.args else None
-        held = Bag("list", list(first.items.values())) if isinstance(first, Table) and not first.open else None
-    if held is None:
+        layers = Bag("list", list(first.items.values())) if isinstance(first, Table) and not first.open else None
+    if layers is None:
         yield None
         return
-    if held.open:
-        count = whole(number(held.size))
-        if count is None or len(held.items) != 1:
+    if layers.open:
+        count = whole(number(layers.size))
+        if count is None or len(layers.items) != 1:
             yield None
             return
         times *= count
-    for i, item in enumerate(held.items):
+    for i, item in enumerate(layers.items):
         yield from _parts(item, f"{path}.{i}".lstrip("."), times, seen)
 
 

@@ -149,7 +149,7 @@ class SourceEdit:
                 for node in below(one):
                     reads, binds = names_of(node, deep=False) if not first <= getattr(node, "lineno", 0) <= last else (
                         set(), set())
-                    sure(not binds & (read | bound) and (inside or not reads & bound))
+                    sure(not binds & (bound | {n for n in read if "." not in n}) and (inside or not reads & bound))
         return [self.file.line(n).removeprefix(self._pad(statement)) for n in range(first, last + 1)]
 
     def _alone(self, statement: Any) -> int:

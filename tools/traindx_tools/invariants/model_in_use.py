@@ -24,10 +24,10 @@ def over_another_model(run: Section) -> Iterator[Breach]:
         if loop is not None:
             seen.setdefault(id(loop), loop)
     for loop in seen.values():
-        yield from _judged(run, loop)
+        yield from _breaches(run, loop)
 
 
-def _judged(run: Section, loop: Section) -> Iterator[Breach]:
+def _breaches(run: Section, loop: Section) -> Iterator[Breach]:
     steps = loop.acts(Moment.STEP)
     moved = {id(o): o for a, _ in steps for o in a.optimizers}
     passes = [a.reached for a, _ in loop.acts(Moment.BACKWARD)]

@@ -46,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
     for code in look.codes:
         for owner in code.of(ast.ClassDef):
             if any(code.qualified(b) == "equinox.Module" for b in owner.bases):
-                found = list(_judged(look, code, owner))
+                found = list(_findings(look, code, owner))
                 yield from found if found and _in_a_model(look, code, owner) else ()
 
 
@@ -59,7 +59,7 @@ def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef) -> bool:
                         for c in code.inside(owner, ast.Call))  # fmt: skip
 
 
-def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
+def _findings(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
     if _LEARNED.search(owner.name):
         return
     made = {n: v for n in _read(owner) if (v := _value(look, code, owner, n)) is not None}

@@ -31,10 +31,10 @@ def check(project: Project) -> Iterator[Finding]:
         return  # wrapped somewhere, by a way that may not be followed from here
     for root in project.roots:
         if {"all_reduce", "backward"} <= root.methods and not _EQUALISING & root.methods:
-            yield from _judged(root)
+            yield from _findings(root)
 
 
-def _judged(root: Block) -> Iterator[Finding]:
+def _findings(root: Block) -> Iterator[Finding]:
     seed: Place | None = None
     for place in walk(root):
         event = place.event

@@ -41,34 +41,34 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         parts = parts_of(model)
         if parts:
-            yield from _judged(project, model, parts)
+            yield from _findings(project, model, parts)
 
 
-def _judged(project: Project, model: Instance, parts: list[Part]) -> Iterator[Finding]:
+def _findings(project: Project, model: Instance, parts: list[Part]) -> Iterator[Finding]:
     total = sum(p.parameters for p in parts)
     tables = [p for p in parts if p.kind == "Embedding"]
     rows = {p.sizes.split(" x ")[0] for p in tables}
     outputs = [p for p in parts if p.kind == "Linear" and p.sizes.split(" x ")[-1] in rows]
     chosen = tables + outputs
-    held = sum(p.parameters for p in chosen)
-    if not tables or total < SMALLEST or held < SHARE * total or held == total:
+    embedded = sum(p.parameters for p in chosen)
+    if not tables or total < SMALLEST or embedded < SHARE * total or embedded == total:
         return
     largest = max(chosen, key=lambda p: p.parameters)
     written = ", ".join(f"{p.path} {p.sizes} = {p.parameters:,}" for p in _largest(chosen)[:3])
-    severity = Severity.LOW if held > 0.79 * total else Severity.INFO
+    severity = Severity.LOW if embedded > 0.79 * total else Severity.INFO
     yield RULE.finding(
-        f"{100 * held / total:.0f} % of the {total:,} parameters of {model.klass.info.name} are embeddings and output "
-        f"projection ({written}); the rest of the model has {total - held:,}",
+        f"{100 * embedded / total:.0f} % of the {total:,} parameters of {model.klass.info.name} are embeddings and "
+        f"output projection ({written}); the rest of the model has {total - embedded:,}",
         at(largest.site, project),
         largest.site.path,
         bearing=Bearing.SIGN,
         severity=severity,
         measured={
             "kind": "embeddings",
-            "share": round(held / total, 3),
+            "share": round(embedded / total, 3),
             "total": total,
-            "embedding_parameters": held,
-            "trunk_parameters": total - held,
+            "embedding_parameters": embedded,
+            "trunk_parameters": total - embedded,
             "largest": largest.path,
             "sizes": largest.sizes,
             "parts": tuple(f"{p.path}: {p.kind} {p.sizes}: {p.parameters}" for p in _largest(parts)[:_SHOWN]),

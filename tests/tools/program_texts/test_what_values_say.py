@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.code_audit.read import programs_of
-from traindx_tools.program.told import told
+from traindx_tools.program_texts.of_code import told
 
 HEAD = """
 import torch

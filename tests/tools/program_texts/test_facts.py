@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from traindx_tools.program.entities import Loss, Model, Optimizer, Role, StateFile
-from traindx_tools.program.facts import MOST_CHARACTERS, facts
 from traindx_tools.program.program import Program
 from traindx_tools.program.roles import roles_of
 from traindx_tools.program.timeline import Moment, Timeline, written
+from traindx_tools.program_texts.of_run import MOST_CHARACTERS, facts
 
 STEP = (Moment.FORWARD, Moment.LOSS, Moment.BACKWARD)
 
