@@ -59,10 +59,11 @@ def step(p: Place) -> Any:
 
 
 def clearing(p: Place) -> Any:
-    """A step, behind which gradients are cleared that were cleared too early."""
+    """A step, behind which gradients are cleared that were cleared too early; a comment there goes along."""
     p.in_one_file()
     sure(isinstance(p.statement, ast.Expr) and p.statement.lineno == p.statement.end_lineno)
     p.gone = (p.statement,)
+    p.names["comment"] = p.file.line(p.statement.lineno).encode()[p.statement.end_col_offset :].decode()
     return _stepped(p, p.target)
 
 
