@@ -25,8 +25,8 @@ from pathlib import Path
 
 from public_programs import judgements, repositories, seen, table
 
+from traindx_tools.code_audit import audit
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_code import audit
 
 LINES_PER_ALARM = 2_000
 """At most one alarm of high severity in so many lines of well-kept code."""

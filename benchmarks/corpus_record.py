@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from traindx_tools.code_audit.entry import audit_texts
+from traindx_tools.code_audit.renaming import renamed
 from traindx_tools.finding import Finding
-from traindx_tools.on_code.entry import audit_texts
-from traindx_tools.on_code.files import Text
-from traindx_tools.on_code.renaming import renamed
+from traindx_tools.source_files.texts import Text
 
 HOME = Path(__file__).parent.parent / "tests" / "tools" / "on_code"
 FIXTURES, GOLDEN, REWRITTEN = HOME / "fixtures", HOME / "golden.json", HOME / "rewritten.json"

@@ -22,8 +22,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from traindx_tools.code_audit import audit
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_code import audit
 
 HERE = Path(__file__).resolve().parent
 LIST, JUDGEMENTS = HERE / "public_programs.toml", HERE / "judgements/public_programs.json"

@@ -84,6 +84,33 @@ def test_no_files_import_each_other_in_a_circle():
     assert sorted(on_circles(graph)) == []
 
 
+MAY_IMPORT = {
+    "program": set(),
+    "knowledge": {"program"},
+    "invariants": {"program", "knowledge", "finding", "rules"},
+    "on_code": {"program", "knowledge", "source_files", "artifact", "finding"},
+    "edits": {"on_code", "invariants", "program", "knowledge", "finding"},
+    "code_rules": {"on_code", "edits", "invariants", "finding", "rules"},
+    "code_audit": {"on_code", "code_rules", "edits", "invariants", "program", "source_files", "notebooks", "artifact",
+                   "collection", "finding", "rules"},
+    "printed_values": {"on_code", "knowledge"},
+    "program_texts": {"program"},
+    "source_files": {"notebooks", "artifact"},
+    "notebooks": {"finding"},
+}  # fmt: skip
+"""Reading, the model, checks, edits: who may import whom. The follower knows neither checks nor edits nor reports."""
+
+
+def test_each_layer_imports_those_below_it():
+    known = modules()
+    for name, path in known.items():
+        room = name.removeprefix("traindx_tools.").partition(".")[0]
+        if name.startswith("traindx_tools.") and room in MAY_IMPORT:
+            of_ours = {m.removeprefix("traindx_tools.").partition(".")[0] for m in imported(path, known) if
+                       m.startswith("traindx_tools.")}
+            assert of_ours <= {room} | MAY_IMPORT[room], name
+
+
 def test_no_file_is_long():
     long = [path.stem for path in modules().values() if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES]
     assert sorted(long) == [], f"files above {MOST_LINES} lines"

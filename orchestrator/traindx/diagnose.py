@@ -24,11 +24,11 @@ from traindx.offered import typed_again
 from traindx.places import Places, common_root
 from traindx.project_file import read_project_file
 from traindx.recorded import recorded_command
+from traindx.usual_lines import Anchor
 from traindx_tools import triage, unlinked
 from traindx_tools.examine import Examination, examine
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import workspace_of
-from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_data.named_lines import named_lines
 from traindx_tools.on_logs.artifacts import STDIN
 from traindx_tools.on_logs.in_memory import History, taken_out
@@ -217,7 +217,7 @@ def gradient_summary(seen: Examination) -> str:
 
 def _read_code(code: Sequence[Path]) -> tuple[tuple[Anchor, ...], CodeNames]:
     """The lines that diagnoses are about, and the names in the code."""
-    from traindx_tools.on_code.anchors import anchors_in
+    from traindx.usual_lines import anchors_in
     from traindx_tools.on_code.source import read_sources
 
     sources, _ = read_sources(code)  # the audit names the files that could not be read

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traindx.workspace import run_git
+from traindx_tools.code_reports.changed_code import ChangedLines, Span
 from traindx_tools.errors import BadUsage
-from traindx_tools.on_code.files import SUFFIXES
-from traindx_tools.on_code.touched import Span, Touched
+from traindx_tools.source_files.texts import SUFFIXES
 
 MOST_CHARACTERS = 200_000_000
 """Of a difference that is read; a difference of more says nothing to anybody."""
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
-def touched_since(folder: Path, base: str, staged: bool = False) -> Touched:
+def lines_changed_since(folder: Path, base: str, staged: bool = False) -> ChangedLines:
     """The lines of Python files and notebooks that differ from `base`: committed, staged, in the worktree, untracked.
 
     `staged`: what is committed or staged alone, as a hook before a commit has to look at it.
@@ -47,7 +47,7 @@ def touched_since(folder: Path, base: str, staged: bool = False) -> Touched:
     lines: dict[str, tuple[Span, ...] | None] = {os.path.realpath(root / path): spans
                                                  for path, spans in files_in(difference) if path.endswith(SUFFIXES)}
     new = [name for name in (others or "").split("\0") if name.endswith(SUFFIXES)]
-    return Touched({**lines, **{os.path.realpath(root / name): None for name in new}})
+    return ChangedLines({**lines, **{os.path.realpath(root / name): None for name in new}})
 
 
 def _commit(root: Path, base: str) -> str:

@@ -102,22 +102,22 @@ def list_findings(reach: Reach, given: asked.ListFindings, say: Say) -> str:
 
 def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
     """One finding of the static audit a line, as JSON; with the proposed changes where asked for."""
-    from traindx.git_changes import touched_since
-    from traindx_tools.on_code.report import audit_report
-    from traindx_tools.on_code.selection import Selection
+    from traindx.git_changes import lines_changed_since
+    from traindx_tools.code_reports.report import audit_report
+    from traindx_tools.code_reports.selection import Selection
 
     say("reading code")
     admitted = reach.code(given.paths)
     chosen = Selection(home=reach.root).narrowed((), given.ignore)
-    touched = touched_since(reach.root, given.diff) if given.diff else None
+    changes = lines_changed_since(reach.root, given.diff) if given.diff else None
     say(f"following {len(admitted.files)} files")
-    result = audit_report(admitted.files, selection=chosen, touched=touched)
+    result = audit_report(admitted.files, selection=chosen, changes=changes)
     wanted = list(_wanted(result.findings, given.rule, given.min_severity))
     hidden = ("title", "source") if given.patches else ("title", "source", "patch")
     lines = [_compact({k: v for k, v in f.to_json().items() if k not in hidden}) for f in wanted]
     ignored = [f"{s.finding.where.code}: {s.finding.rule} ignored by a comment: {s.reason}" for s in result.suppressed]
     notes = _notes(admitted.left_out, [f"{n.path}: {n.note}" for n in result.notes], ignored)
-    of = f" of {len(admitted.files)}" if touched is not None else ""
+    of = f" of {len(admitted.files)}" if changes is not None else ""
     return _listing(lines, f"{len(wanted)} of {len(result.findings)} findings in {len(result.texts)}{of} files", notes)
 
 

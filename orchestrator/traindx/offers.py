@@ -15,7 +15,7 @@ from traindx.trial_run import TrialRun
 from traindx.tried_diffs import TriedDiffs, fingerprint
 from traindx.workspace import PathRefused
 from traindx_tools.finding import Finding
-from traindx_tools.on_code.files import read_texts
+from traindx_tools.source_files.texts import read_texts
 
 
 @dataclass(frozen=True)

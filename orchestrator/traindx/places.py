@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from traindx.usual_lines import Anchor, choose
 from traindx_tools.finding import Finding, Location
-from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
 from traindx_tools.on_data.named_lines import NamedLine, maker_of
 from traindx_tools.on_settings.written import ENDINGS

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+from traindx_tools.code_audit.entry import audit_texts
+from traindx_tools.code_reports.unified_diff import with_patches
 from traindx_tools.finding import Finding, Patch, Severity
-from traindx_tools.on_code.entry import audit_texts
-from traindx_tools.on_code.files import Text
-from traindx_tools.on_code.unified import with_patches
+from traindx_tools.source_files.texts import Text
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 

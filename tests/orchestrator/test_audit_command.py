@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from traindx.cli import run
-from traindx.git_changes import files_in, touched_since
+from traindx.git_changes import files_in, lines_changed_since
 from traindx_tools.errors import BadUsage
 
 GOOD = dedent("""\
@@ -289,7 +289,7 @@ def test_names_that_git_quotes(repository: Path) -> None:
     git(repository, "commit", "-q", "-m", "names")
     for name in names:
         (repository / name).write_text("x = 1\ny = 2\n")
-    lines = touched_since(repository, "HEAD").lines
+    lines = lines_changed_since(repository, "HEAD").lines
     assert lines == {os.path.realpath(repository / n): ((2, 2),) for n in names}
 
 
@@ -300,7 +300,7 @@ def test_the_users_settings_for_differences_do_not_matter(repository: Path) -> N
         git(repository, "config", key, value)
     (repository / "sub").mkdir()
     (repository / "train.py").write_text(GOOD.replace("lr=1e-3", "lr=1e-4").replace("return data", "return 1"))
-    assert touched_since(repository / "sub", "HEAD").lines == {os.path.realpath("train.py"): ((7, 7), (19, 19))}
+    assert lines_changed_since(repository / "sub", "HEAD").lines == {os.path.realpath("train.py"): ((7, 7), (19, 19))}
 
 
 @given(st.lists(st.text(alphabet=st.sampled_from('+-@ "\\\n\tab1,di'), max_size=40), max_size=12))
@@ -327,7 +327,7 @@ def test_lines_of_a_hunk_that_look_like_headers_are_none() -> None:
 @pytest.mark.parametrize("base", ["nowhere", "-x", "--output=stolen", "", "HEAD~9", "main:train.py"])
 def test_a_base_that_is_no_commit_is_refused(repository: Path, base: str) -> None:
     with pytest.raises(BadUsage, match="no commit"):
-        touched_since(repository, base)
+        lines_changed_since(repository, base)
     assert not (repository / "stolen").exists()
 
 

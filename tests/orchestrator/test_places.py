@@ -10,8 +10,8 @@ import pytest
 from traindx import gate
 from traindx.diagnose import diagnose
 from traindx.places import Places, common_root
+from traindx.usual_lines import Anchor
 from traindx_tools.finding import Location
-from traindx_tools.on_code.anchors import Anchor
 
 
 @pytest.fixture

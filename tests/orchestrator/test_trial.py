@@ -11,9 +11,9 @@ from traindx.hindrances import Change
 from traindx.model import Verify
 from traindx.trial import sound, what_fails
 from traindx.trial_run import TrialRun
+from traindx_tools.code_audit.entry import audit_texts
 from traindx_tools.finding import Finding, Patch
-from traindx_tools.on_code.entry import audit_texts
-from traindx_tools.on_code.files import Text, read_texts
+from traindx_tools.source_files.texts import Text, read_texts
 
 REPLACED = """import torch
 from torch import nn

@@ -37,7 +37,7 @@ def test_the_archive_that_ships_holds_the_sources_as_they_are() -> None:
 @pytest.mark.slow
 def test_an_audit_from_the_archive_is_remembered_under_the_archive(tmp_path: Path) -> None:
     """A changed archive must forget what the old one said, though no source file of it can be listed."""
-    tell = ("import sys; sys.path.insert(0, sys.argv[1]); from traindx_tools.on_code.cache import engine; "
+    tell = ("import sys; sys.path.insert(0, sys.argv[1]); from traindx_tools.code_audit.cache import engine; "
             "print(engine())")
     said = set()
     for name, more in (("a.zip", {}), ("b.zip", {}), ("c.zip", {"traindx_tools/more.py": b"x = 1\n"})):

@@ -14,12 +14,13 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.code_among import code_files, each_once, named_code, stays
+from traindx_tools.code_audit import audit
+from traindx_tools.code_audit.renaming import without_names
 from traindx_tools.domains import domains_of
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
-from traindx_tools.on_code import Project, audit
-from traindx_tools.on_code.renaming import without_names
+from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
 from traindx_tools.on_logs.curves.outcomes import main_loss

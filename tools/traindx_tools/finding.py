@@ -162,7 +162,7 @@ class Finding:
     patch: tuple[Patch, ...] = ()
     """Changes that would remove the fault, where place and change are certain; applied only after approval."""
     by_name: bool = False
-    """Of a finding in code: whether it is gone when the program's own names are (see `on_code/renaming.py`)."""
+    """Of a finding in code: whether it is gone when the program's own names are (see `code_audit/renaming.py`)."""
 
     def __post_init__(self) -> None:
         if not _RULE.fullmatch(self.rule):

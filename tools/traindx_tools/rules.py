@@ -88,8 +88,8 @@ ROOMS = (
     "traindx_tools.on_logs.curves",
     "traindx_tools.on_logs.tracebacks",
     "traindx_tools.on_logs.events.rules",
-    "traindx_tools.on_code.torch_rules",
-    "traindx_tools.on_code.jax_rules",
+    "traindx_tools.code_rules.torch_rules",
+    "traindx_tools.code_rules.jax_rules",
     "traindx_tools.invariants",
     "traindx_tools.on_torch.rules",
     "traindx_tools.on_jax.rules",
@@ -155,7 +155,7 @@ def rule_names() -> dict[str, str]:
 
 def explained_rules() -> dict[str, RuleModule]:
     """Every rule that has a page: those of the rooms, and those with which an instrument speaks of itself."""
-    own = importlib.import_module("traindx_tools.on_code.suppression")
+    own = importlib.import_module("traindx_tools.code_reports.suppression")
     told = RuleModule(own.RULE, own.heeded, inspect.getdoc(own) or "", own.__name__)
     verdicts = {m.rule.id: m for room in VERDICTS for m in rules_in(room)}
     return {told.rule.id: told, **all_rules(), **verdicts}

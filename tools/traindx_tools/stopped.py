@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_code import Project
-from traindx_tools.on_code.passed_settings import passed_settings
+from traindx_tools.on_code.project import Project
 from traindx_tools.on_logs.run import ErrorEvent
 from traindx_tools.on_settings.observe import OF_TOOLS
+from traindx_tools.on_settings.passed import passed_settings
 from traindx_tools.on_settings.rules import s103_stops_the_program
 from traindx_tools.on_settings.seen import Handed, SettingsSeen, Stopped
 from traindx_tools.on_settings.written import ENDINGS, SettingsFile, read

@@ -16,11 +16,11 @@ from traindx_tools.finding import Finding
 
 if TYPE_CHECKING:
     from traindx_tools.artifact import Artifact
-    from traindx_tools.on_code.cache import Cache
-    from traindx_tools.on_code.files import Text
-    from traindx_tools.on_code.report import AuditReport
-    from traindx_tools.on_code.selection import Selection
-    from traindx_tools.on_code.touched import Touched
+    from traindx_tools.code_audit.cache import Cache
+    from traindx_tools.code_reports.changed_code import ChangedLines
+    from traindx_tools.code_reports.report import AuditReport
+    from traindx_tools.code_reports.selection import Selection
+    from traindx_tools.source_files.texts import Text
 
 HEAD = "HEAD"
 STDIN = "-"
@@ -48,7 +48,7 @@ def _json(report: AuditReport) -> str:
 
 
 def _sarif(report: AuditReport) -> str:
-    from traindx_tools.on_code.sarif import document
+    from traindx_tools.code_reports.sarif import document
     from traindx_tools.rules import explained_rules
 
     said = document(report.findings, report.suppressed, report.notes, explained_rules(), _home())
@@ -56,7 +56,7 @@ def _sarif(report: AuditReport) -> str:
 
 
 def _github(report: AuditReport) -> str:
-    from traindx_tools.on_code.github import workflow_command
+    from traindx_tools.code_reports.github import workflow_command
 
     return "\n".join(workflow_command(f, str(_home())) for f in report.findings)
 
@@ -119,14 +119,14 @@ def command(paths: tuple[str, ...], base: str | None, staged: bool, shape: str |
     `# traindx: ignore[C104] frozen for good`.
     """
     from traindx import safe_text
-    from traindx_tools.on_code.report import audit_report
+    from traindx_tools.code_reports.report import audit_report
 
     paths, base = _sorted_out(paths, base or (HEAD if staged else None))
     shape = _shape(shape, as_json, as_patch)
     chosen = _selection(paths, isolated).narrowed(select, ignore, _severity(fail_on))
-    touched = _touched(paths, base, staged) if base is not None else None
+    changes = _changes(paths, base, staged) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
-    report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
+    report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, changes=changes,
                           cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None, is_last=True)
     _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
@@ -169,7 +169,7 @@ def _shape(asked: str | None, as_json: bool, as_patch: bool) -> str:
 
 
 def _severity(name: str | None) -> str:
-    from traindx_tools.on_code.selection import FAIL_ON
+    from traindx_tools.code_reports.selection import FAIL_ON
 
     if name is not None and name not in FAIL_ON:
         raise BadUsage(f"--fail-on is one of {', '.join(FAIL_ON)}, got {name[:40]!r}")
@@ -177,7 +177,7 @@ def _severity(name: str | None) -> str:
 
 
 def _selection(paths: Sequence[str], isolated: bool) -> Selection:
-    from traindx_tools.on_code.selection import Selection, read_selection
+    from traindx_tools.code_reports.selection import Selection, read_selection
 
     if isolated:
         return Selection(home=Path.cwd())
@@ -185,23 +185,23 @@ def _selection(paths: Sequence[str], isolated: bool) -> Selection:
     return read_selection(Path(first))
 
 
-def _touched(paths: Sequence[str], base: str, staged: bool) -> Touched:
-    from traindx.git_changes import touched_since
+def _changes(paths: Sequence[str], base: str, staged: bool) -> ChangedLines:
+    from traindx.git_changes import lines_changed_since
 
     first = Path(paths[0])
     if not first.exists():
         raise UnreadableInput(f"{first}: not found. Give Python files, notebooks, or a folder of them")
-    return touched_since(first if first.is_dir() else first.parent, base, staged)
+    return lines_changed_since(first if first.is_dir() else first.parent, base, staged)
 
 
 def _standard_input(name: str) -> Text | Artifact:
-    from traindx_tools.on_code.files import MAX_BYTES, text_of
+    from traindx_tools.source_files.texts import MAX_BYTES, text_of
 
     return text_of(name, sys.stdin.buffer.read(MAX_BYTES + 1))
 
 
 def _cache() -> Cache | None:
-    from traindx_tools.on_code.cache import Cache, default_folder
+    from traindx_tools.code_audit.cache import Cache, default_folder
 
     folder = default_folder()
     return None if folder is None else Cache(folder)
@@ -223,7 +223,7 @@ def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
         return
     from traindx import safe_text
     from traindx.trial import sound
-    from traindx_tools.on_code.unified import has_bare_returns, proposed
+    from traindx_tools.code_reports.unified_diff import has_bare_returns, proposed
 
     offered, failed = sound(report.findings, report.texts)
     made = proposed(offered, report.by_path)

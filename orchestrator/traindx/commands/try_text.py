@@ -29,8 +29,8 @@ def command(paths: Sequence[str], as_json: bool) -> None:
     Each fact says how it is known: derived (it follows from the text) or guessed (it rests on a name or a default).
     """
     from traindx.safe_text import line as safe
-    from traindx_tools.on_code.filling.read import programs_of
-    from traindx_tools.program import told
+    from traindx_tools.code_audit.read import programs_of
+    from traindx_tools.program_texts import of_code
     from traindx_tools.scope.cells import Notebooks
 
     if not paths:
@@ -40,10 +40,10 @@ def command(paths: Sequence[str], as_json: bool) -> None:
         click.echo(f"note: {safe(note)}", err=True)
     if not programs:
         raise BadUsage(f"no Python code was read in {', '.join(paths)}; give a file that ends in .py or .ipynb")
-    texts = [told.told(program) for program in programs]
+    texts = [of_code.told(program) for program in programs]
     books = Notebooks.read([*map(str, paths), *(path for text in texts for path in _NOTEBOOK.findall(text))])
     if as_json:
-        click.echo(json.dumps([_in_cells(told.as_json(p), books) for p in programs], indent=1))
+        click.echo(json.dumps([_in_cells(of_code.as_json(p), books) for p in programs], indent=1))
         return
     for whole in texts:
         at = ""

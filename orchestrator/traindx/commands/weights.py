@@ -92,7 +92,7 @@ def command(file: str, file2: str | None, seconds: float | None, model: str | No
     executed, and nothing is written. The exit code is 1 where something above a remark was found.
     """
     from traindx.model_names import model_named
-    from traindx_tools.on_code import audit
+    from traindx_tools.code_audit import audit
     from traindx_tools.on_weights import examine
     from traindx_tools.on_weights.of_code import code_beside
 

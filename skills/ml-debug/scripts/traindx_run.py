@@ -240,8 +240,8 @@ def audit(args: argparse.Namespace) -> tuple[int, Any]:
     """Findings in training code, which is read as text."""
     _present(args.paths)
     use_instruments()
+    from traindx_tools.code_audit import audit as read_code
     from traindx_tools.finding import Severity
-    from traindx_tools.on_code import audit as read_code
 
     result = read_code(args.paths)
     for note in result.notes:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
+from traindx_tools.code_audit.entry import audit_texts
 from traindx_tools.finding import Severity
-from traindx_tools.on_code import audit
-from traindx_tools.on_code.entry import audit_texts
-from traindx_tools.on_code.files import Text
+from traindx_tools.source_files.texts import Text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "on_code"))
 
 from intermediate import with_intermediates
 
-from traindx_tools.on_code.renaming import renamed
+from traindx_tools.code_audit.renaming import renamed
 
 VARIANTS = sorted((Path(__file__).parent / "variants").glob("*/*.py"))
 _FAULT = re.compile(r"# FAULT (C\d{3})")

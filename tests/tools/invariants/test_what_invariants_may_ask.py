@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import traindx_tools.invariants
-from traindx_tools.on_code.entry import INVARIANTS
+from traindx_tools.code_audit.entry import INVARIANTS
 from traindx_tools.rules import rules_in
 
 ROOM = Path(traindx_tools.invariants.__file__).parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx_tools.on_code import parallel
+from traindx_tools.code_audit import parallel
 
 
 @pytest.fixture

@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
+from traindx_tools.code_audit import audit, cache, parallel
+from traindx_tools.code_audit.cache import Cache
+from traindx_tools.code_audit.entry import INVARIANTS
+from traindx_tools.code_audit.parallel import followed_and_judged
+from traindx_tools.code_audit.programs import Program, programs
+from traindx_tools.code_reports.changed_code import ChangedLines
+from traindx_tools.code_reports.github import workflow_command
+from traindx_tools.code_reports.report import AuditReport, audit_report
+from traindx_tools.code_reports.selection import read_selection
+from traindx_tools.code_reports.unified_diff import proposed
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_code import audit, cache, parallel
-from traindx_tools.on_code.cache import Cache
-from traindx_tools.on_code.entry import INVARIANTS
-from traindx_tools.on_code.files import Text, text_of
-from traindx_tools.on_code.github import workflow_command
-from traindx_tools.on_code.parallel import followed_and_judged
-from traindx_tools.on_code.programs import Program, programs
-from traindx_tools.on_code.report import AuditReport, audit_report
-from traindx_tools.on_code.selection import read_selection
 from traindx_tools.on_code.source import SourceFile, parse_source
-from traindx_tools.on_code.touched import Touched
-from traindx_tools.on_code.unified import proposed
 from traindx_tools.rules import explained_rules, rules_in
+from traindx_tools.source_files.texts import Text, text_of
 
 MODEL = dedent("""\
     import torch
@@ -176,8 +176,8 @@ def test_old_entries_are_dropped(project: Path, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.slow
 def test_several_processes_may_store_at_once(project: Path, tmp_path: Path) -> None:
-    code = ("import sys; from pathlib import Path; from traindx_tools.on_code.cache import Cache; "
-            "from traindx_tools.on_code.report import audit_report; "
+    code = ("import sys; from pathlib import Path; from traindx_tools.code_audit.cache import Cache; "
+            "from traindx_tools.code_reports.report import audit_report; "
             "print(len(audit_report(['.'], cache=Cache(Path(sys.argv[1]))).findings))")
     command = [sys.executable, "-c", code, str(tmp_path / "cache")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -201,7 +201,7 @@ def two_programs(project: Path) -> list[Program]:
 
 
 def test_forked_processes_find_the_same(project: Path, forking: None) -> None:
-    modules = (*rules_in("traindx_tools.on_code.torch_rules"), *rules_in(INVARIANTS))
+    modules = (*rules_in("traindx_tools.code_rules.torch_rules"), *rules_in(INVARIANTS))
     _, alone = followed_and_judged(modules, two_programs(project))
     _, shared = followed_and_judged(modules, two_programs(project), 3)
     assert len(alone.findings) >= 3
@@ -212,7 +212,7 @@ def test_forked_processes_find_the_same(project: Path, forking: None) -> None:
 @pytest.mark.parametrize("signal", [9, 15])
 def test_processes_that_are_killed_lose_nothing(project: Path, signal: int, forking: None,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    modules = rules_in("traindx_tools.on_code.torch_rules")
+    modules = rules_in("traindx_tools.code_rules.torch_rules")
     _, alone = followed_and_judged(modules, two_programs(project))
     parent, judge = os.getpid(), parallel._judge
 
@@ -333,9 +333,9 @@ def test_the_table_is_looked_for_up_to_the_repository(project: Path) -> None:
 # what belongs to a change
 
 
-def touched(project: Path, **lines: tuple[int, int] | None) -> Touched:
+def changes(project: Path, **lines: tuple[int, int] | None) -> ChangedLines:
     spans = {os.path.realpath(project / f"{name}.py"): None if s is None else (s,) for name, s in lines.items()}
-    return Touched(spans)
+    return ChangedLines(spans)
 
 
 def line_of(text: str, words: str) -> int:
@@ -344,15 +344,15 @@ def line_of(text: str, words: str) -> int:
 
 def test_a_finding_belongs_to_a_change_of_its_function(project: Path) -> None:
     at = line_of(TRAIN, "opt = ")
-    assert rules(audit_report(["."], touched=touched(project, train=(at, at)))) == ["C101", "C102", "C103"]
+    assert rules(audit_report(["."], changes=changes(project, train=(at, at)))) == ["C101", "C102", "C103"]
     at = line_of(TRAIN, "return torch.utils")
-    assert rules(audit_report(["."], touched=touched(project, train=(at, at)))) == []
+    assert rules(audit_report(["."], changes=changes(project, train=(at, at)))) == []
 
 
 def test_a_finding_belongs_to_a_change_of_any_place_that_it_names(project: Path) -> None:
     """The softmax is in model.py, the loss that is fed with it in train.py."""
     at = line_of(MODEL, "softmax")
-    report = audit_report(["."], touched=touched(project, model=(at, at)))
+    report = audit_report(["."], changes=changes(project, model=(at, at)))
     assert rules(report) == ["C102"]
     assert [t.path for t in report.texts] == ["model.py", "train.py"]
 
@@ -360,10 +360,10 @@ def test_a_finding_belongs_to_a_change_of_any_place_that_it_names(project: Path)
 def test_only_what_a_change_needs_is_read(project: Path) -> None:
     (project / "other.py").write_text("import torch\n")
     (project / "tool.py").write_text("import train\n")
-    report = audit_report(["."], touched=touched(project, model=None))
+    report = audit_report(["."], changes=changes(project, model=None))
     assert [t.path for t in report.texts] == ["model.py", "train.py"]
     assert report.found == 4
-    assert not audit_report(["."], touched=Touched()).texts
+    assert not audit_report(["."], changes=ChangedLines()).texts
 
 
 # shapes

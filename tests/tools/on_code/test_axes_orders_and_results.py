@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
+from traindx_tools.edits.patches import applied
 from traindx_tools.finding import Finding
-from traindx_tools.on_code import audit
-from traindx_tools.on_code.patching import applied
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RULES = ("C236",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx_tools.on_code.entry import audit_sources
+from traindx_tools.code_audit.entry import audit_sources
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 HEAD = "import torch\nfrom torch import nn\n\n\ndef f(x, heads, flag):\n    b, t, d = x.shape\n"

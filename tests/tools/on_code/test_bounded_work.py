@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from traindx_tools.on_code.entry import AuditResult, audit_texts
-from traindx_tools.on_code.files import Text
-from traindx_tools.on_code.unified import proposed
+from traindx_tools.code_audit.entry import AuditResult, audit_texts
+from traindx_tools.code_reports.unified_diff import proposed
+from traindx_tools.source_files.texts import Text
 
 LOOP = """import torch, torch.nn as nn
 net = nn.Linear(8, 2); opt = torch.optim.Adam(net.parameters(), 1e-3)

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from traindx_tools.on_code import audit, audit_sources, constants, settings
+from traindx_tools.against.constants import constants, settings
+from traindx_tools.code_audit import audit, audit_sources
 from traindx_tools.on_code.source import MAX_BYTES, SourceFile, parse_source
 
 FIXTURES = Path(__file__).parent / "fixtures"

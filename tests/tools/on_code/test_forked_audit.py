@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from traindx_tools.on_code import parallel
-from traindx_tools.on_code.entry import ROOMS, audit_sources, followed_and_judged
-from traindx_tools.on_code.programs import programs
+from traindx_tools.code_audit import parallel
+from traindx_tools.code_audit.entry import ROOMS, audit_sources, followed_and_judged
+from traindx_tools.code_audit.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 from traindx_tools.rules import rules_in
 
@@ -132,8 +132,8 @@ def open_files() -> list[str]:
 
 
 def test_defects_of_rules_are_told_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = "traindx_tools.on_code.parallel.checked"
-    whole = __import__("traindx_tools.on_code.parallel", fromlist=["checked"]).checked
+    checked = "traindx_tools.code_audit.parallel.checked"
+    whole = __import__("traindx_tools.code_audit.parallel", fromlist=["checked"]).checked
 
     def defective(module: Any, project: Any) -> Any:
         if module.rule.id in ("C101", "C141", "C199", "C501"):
@@ -180,7 +180,7 @@ def test_an_interrupted_audit_takes_its_children_along(
 KILLED = '''
 import itertools, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from traindx_tools.on_code import parallel
+from traindx_tools.code_audit import parallel
 from traindx_tools.on_code.source import parse_source
 here, judge = os.getpid(), parallel._judge
 
@@ -192,7 +192,7 @@ def slow(modules, project, parent=None):
 
 parallel._judge = slow
 parallel.WORTH_SHARING = 0
-from traindx_tools.on_code.entry import audit_sources
+from traindx_tools.code_audit.entry import audit_sources
 audit_sources([parse_source(name, "import torch\\nprint(1)\\n") for name in ("train.py", "other.py")], 2)
 '''
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code import audit
+from traindx_tools.code_audit import audit
 
 PROGRAM = """
 import torch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code import audit_sources
+from traindx_tools.code_audit import audit_sources
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_code import audit
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RULES = ("c225", "c226", "c227", "c228")

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from traindx_tools.on_code.files import read_texts
 from traindx_tools.on_code.filling.program_of import program_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import parse_texts
+from traindx_tools.source_files.texts import read_texts
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

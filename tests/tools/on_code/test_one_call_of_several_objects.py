@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from traindx_tools.on_code import audit
+from traindx_tools.code_audit import audit
 
 CODE = '''import torch
 from torch import nn

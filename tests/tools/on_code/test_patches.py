@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
+from traindx_tools.code_reports.unified_diff import proposed
+from traindx_tools.edits.patches import applied
 from traindx_tools.finding import Finding, Patch
-from traindx_tools.on_code import audit
-from traindx_tools.on_code.files import read_texts
-from traindx_tools.on_code.patching import applied
-from traindx_tools.on_code.unified import proposed
+from traindx_tools.source_files.texts import read_texts
 
 FIXTURES = Path(__file__).parent / "fixtures"
 BAD = sorted(FIXTURES.glob("*/bad_*.py"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code import audit
-from traindx_tools.on_code import programs as programs_module
-from traindx_tools.on_code.programs import programs
+from traindx_tools.code_audit import audit
+from traindx_tools.code_audit import programs as programs_module
+from traindx_tools.code_audit.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 DDP = '''import torch
@@ -50,7 +50,7 @@ def parsed(texts: Mapping[str, str]) -> list[SourceFile]:
 
 def groups(texts: Mapping[str, str]) -> list[tuple[list[str], list[str]]]:
     """(files that are followed, files that are judged) of each program."""
-    return [([f.path for f in p.files], sorted(p.judged)) for p in programs(parsed(texts))]
+    return [([f.path for f in p.files], sorted(p.reported)) for p in programs(parsed(texts))]
 
 
 @pytest.fixture
@@ -128,8 +128,8 @@ def test_imports_in_a_circle_are_one_program() -> None:
 def test_every_file_is_judged_once_and_none_is_lost() -> None:
     texts = {f"s{n}.py": f"import lib{n % 3}\nlib{n % 3}.f()\n" for n in range(20)}
     texts |= {f"lib{n}.py": "x = 1\n" for n in range(3)}
-    judged = [path for _, paths in groups(texts) for path in paths]
-    assert sorted(judged) == sorted(texts)
+    reported = [path for _, paths in groups(texts) for path in paths]
+    assert sorted(reported) == sorted(texts)
 
 
 def test_what_is_followed_again_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_what_is_followed_again_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(programs_module, "MOST_IN_ALL", 1_000)
     found = programs(parsed(texts))
     assert 500 < sum(p.lines for p in found[1:]) <= 1_000
-    assert sum(len(p.judged) for p in found) == len(texts)
+    assert sum(len(p.reported) for p in found) == len(texts)
     monkeypatch.setattr(programs_module, "MOST_AGAIN", 50)
     assert len(programs(parsed(texts))) == 1
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit.entry import audit
+from traindx_tools.code_audit.renaming import renamed, without_names
 from traindx_tools.finding import Bearing, Strength
-from traindx_tools.on_code.entry import audit
-from traindx_tools.on_code.renaming import renamed, without_names
 
 LOOP = """import torch
 from torch import nn

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
+from traindx_tools.code_audit.entry import INVARIANTS, ROOMS
+from traindx_tools.edits.patches import applied
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_code import audit
-from traindx_tools.on_code.entry import INVARIANTS, ROOMS
-from traindx_tools.on_code.patching import applied
 from traindx_tools.rules import rules_in
 
 FIXTURES = Path(__file__).parent / "fixtures"

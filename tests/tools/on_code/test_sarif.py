@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.code_reports.report import audit_report
+from traindx_tools.code_reports.sarif import document
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_code.report import audit_report
-from traindx_tools.on_code.sarif import document
 from traindx_tools.rules import explained_rules
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from traindx_tools.code_audit import audit
 from traindx_tools.finding import Finding
-from traindx_tools.on_code import audit
 
 HERE = Path(__file__).parent / "fixtures" / "c206"
 

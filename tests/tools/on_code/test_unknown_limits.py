@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx_tools.on_code import audit_sources
+from traindx_tools.code_audit import audit_sources
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 PROGRAM = """\

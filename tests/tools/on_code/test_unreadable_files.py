@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from traindx_tools.on_code.files import FOLDER
-from traindx_tools.on_code.report import audit_report
-from traindx_tools.on_code.selection import Selection, read_selection
+from traindx_tools.code_reports.report import audit_report
+from traindx_tools.code_reports.selection import Selection, read_selection
+from traindx_tools.source_files.texts import FOLDER
 
 
 def a_socket(path: Path) -> None:

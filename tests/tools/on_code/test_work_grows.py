@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
+from traindx_tools.code_audit.entry import AuditResult, audit_texts
+from traindx_tools.edits.patches import MOST_CHECKED, applied, still_parses
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.entry import AuditResult, audit_texts
-from traindx_tools.on_code.files import Text
-from traindx_tools.on_code.patching import MOST_CHECKED, applied, still_parses
 from traindx_tools.on_code.source import SourceFile, parse_source
+from traindx_tools.source_files.texts import Text
 
 FEW = 100
 MOST_GROWTH = 2.4

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code.bare_prints import bare_prints
 from traindx_tools.on_logs import read_run
+from traindx_tools.printed_values.columns import bare_prints
 
 TRAIN = """
 import torch

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from traindx_tools.on_code import audit
+from traindx_tools.code_audit import audit
 from traindx_tools.on_weights import examine
 from traindx_tools.on_weights.examine import Examined
 

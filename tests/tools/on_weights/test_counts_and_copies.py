@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from traindx_tools.code_audit import audit
 from traindx_tools.examine import examine as examine_run
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_code import audit
 from traindx_tools.on_weights import examine
 
 torch = pytest.importorskip("torch")

@@ -477,4 +477,4 @@ def test_a_matrix_that_is_drawn_once_has_a_scale_of_its_own(kept: bool, told: li
         optimizer.step()
     state = {"model": {"B": frequencies.data, **net.state_dict()}}
     torch.save({**state, "optimizer": optimizer.state_dict()} if kept else state, tmp_path / "step_20.pt")
-    assert [f.rule for f in _serious(examine(tmp_path / "step_20.pt")) if f.where.module == "B"] == told
+    assert [f.rule for f in _serious(examine(tmp_path / "step_20.pt")) if f.statement.startswith("B in ")] == told

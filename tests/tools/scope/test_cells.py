@@ -10,7 +10,7 @@ import pytest
 
 from traindx_tools.examine import examine
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_code.notebook_outputs import outputs_of_notebook
+from traindx_tools.notebooks.outputs import outputs_of_notebook
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.on_logs.table import extract_training_metrics

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindx_tools.on_code.files import Text, read_texts
-from traindx_tools.on_code.notebook import cell_of
+from traindx_tools.notebooks.cells import cell_of
 from traindx_tools.on_code.source import SourceFile, parse_source
+from traindx_tools.source_files.texts import Text, read_texts
 
 CONTEXT = 2
 ALIKE, MOST_PAIRS = 0.6, 400

@@ -113,7 +113,7 @@ def _once(settings: Sequence[SettingDifference]) -> list[SettingDifference]:
 
 
 def _constants(code: Sequence[Path]) -> dict[str, Any]:
-    from traindx_tools.on_code.configured import constants
+    from traindx_tools.against.constants import constants
     from traindx_tools.on_code.project import Project
     from traindx_tools.on_code.source import read_sources
 

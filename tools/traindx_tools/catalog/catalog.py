@@ -172,7 +172,7 @@ class FailureMode:
     look_alikes: tuple[LookAlike, ...]
     sources: tuple[Source, ...]
     anchors: tuple[str, ...] = ()
-    """Kinds of code lines (see `on_code/anchors.py`) that this mode is about, the most telling first."""
+    """Kinds of code lines (`traindx/usual_lines.py`) that this mode is about, the most telling first."""
     domain: str = ""
     """The special part of a run that the mode is about (see `domains.py`), empty for one that any run can have."""
     effect: bool = False

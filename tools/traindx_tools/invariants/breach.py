@@ -18,8 +18,6 @@ class Remedy:
     act: Act
     target: Act | None = None
     text: str = ""
-    through: Act | None = None
-    """The call by which the target is reached."""
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,13 @@ def check(program: Program) -> Iterator[Breach]:
         told = [(a, o, s) for a, o, s in uses(program, run, lambda p: p.clips) if not a.is_measure]
         for act, optimizer, scenarios in told:
             others = [s for a, o, s in told if o is optimizer and a is not act]
-            yield from _judged(run, act, optimizer, scenarios, others)
+            yield from _breaches(run, act, optimizer, scenarios, others)
     for run in program.runs:
         yield from _chained(run)
 
 
-def _judged(run: Section, clip: Act, optimizer: Optimizer, scenarios: Uses, others: Sequence[Uses]) -> Iterator[Breach]:
+def _breaches(run: Section, clip: Act, optimizer: Optimizer, scenarios: Uses, others: Sequence[Uses]
+              ) -> Iterator[Breach]:
     loop = training_loop(path_of(run, clip))
     step = _next_step(run, clip, optimizer, loop)
     if step is None:

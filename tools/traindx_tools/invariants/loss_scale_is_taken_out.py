@@ -28,7 +28,7 @@ def check(program: Program) -> Iterator[Breach]:
         for act, _, scenarios in uses(program, run, lambda p: p.steps):
             met = [s for s in scenarios if any(u.passes for u in s)]
             if act.scaler is None and act.known is not Known.GUESSED and met and all(_all_scaled(s) for s in met):
-                yield _plain_step(run, act, met[0])
+                yield _plain_step(act, met[0])
             if act.scaler is not None and act.scaler.enabled is not False and met and all(_mixed(s) for s in met):
                 yield _unscaled_loss(act, met[0])
         yield from _skipped_update(program, run)
@@ -44,15 +44,13 @@ def _mixed(those: Sequence[Use]) -> bool:
     return any(u.came == {True, False} and any(p.act.scaled is False for p in u.passes) for u in those)
 
 
-def _plain_step(run: Section, step: Act, those: Sequence[Use]) -> Breach:
+def _plain_step(step: Act, those: Sequence[Use]) -> Breach:
     backward = next(u for u in those if u.passes).passes[-1].act
-    updated = any(True for _ in run.acts(Moment.UPDATE))
     return Breach(
         "C142",
         f"{step.owner}.step() at {step.at} applies gradients that are still multiplied by the loss scale (scaled at "
         f"line {backward.at.line}): scaler.step(optimizer) would divide them first and skip overflows",
-        step.at, step.known, {"kind": "step", "backward_line": backward.at.line},
-        remedy=Remedy("step by the scaler", step, backward, "updated" if updated else ""))
+        step.at, step.known, {"kind": "step", "backward_line": backward.at.line})
 
 
 def _unscaled_loss(step: Act, those: Sequence[Use]) -> Breach:

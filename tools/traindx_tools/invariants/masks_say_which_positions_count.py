@@ -32,13 +32,13 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every use of a mask; once for each place."""
     told: set[tuple[str, str]] = set()
     for use in program.mask_uses:
-        breach = _judged(use)
+        breach = _breaches(use)
         if breach is not None and (breach.id, str(breach.at)) not in told:
             told.add((breach.id, str(breach.at)))
             yield breach
 
 
-def _judged(use: MaskUse) -> Breach | None:
+def _breaches(use: MaskUse) -> Breach | None:
     if use.how == "missing":
         why = (f"{use.target} at {use.at} attends without a causal mask, and the loss at {use.next_token} compares its "
                "output with the next tokens of the same input: every position can read its answer")

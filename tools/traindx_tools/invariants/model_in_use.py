@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.breach import Breach
 from traindx_tools.program.entities import Model, Optimizer
-from traindx_tools.program.moments import Act, Section, Spot, training_loop
+from traindx_tools.program.moments import Section, Spot, training_loop
 from traindx_tools.program.timeline import Moment
 
 
@@ -24,10 +24,10 @@ def over_another_model(run: Section) -> Iterator[Breach]:
         if loop is not None:
             seen.setdefault(id(loop), loop)
     for loop in seen.values():
-        yield from _judged(run, loop)
+        yield from _breaches(run, loop)
 
 
-def _judged(run: Section, loop: Section) -> Iterator[Breach]:
+def _breaches(run: Section, loop: Section) -> Iterator[Breach]:
     steps = loop.acts(Moment.STEP)
     moved = {id(o): o for a, _ in steps for o in a.optimizers}
     passes = [a.reached for a, _ in loop.acts(Moment.BACKWARD)]
@@ -44,17 +44,14 @@ def _judged(run: Section, loop: Section) -> Iterator[Breach]:
     trained = [m for m in {id(m): m for m in called}.values() if m.born is not None and m.inside & used]
     trained.sort(key=lambda m: (m.born.file, m.born.line))
     if trained:
-        yield _breach(steps[0][0].at, run, optimizer, trained[0])
+        yield _breach(steps[0][0].at, optimizer, trained[0])
 
 
-def _breach(step: Spot, run: Section, optimizer: Optimizer, trained: Model) -> Breach:
+def _breach(step: Spot, optimizer: Optimizer, trained: Model) -> Breach:
     held = next(iter(optimizer.holds or ()))
-    made = next((a for a, _ in run.acts(Moment.MADE) if any(o is optimizer for o in a.optimizers)), None)
     return Breach(
         "C108",
         f"The optimizer stepped at {step} holds the model made at {held.made}, but the loss is computed by another "
         f"one, made at {trained.born}: what is trained is never updated",
         trained.born, optimizer.known,
-        {"kind": "other model", "held": held.made or "?", "trained_line": trained.born.line},
-        remedy=None if made is None else Remedy(
-            "over the new", made, Act(Moment.PARAMETERS, trained.born, origin=trained.origin)))
+        {"kind": "other model", "held": held.made or "?", "trained_line": trained.born.line})

@@ -10,6 +10,7 @@ so is Adam's epsilon there. The mean over a mask is 0 / 0 for the first batch in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from traindx_tools.finding import Severity, Value
 from traindx_tools.invariants.breach import Breach, Remedy
@@ -54,13 +55,12 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
     said += "; its gradient is infinite there" if attached else ""
     why = f": {pole.why}" if pole.why else ""
     said += f"; the clamp {pole.guard} does not prevent it{why}" if pole.guard else ""
-    remedy = Remedy("raise the epsilon" if pole.guard else "guard the logarithm",
-                    Act(Moment.FORWARD, pole.at, origin=pole.origin if pole.guard else beside))
     return Breach(
         "C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high,
          "of": pole.of or "expression", "dtype": pole.dtype, "in_graph": attached}, severity,
-        remedy if pole.guard or _is_guardable(pole) else None)
+        _remedy("raise the epsilon", pole) if pole.guard else
+        _remedy("guard the logarithm", pole, beside) if _is_guardable(pole) else None)
 
 
 def _root(pole: Pole) -> Breach:
@@ -94,8 +94,8 @@ def _hidden(pole: Pole) -> Breach:
         measured={"kind": "where", "unsafe": pole.of}, remedy=_remedy("safe inside", pole))
 
 
-def _remedy(kind: str, pole: Pole) -> Remedy:
-    return Remedy(kind, Act(Moment.FORWARD, pole.at, origin=pole.origin))
+def _remedy(kind: str, pole: Pole, origin: Any = None) -> Remedy:
+    return Remedy(kind, Act(Moment.FORWARD, pole.at, origin=origin or pole.origin))
 
 
 def _rounded(one: Rounded) -> Breach:

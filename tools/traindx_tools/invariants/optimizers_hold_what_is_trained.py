@@ -17,7 +17,7 @@ from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.model_in_use import over_another_model
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.entities import Optimizer
-from traindx_tools.program.moments import Act, Section, loops
+from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.ownership import Held, courses, held_at, made_before
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -36,67 +36,63 @@ def check(program: Program) -> Iterator[Breach]:
             continue
         told: dict[tuple[int, int], list[Held]] = {}
         for course in courses(program, run):
-            for held in held_at(course, _KINDS, before):
-                told.setdefault((id(held.change), id(held.optimizer)), []).append(held)
+            for found in held_at(course, _KINDS, before):
+                told.setdefault((id(found.change), id(found.optimizer)), []).append(found)
         # a method that makes several parts anew is one fault
         seen: set[tuple[str, str | None]] = set()
         for those in told.values():
-            breach = _judged(run, those)
+            breach = _breaches(run, those)
             if breach is not None and (breach.id, those[0].change.at.function) not in seen:
                 seen.add((breach.id, those[0].change.at.function))
                 yield breach
 
 
-def _judged(run: Section, those: list[Held]) -> Breach | None:
-    held = those[0]
-    change = held.change.change
+def _breaches(run: Section, those: list[Held]) -> Breach | None:
+    found = those[0]
+    change = found.change.change
     if change is None or all(h.told for h in those) or any(h.told and h.steps for h in those):
         return None
     if change.kind == "assigned":
-        return _assigned(held)
+        return _assigned(found)
     if not any(h.steps for h in those):
         return None
     if change.kind == "thawed":
-        return _thawed(held, change.of) if change.parts & held.optimizer.frozen else None
-    if change.new and change.new & held.optimizer.parts:
+        return _thawed(found, change.of) if change.parts & found.optimizer.frozen else None
+    if change.new and change.new & found.optimizer.parts:
         return None  # one of its parts in another place
-    return _too_early(run, held)
+    return _too_early(run, found)
 
 
-def _too_early(run: Section, held: Held) -> Breach:
-    act, made, change = held.change, held.made, held.change.change
+def _too_early(run: Section, found: Held) -> Breach:
+    act, made, change = found.change, found.made, found.change.change
     assert change is not None
-    path = run.path_to(act)
-    apart = "" if loops(run.path_to(made)) == loops(path) else "apart"
-    call = next((s for s in reversed(path) if s.kind == "call"), None)
-    through = None if call is None else Act(act.moment, call.at, origin=call.origin)
     keeps = "it holds those of the old one, and " if change.takes_a_place else ""
     return Breach(
         "C108",
         f"{change.text} at {act.at}, after the optimizer was built at line {made.at.line}: {keeps}the new parameters "
         "are in no optimizer and are never updated",
-        act.at, held.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
-        remedy=Remedy("built later", made, act, apart, through))
+        act.at, found.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
+        remedy=Remedy("built later", made, act))
 
 
-def _thawed(held: Held, where: str) -> Breach:
-    act, made = held.change, held.made
+def _thawed(found: Held, where: str) -> Breach:
+    act, made = found.change, found.made
     return Breach(
         "C162",
         f"{act.at.quote} at {act.at} unfreezes the module made at {where} after the optimizer was built at line "
         f"{made.at.line} over the parameters that were trainable then: what is unfrozen is in none of its groups and "
         "is never updated",
-        act.at, held.optimizer.known, {"kind": "unfrozen", "optimizer_line": made.at.line},
+        act.at, found.optimizer.known, {"kind": "unfrozen", "optimizer_line": made.at.line},
         remedy=Remedy("over all", made))
 
 
-def _assigned(held: Held) -> Breach:
-    act, made = held.change, held.made
+def _assigned(found: Held) -> Breach:
+    act, made = found.change, found.made
     return Breach(
         "C289",
         f"{act.owner}.load_state_dict(assign=True) at {act.at} replaces the parameters of {act.owner} after the "
         f"optimizer was built over them at line {made.at.line}: it holds the old parameters, which get no gradient",
-        act.at, held.optimizer.known, {"kind": "assigned", "optimizer_line": made.at.line, "model": act.owner},
+        act.at, found.optimizer.known, {"kind": "assigned", "optimizer_line": made.at.line, "model": act.owner},
         remedy=Remedy("copy", act))
 
 
@@ -122,5 +118,4 @@ def _nothing(made: Act, optimizer: Optimizer) -> Breach:
         "C108",
         f"The optimizer at {made.at} is built over nothing that trains: {optimizer.nothing_trains}{filtered}",
         made.at, optimizer.known,
-        {"kind": "frozen", "filtered": optimizer.by_gradient, "reason": optimizer.nothing_trains},
-        remedy=Remedy("loaded trainable", made))
+        {"kind": "frozen", "filtered": optimizer.by_gradient, "reason": optimizer.nothing_trains})

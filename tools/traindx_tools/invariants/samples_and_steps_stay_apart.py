@@ -26,14 +26,14 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every axis that an operation makes a whole of; once for each place."""
     told: set[tuple[str, str]] = set()
     for use in program.axis_uses:
-        for breach in _judged(use):
+        for breach in _breaches(use):
             key = breach.id, str(breach.at)
             if key not in told:
                 told.add(key)
                 yield breach
 
 
-def _judged(use: AxisUse) -> Iterator[Breach]:
+def _breaches(use: AxisUse) -> Iterator[Breach]:
     if use.operation == "pooled":
         yield _breach("C134", use, f"The input of {use.text} was summed or averaged over dim 0 (at {use.at}), the "
                       "batch: samples are mixed", "pooled", "pool over time")

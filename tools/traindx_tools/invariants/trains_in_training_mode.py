@@ -41,10 +41,10 @@ def check(program: Program) -> Iterator[Breach]:
                     break  # what is trained at last in training mode is none of this invariant's
                 if id(by) not in seen:
                     seen.add(id(by))
-                    yield from _judged(run, told, act, by, these[0].model)
+                    yield from _breaches(run, told, act, by, these[0].model)
 
 
-def _judged(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act, model: Model) -> Iterator[Breach]:
+def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act, model: Model) -> Iterator[Breach]:
     held = [is_trained(m, run) for m in by.models or () if m.inside & model.inside]
     trained = True if True in held else None if None in held else False
     around = training_loop(path_of(run, by))

@@ -27,14 +27,14 @@ def check(program: Program) -> Iterator[Breach]:
         groups.setdefault(one.group, []).append(one)
     for same in groups.values():
         train = next((f for f in same if f.part == "train"), None)
-        held = next((f for f in same if f.part == "held"), None)
-        if train is None or held is None or (not held.kind and held.made == train.made):
+        later = next((f for f in same if f.part == "held"), None)
+        if train is None or later is None or (not later.kind and later.made == train.made):
             continue
-        if held.kind:
-            yield Breach("C274", f"{held.text} at {held.at} fits a {held.kind} on held-out data, although one was "
-                         f"fitted on the training data at {train.at}: the two parts come in different units", held.at,
-                         measured={"kind": "fitted twice" if train.at != held.at else "fitted in a function"})
+        if later.kind:
+            yield Breach("C274", f"{later.text} at {later.at} fits a {later.kind} on held-out data, although one was "
+                         f"fitted on the training data at {train.at}: the two parts come in different units", later.at,
+                         measured={"kind": "fitted twice" if train.at != later.at else "fitted in a function"})
         else:
-            yield Breach("C286", f"{held.text} at {held.at} numbers the names of whatever is given, and is given the "
+            yield Breach("C286", f"{later.text} at {later.at} numbers the names of whatever is given, and is given the "
                          "held-out part as well: class ids are built separately per split, so the same id means "
-                         "another class", held.at, measured={"kind": "function"})
+                         "another class", later.at, measured={"kind": "function"})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, polarity, quantities, shapes, time_scales
+from traindx_tools.on_code import bounds, mask_truth, quantities, shapes, time_scales
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -95,7 +95,7 @@ def unary(op: str, value: Value) -> Value:
         return Const(-value.value if op == "-" else +value.value, value.fixed)
     if isinstance(value, Tensor):
         if op != "-":
-            return replace(value, tags=polarity.turned(value.tags)) if op == "~" else value
+            return replace(value, tags=mask_truth.turned(value.tags)) if op == "~" else value
         keeps = value.kind if value.kind == "linear" else ""
         signed = quantities.turned(value.tags - SIGNS - {"minus"}) | _negated(value.tags)
         return bounds.bounded(replace(value, kind=keeps, tags=signed), bounds.negate(bounds.of(value)))

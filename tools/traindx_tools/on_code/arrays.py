@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import bounds, quantities, shapes
-from traindx_tools.on_code.polarity import TRIANGLE
+from traindx_tools.on_code.mask_truth import TRIANGLE
 from traindx_tools.on_code.tensors import copied, dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,

@@ -70,11 +70,11 @@ class Attributes(Evaluation):
     def _instance_attribute(self, base: Instance, name: str, node: ast.AST, frame: Frame) -> Value:
         info: ClassInfo = base.klass.info
         if name in base.attrs:
-            held = base.attrs[name]
-            if isinstance(held, Const) and type(held.value) is bool and held.fixed and name in info.flags:
-                return Const(held.value, fixed=False)
-            counts = isinstance(held, Const) and type(held.value) is int and name in info.counters
-            return Symbol("index", name) if counts else held
+            stored = base.attrs[name]
+            if isinstance(stored, Const) and type(stored.value) is bool and stored.fixed and name in info.flags:
+                return Const(stored.value, fixed=False)
+            counts = isinstance(stored, Const) and type(stored.value) is int and name in info.counters
+            return Symbol("index", name) if counts else stored
         method = info.method(name)
         if method is not None:
             if method.info.is_property:

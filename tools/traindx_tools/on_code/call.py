@@ -8,9 +8,9 @@ from typing import Any
 
 from traindx_tools.on_code import containers, jax_calls, library
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
-from traindx_tools.on_code.foreign import Foreign, from_model
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
+from traindx_tools.on_code.library_calls import Foreign, from_model
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (

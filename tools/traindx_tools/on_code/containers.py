@@ -157,18 +157,18 @@ def _bag_item(base: Bag, index: Value) -> Value:
 def _thing_item(base: Thing, index: Value) -> Value:
     if base.type == "range" and isinstance(index, Bag):
         return base
-    held = members(base)
+    known = members(base)
     at = shapes.literal(index)
-    if held is not None and at is not None and not held.open and -len(held.items) <= at < len(held.items):
-        return held.items[at]
+    if known is not None and at is not None and not known.open and -len(known.items) <= at < len(known.items):
+        return known.items[at]
     if base.short == "ModuleDict" and base.args and isinstance(base.args[0], Table):
         table = base.args[0]
         if isinstance(index, Const) and hashable(index.value) and index.value in table.items:
             return table.items[index.value]
         return joined([*table.items.values(), *([table.rest] if table.rest else [])])
-    if held is not None and not (isinstance(index, Bag) and index.kind == "slice"):
-        return joined(held.items)
-    return base if held is not None else Symbol("item", _key(index), base, 1)
+    if known is not None and not (isinstance(index, Bag) and index.kind == "slice"):
+        return joined(known.items)
+    return base if known is not None else Symbol("item", _key(index), base, 1)
 
 
 def members(thing: Thing) -> Bag | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from traindx_tools.on_code import arithmetic, containers, gradient_tests, polarity
+from traindx_tools.on_code import arithmetic, containers, gradient_tests, mask_truth
 from traindx_tools.on_code.attributes import Attributes
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.frame import Frame
@@ -277,7 +277,7 @@ class Evaluator(Attributes):
         tensors = [v for v in values if isinstance(v, Tensor)]
         sign = SIGNS.get(type(node.ops[0]), "?") if len(values) == 2 else "?"
         if tensors:
-            tags = polarity.compared(sign, *values[:2]) | {"integer"}
+            tags = mask_truth.compared(sign, *values[:2]) | {"integer"}
             return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=tags)
         depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
         return Operation("compare", tuple(values), depth, sign) if depth <= MAX_COMPARISONS else UNKNOWN

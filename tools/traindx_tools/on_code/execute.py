@@ -10,7 +10,6 @@ from functools import partial
 from traindx_tools.on_code.call import LARGE
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.imports import ModuleIndex
 from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.names import DEEP_LEARNING
 from traindx_tools.on_code.source import SourceFile
@@ -27,6 +26,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
 )
+from traindx_tools.source_files.imports import ModuleIndex
 
 FUEL_PER_LINE = 40
 """Expressions that may be evaluated for each line of a file; a plain pass over code takes about 10."""

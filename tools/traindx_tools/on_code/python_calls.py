@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import arithmetic, configuration, containers
+from traindx_tools.on_code import arithmetic, configuration_values, containers
 from traindx_tools.on_code.gradient_tests import number_of
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import (
@@ -173,11 +173,10 @@ def _filter(caller: Interpreter, call: Call) -> Value:
 @function("itertools.chain", "itertools.chain.from_iterable")
 def _chain(caller: Interpreter, call: Call) -> Value:
     args = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Bag) else call.args
-    held = [a for a in args if isinstance(a, Parameters)]
-    if held and len(held) == len(args):
-        return Parameters(
-            tuple(m for p in held for m in p.modules), all(p.only_trainable for p in held), any(p.partial for p in held)
-        )
+    groups = [a for a in args if isinstance(a, Parameters)]
+    if groups and len(groups) == len(args):
+        return Parameters(tuple(m for p in groups for m in p.modules), all(p.only_trainable for p in groups),
+                          any(p.partial for p in groups))  # fmt: skip
     return Bag("generator", [caller.element(a, call.node, call.frame) for a in args], open=True)
 
 
@@ -244,7 +243,7 @@ def _configuration(caller: Interpreter, call: Call) -> Value | None:
     source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
     if not (isinstance(source, Const) and isinstance(source.value, str)):
         return None
-    return configuration.read(source.value, call.frame.file.path, call.site)
+    return configuration_values.read(source.value, call.frame.file.path, call.site)
 
 
 @method("add_argument")
@@ -323,8 +322,8 @@ def _append(caller: Interpreter, call: Call) -> Value | None:
             caller.note_cut(call.receiver, call.node, call.frame)
         return NONE
     if isinstance(call.receiver, Thing) and call.receiver.short in ("ModuleList", "Sequential") and call.args:
-        held = containers.members(call.receiver)
-        items = [*(held.items if held else []), call.first][:30]
+        collected = containers.members(call.receiver)
+        items = [*(collected.items if collected else []), call.first][:30]
         call.receiver.args = (Bag("list", items, open=bool(caller.loops)),)
         call.receiver.settle()
         return call.receiver
@@ -341,11 +340,11 @@ def _extend(caller: Interpreter, call: Call) -> Value | None:
         call.receiver.settle()
         return NONE
     if isinstance(call.receiver, Parameters) and isinstance(call.first, Parameters):
-        held, more_held = call.receiver, call.first
-        held.modules = (*held.modules, *more_held.modules)
+        group, added = call.receiver, call.first
+        group.modules = (*group.modules, *added.modules)
         sometimes = any(b.kind in ("branch", "loop") for b in caller.blocks)
-        held.partial = held.partial or more_held.partial or sometimes
-        held.only_trainable = held.only_trainable or more_held.only_trainable
+        group.partial = group.partial or added.partial or sometimes
+        group.only_trainable = group.only_trainable or added.only_trainable
         return NONE
     if isinstance(call.receiver, Table):
         if call.args:

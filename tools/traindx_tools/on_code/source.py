@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
+from traindx_tools.source_files.texts import MAX_BYTES, Text, read_texts
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "Source", "SourceFile", "Unparsed", "parse_all", "parse_source",
            "parse_texts", "read_sources", "unparsed"]

@@ -66,10 +66,10 @@ class Statements(Binding):
                 call.func.attr in _IN_PLACE):
             array = call.func.value
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
-            held = frame.env.get(array.id) if isinstance(array, ast.Name) else None
-            if isinstance(array, ast.Name) and isinstance(held, Tensor):
-                held = held.plain(shape=held.shape) if call.func.attr in _FILLING else held
-                frame.env[array.id] = replace(held, low=value.low, high=value.high)
+            filled = frame.env.get(array.id) if isinstance(array, ast.Name) else None
+            if isinstance(array, ast.Name) and isinstance(filled, Tensor):
+                filled = filled.plain(shape=filled.shape) if call.func.attr in _FILLING else filled
+                frame.env[array.id] = replace(filled, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:
         frame.returns.append(self.evaluate(node.value, frame) if node.value else NONE)

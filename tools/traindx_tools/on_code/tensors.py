@@ -44,8 +44,9 @@ WRITTEN = "written@"
 
 def written_at(x: Tensor) -> Site | None:
     """Where a method of its owner writes into an array that is handed out as it is."""
-    path, _, line = next((t[len(WRITTEN):] for t in x.tags if t.startswith(WRITTEN)), "").rpartition(":")
-    return Site(path, int(line)) if path else None
+    places = (t[len(WRITTEN):].rpartition(":") for t in x.tags if t.startswith(WRITTEN))
+    path, line = min(((path, int(line)) for path, _, line in places), default=("", 0))
+    return Site(path, line) if path else None
 
 
 def copied(x: Tensor) -> Tensor:

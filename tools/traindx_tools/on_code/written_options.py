@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from traindx_tools.on_code.configuration import text_of
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.source_files.configuration import text_of
 
 _MOST_FILES = 8
 _DEEP = 8

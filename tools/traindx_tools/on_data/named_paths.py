@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from traindx_tools.on_code.notebook import code_of_notebook
+from traindx_tools.notebooks.cells import code_of_notebook
 
 MOST_CODE = 2 * 2**20
 """Characters of a Python file that is searched for paths."""

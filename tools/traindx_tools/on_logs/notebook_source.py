@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx_tools.on_code.notebook import why_no_notebook
-from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
+from traindx_tools.notebooks.cells import why_no_notebook
+from traindx_tools.notebooks.outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.run import Series
 

@@ -41,8 +41,8 @@ from traindx_tools.on_logs.tracebacks.parse import ErrorReading
 from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.bare_prints import BarePrint
-    from traindx_tools.on_code.printed import Printed
+    from traindx_tools.printed_values.columns import BarePrint
+    from traindx_tools.printed_values.names import Printed
 
 _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell", ".sbatch": "shell",
          ".md": "markdown", ".rst": "markdown", ".html": "html", ".patch": "patch", ".diff": "patch"}
@@ -142,7 +142,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
     bare = [not p.series and bool(p.artifacts) and p.artifacts[0].format == "free_text" for p in parts]
     if not any(bare):
         return parts, ()
-    from traindx_tools.on_code.bare_prints import bare_prints
+    from traindx_tools.printed_values.columns import bare_prints
 
     prints = bare_prints(_code_texts(every))
     used: dict[tuple[str, int], BarePrint] = {}
@@ -164,7 +164,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
 
 def _printed(sources: Sequence[Source]) -> tuple[Printed, ...]:
     """What the Python files among the sources print; where there are none, those beside the files that were named."""
-    from traindx_tools.on_code.printed import printed_names
+    from traindx_tools.printed_values.names import printed_names
 
     return printed_names(_code_texts(sources))
 

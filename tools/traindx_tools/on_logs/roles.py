@@ -37,7 +37,7 @@ from traindx_tools.on_logs.run import LOSSES, Floats, Run, Series
 from traindx_tools.on_logs.time_counters import without_time_counters
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.printed import Printed
+    from traindx_tools.printed_values.names import Printed
 
 _METRICS = frozenset({"loss", "loss_term", "learning_rate", "grad_norm", "loss_scale", "accuracy"})
 _MEASURED = frozenset({"loss", "loss_term", "accuracy", "hits"})

@@ -1,6 +1,6 @@
 """A checkpoint beside the program that loads it: which layers of the model would stay as they were initialised.
 
-The program is read as text and never run (`on_code/state_loads.py`). Its `load_state_dict` says which model takes the
+The program is read as text and never run (`state_loads.py`). Its `load_state_dict` says which model takes the
 file. Where nothing loads it and classes of models lie beside it, the one that fits best is meant, and the answer is
 weaker. Layers are compared, not single tensors: a layer's name is certain where a bias may be an option.
 """
@@ -18,10 +18,10 @@ from pathlib import Path
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.state_loads import Layer, Load, Model, loads, models
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.renaming import Matched, match
 from traindx_tools.on_weights.rules.w110_keys import RULE
+from traindx_tools.on_weights.state_loads import Layer, Load, Model, loads, models
 from traindx_tools.on_weights.tensor import InMemory, Tensor
 
 MOST_FILES, MOST_BYTES = 40, 2**20

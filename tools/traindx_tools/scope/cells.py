@@ -17,11 +17,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from traindx_tools.finding import Finding, Value
-from traindx_tools.on_code.files import MAX_NOTEBOOK_BYTES
-from traindx_tools.on_code.notebook import cell_of, code_cells, code_of_notebook, execution_count, in_cells, source_of
-from traindx_tools.on_code.notebook_outputs import MOST_BYTES, Outputs, outputs_of_notebook
+from traindx_tools.notebooks.cells import cell_of, code_cells, code_of_notebook, execution_count, in_cells, source_of
+from traindx_tools.notebooks.outputs import MOST_BYTES, Outputs, outputs_of_notebook
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.scope.copies import executed_copies
+from traindx_tools.source_files.texts import MAX_NOTEBOOK_BYTES
 
 MOST_BOOKS = 20
 """Notebooks in which places are looked for."""

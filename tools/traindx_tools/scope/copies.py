@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traindx_tools.on_code.notebook import code_cells, source_of
-from traindx_tools.on_code.notebook_outputs import MOST_BYTES
+from traindx_tools.notebooks.cells import code_cells, source_of
+from traindx_tools.notebooks.outputs import MOST_BYTES
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from traindx_tools.on_code.files import MAX_BYTES
-from traindx_tools.on_code.imports import ModuleIndex, imported
-from traindx_tools.on_code.programs import runs_by_itself
+from traindx_tools.code_audit.programs import runs_by_itself
 from traindx_tools.on_code.source import SourceFile, Unparsed
+from traindx_tools.source_files.imports import ModuleIndex, imported
+from traindx_tools.source_files.texts import MAX_BYTES
 
 MOST_FILES = 400
 """Files of one run that are followed."""

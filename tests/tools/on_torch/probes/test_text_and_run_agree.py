@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.on_code.filling.read import programs_of
+from traindx_tools.code_audit.read import programs_of
 from traindx_tools.on_torch.probes.program import ProgramProbe
 from traindx_tools.program.expected import expected_timeline
 from traindx_tools.program.program import Program

@@ -10,7 +10,7 @@ from traindx_tools.knowledge.ranges import by_call
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.update_signs import factor
-from traindx_tools.on_code.held import held
+from traindx_tools.on_code.optimizer_parameters import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax

@@ -8,9 +8,9 @@ from traindx_tools.on_code import names
 from traindx_tools.on_code.filling.keeping import born_in
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
 from traindx_tools.on_code.filling.spots import spot_of
-from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.layers import MODE_DEPENDENT, with_parameters
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.optimizer_parameters import held, modules_of
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -108,7 +108,7 @@ class Entities:
                          layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
-                made.born, made.origin = spot_of(event), event
+                made.born = spot_of(event)
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
-from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Instance, Site, Thing, number, unwrap
 from traindx_tools.program.poles import HalfUpdate

@@ -22,15 +22,15 @@ def collected(project: Project) -> Iterator[Collection]:
     """Every container of layers that becomes an attribute of a module and stays one."""
     registered: set[int] | None = None
     for event in project.events:
-        owner, held = event.receiver, event.args[0] if event.args else None
-        if event.kind != "store" or not event.name.startswith("attribute.") or not isinstance(held, (Bag, Table)):
+        owner, layers = event.receiver, event.args[0] if event.args else None
+        if event.kind != "store" or not event.name.startswith("attribute.") or not isinstance(layers, (Bag, Table)):
             continue
         if not isinstance(owner, Instance) or not owner.klass.info.is_module or not _is_torch(owner):
             continue
         name = event.name.partition(".")[2]
-        inside = _flat(held)
-        alone = isinstance(held, Bag) and not held.open and len(held.items) < 2
-        if alone or not inside or not all(_is_layer(v) for v in inside) or owner.attrs.get(name) is not held:
+        inside = _flat(layers)
+        alone = isinstance(layers, Bag) and not layers.open and len(layers.items) < 2
+        if alone or not inside or not all(_is_layer(v) for v in inside) or owner.attrs.get(name) is not layers:
             continue
         if registered is None:
             registered = {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values())
@@ -62,8 +62,8 @@ def _is_layer(value: Value) -> bool:
 
 
 def _has_own_parameters(value: Value) -> bool:
-    held = [v for p in submodules(value) if isinstance(p, Instance) for v in p.attrs.values()]
-    return any(isinstance(v, Thing) and v.short == "Parameter" for v in held)
+    stored = [v for p in submodules(value) if isinstance(p, Instance) for v in p.attrs.values()]
+    return any(isinstance(v, Thing) and v.short == "Parameter" for v in stored)
 
 
 def _made_in(value: Value, event: Event) -> bool:

@@ -10,7 +10,7 @@ from traindx_tools.knowledge.contracts import Contract
 from traindx_tools.knowledge.domains import contract_of, losses, passing
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.noise import Noise
+from traindx_tools.on_code.filling.random_draws import Noise
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import argument

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code import polarity
+from traindx_tools.on_code import mask_truth
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.tensors import dtype_of
@@ -19,7 +19,7 @@ from traindx_tools.program.uses import MaskUse
 
 _GUARDS = ("nan_to_num", "isnan", "isfinite", "nan_to_num_")
 _LEAVES_OUT = frozenset({"ignore_index", "reduction", "weight"})
-_SAID = {polarity.CONTENT: "content", polarity.BLANK: "blank", polarity.TRIANGLE: "triangle"}
+_SAID = {mask_truth.CONTENT: "content", mask_truth.BLANK: "blank", mask_truth.TRIANGLE: "triangle"}
 
 
 def mask_uses(project: Project) -> Iterator[MaskUse]:
@@ -38,10 +38,10 @@ def mask_uses(project: Project) -> Iterator[MaskUse]:
 
 
 def _use(how: str, event: Event, mask: Value | None, target: str, text: str = "", **more: Any) -> MaskUse:
-    said = next((_SAID[t] for t in polarity.of(mask)), "")
+    said = next((_SAID[t] for t in mask_truth.of(mask)), "")
     if not said and isinstance(mask, Symbol) and _words(mask.name) & set(table("masks.toml")["triangle"]["words"]):
         said = "triangle"
-    known = mask if isinstance(mask, Tensor) else Tensor(low=0.0, high=1.0) if polarity.of(mask) else Tensor()
+    known = mask if isinstance(mask, Tensor) else Tensor(low=0.0, high=1.0) if mask_truth.of(mask) else Tensor()
     boolean = None if known.dtype is None and "floating" not in known.tags else known.dtype == "bool"
     return MaskUse(how, spot_of(event), text or event.file.segment(event.node), target, said, boolean, known.low,
                    known.high, origin=event, **more)
@@ -93,7 +93,7 @@ def _added(project: Project, softmax: list[Event]) -> Iterator[MaskUse]:
 
 
 def _is_mask(value: Value) -> bool:
-    return bool(polarity.of(value)) or (
+    return bool(mask_truth.of(value)) or (
         isinstance(value, Tensor) and value.grad is False and not value.models and not value.kind)
 
 

@@ -9,7 +9,7 @@ from functools import cache, partial
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import quantities
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
-from traindx_tools.on_code.held import held, parts_held
+from traindx_tools.on_code.optimizer_parameters import held, parts_held
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, stepped

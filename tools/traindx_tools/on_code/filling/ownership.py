@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from traindx_tools.knowledge.calls import growing
-from traindx_tools.on_code.held import held, one_by_one
 from traindx_tools.on_code.layers import with_parameters
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.optimizer_parameters import held, one_by_one
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Instance, Parameters, Table, Thing, Value, truth, unwrap

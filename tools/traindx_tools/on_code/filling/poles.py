@@ -11,7 +11,6 @@ from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.repairs import epsilon
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
@@ -75,10 +74,18 @@ def _exact(clamp: Event, dtype: str) -> str:
     upper = number(clamp.argument(1 if own else 2, "max") or clamp.kwargs.get("a_max"))
     if upper is None or upper >= 1 or rounded(upper, dtype) < 1:
         return ""
-    name, half = epsilon.named(clamp.node), RESOLUTION.get(dtype, RESOLUTION["float32"]) / 4
+    name, half = _epsilon_name(clamp.node), RESOLUTION.get(dtype, RESOLUTION["float32"]) / 4
     said = f"1 - {name or format(1 - upper, '.1g')} is exactly 1 in {dtype}" + (
         f" ({name} = {1 - upper:.1g})" if name else "")
     return said + f", as for every epsilon below {half:.0e}".replace("e-0", "e-")
+
+
+def _epsilon_name(node: ast.AST) -> str:
+    """The name of the epsilon in a limit written as `1 - EPS`; "" where it is a number."""
+    for inner in below(node):
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and isinstance(inner.left, ast.Constant):
+            return ast.unparse(inner.right) if isinstance(inner.right, (ast.Name, ast.Attribute)) else ""
+    return ""
 
 
 def _roots(project: Project) -> Iterator[Pole]:

@@ -11,25 +11,27 @@ from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.collectives import collectives
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
-from traindx_tools.on_code.filling.cuts import Cuts
 from traindx_tools.on_code.filling.distances import distances, to_itself
-from traindx_tools.on_code.filling.draws import shared_keys
-from traindx_tools.on_code.filling.drops import dropped
+from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.half_weights import half_updates
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.kept_arrays import kept_arrays
+from traindx_tools.on_code.filling.key_draws import shared_keys
 from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
+from traindx_tools.on_code.filling.loop_exits import ways_out
 from traindx_tools.on_code.filling.loss_calls import loss_calls
 from traindx_tools.on_code.filling.loss_shapes import mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
+from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.own_ratios import own_ratios
-from traindx_tools.on_code.filling.pairs import moved_alone, pairs_apart
+from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
@@ -46,8 +48,6 @@ from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
-from traindx_tools.on_code.filling.watches import watches
-from traindx_tools.on_code.filling.ways_out import ways_out
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import lookup

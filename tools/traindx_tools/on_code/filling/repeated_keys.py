@@ -84,25 +84,26 @@ def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[Sha
     outer = code.function(body)
     inside = outer is not None and any(last_name(c.func) in _UPDATES for c in code.inside(outer, ast.Call))
     for draw, key in _draws(code, body) if not inside else ():
-        held = code.assigned(key) if isinstance(key, ast.Name) else key
-        if not isinstance(held, ast.Attribute) or not isinstance(held.value, ast.Name) or not _KEYS.search(held.attr):
-            held = _split_from(code, key)
-        if held is not None and held.value.id in parameters(body) and not _put_back(look, code, body, held):  # type: ignore[attr-defined]
-            yield _same("state", code, draw, f"no step changes {written(held)}: {body.name} neither folds the step in "
-                        "nor puts a new key back")
+        own_key = code.assigned(key) if isinstance(key, ast.Name) else key
+        if not isinstance(own_key, ast.Attribute) or not isinstance(own_key.value, ast.Name) or not (
+                _KEYS.search(own_key.attr)):
+            own_key = _split_from(code, key)
+        if own_key is not None and own_key.value.id in parameters(body) and not _put_back(look, code, body, own_key):  # type: ignore[attr-defined]
+            yield _same("state", code, draw, f"no step changes {written(own_key)}: {body.name} neither folds the step "
+                        "in nor puts a new key back")
             return
 
 
 def _split_from(code: Syntax, key: ast.expr) -> ast.Attribute | None:
     """The attribute of a state that a key was split from: `_, drawn = split(self.rng)`."""
     made = [v.value if isinstance(v, ast.Subscript) else v for _, v in code.bindings(key)]
-    held = made[0].args[0] if len(made) == 1 and isinstance(made[0], ast.Call) and made[0].args and (
+    own_key = made[0].args[0] if len(made) == 1 and isinstance(made[0], ast.Call) and made[0].args and (
         code.qualified(made[0].func) == "jax.random.split") else None  # fmt: skip
-    plain = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and _KEYS.search(held.attr)
-    return held if isinstance(held, ast.Attribute) and plain else None
+    plain = isinstance(own_key, ast.Attribute) and isinstance(own_key.value, ast.Name) and _KEYS.search(own_key.attr)
+    return own_key if isinstance(own_key, ast.Attribute) and plain else None
 
 
-def _put_back(look: Lookup, code: Syntax, body: ast.FunctionDef, held: ast.Attribute) -> bool:
+def _put_back(look: Lookup, code: Syntax, body: ast.FunctionDef, own_key: ast.Attribute) -> bool:
     """Whether any line of the project gives the state another key, or may: a new state is made by its class, too."""
     if any(last_name(c.func)[:1].isupper() for c in code.inside(body, ast.Call)):
         return True
@@ -110,10 +111,10 @@ def _put_back(look: Lookup, code: Syntax, body: ast.FunctionDef, held: ast.Attri
         for keyword in other.of(ast.keyword):
             call = other.parent(keyword)
             name = last_name(call.func) if isinstance(call, ast.Call) else ""
-            if name in _PUTS and (keyword.arg == held.attr or (keyword.arg is None and "replace" in name)):
+            if name in _PUTS and (keyword.arg == own_key.attr or (keyword.arg is None and "replace" in name)):
                 return True
         for node in other.of(ast.Attribute):
-            around = other.function(node) if node.attr == held.attr and isinstance(node.ctx, ast.Store) else None
+            around = other.function(node) if node.attr == own_key.attr and isinstance(node.ctx, ast.Store) else None
             if around is not None and around.name not in ("__init__", "setup", "__post_init__", "create", "reset"):
                 return True
     return any(other.calls("tree_at") for other in look.codes)
@@ -351,9 +352,9 @@ def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) 
             continue
         if full in _LOOPS:
             start = argument(call, _STARTS[last_name(call.func)], "init", "init_val")
-            held = start.elts if isinstance(start, ast.Tuple) else [start]
+            carries = start.elts if isinstance(start, ast.Tuple) else [start]
             inner = _body(look, code, argument(call, _LOOPS[full][0], "f", "body_fun"))
-            if inner is not None and any(isinstance(h, ast.Name) and h.id == name for h in held):
+            if inner is not None and any(isinstance(h, ast.Name) and h.id == name for h in carries):
                 draw = next((d for d, _ in _draws(inner[0], inner[1])), None)
                 if draw is not None:
                     return draw

@@ -8,8 +8,8 @@ from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a
 from traindx_tools.knowledge.names import LOSSES
 from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
-from traindx_tools.on_code.filling.cuts import Cuts
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
+from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
 from traindx_tools.on_code.syntax import syntax

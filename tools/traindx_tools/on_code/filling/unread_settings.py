@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code.configuration import read
+from traindx_tools.on_code.configuration_values import read
 from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax

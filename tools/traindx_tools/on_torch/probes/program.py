@@ -16,10 +16,10 @@ from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t211_schedule_and_run, t212_rate_zero_at_first
 from traindx_tools.program.entities import Loss, Model, Optimizer, Schedule, StateFile
-from traindx_tools.program.facts import facts
 from traindx_tools.program.program import Program
 from traindx_tools.program.roles import roles_of
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program_texts.of_run import facts
 
 LINES = 24
 """Calls of each kind whose line is noted: walking the stack costs more than counting."""

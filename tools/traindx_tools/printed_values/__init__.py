@@ -1,0 +1,1 @@
+"""What a training script prints under which name, for the readers of its logs."""
