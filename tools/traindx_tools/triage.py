@@ -19,6 +19,7 @@ from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.fitting import Circumstances, fitted
 from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
+from traindx_tools.causal_order import causes_first
 from traindx_tools.competition import Candidate, rivals_of, same_fact, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
 from traindx_tools.preconditions import grounded_first, impossible
@@ -41,9 +42,6 @@ STATED = 0.80
 
 REFUTED = 0.30
 """The most that text may claim which the run refutes: text suspects, the run convicts, and acquits."""
-
-LIKELY_CAUSE = 0.10
-"""From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
 
 SUSPECTED = 0.40
 """From here on the first hypothesis is named in the verdict, as what it is: likelier than any other, and not shown."""
@@ -250,30 +248,6 @@ def _answers(found: Hypothesis, stated: Sequence[StatedSymptom]) -> bool:
     return found.confidence >= WEAK and cap_for(found.mode.symptoms, stated) == 1.0
 
 
-def _may_bring_about(cause: Hypothesis, effect: Hypothesis) -> bool:
-    """Whether a cause stands before an effect: the catalog says that it brings it about, or it was itself seen in the
-    run and would show as the effect does. What is seen of values (dead, saturated, vanishing) has a cause of its own.
-    """
-    if cause.confidence < LIKELY_CAUSE or cause.mode.effect:
-        return effect.mode.id in cause.mode.causes and cause.confidence >= LIKELY_CAUSE
-    seen = any(w.in_run and w.bearing is Bearing.CAUSE and w.role == "cause" for w in cause.speaks_for)
-    return effect.mode.id in cause.mode.causes or (seen and bool(set(cause.mode.symptoms) & set(effect.mode.symptoms)))
-
-
-def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The hypotheses with each effect behind a cause of it that has evidence of its own: people ask why, not what."""
-    out: list[Hypothesis] = []
-    waiting: list[Hypothesis] = []
-    for h in ordered:
-        if h.mode.effect and any(c not in out and _may_bring_about(c, h) for c in ordered if c is not h):
-            waiting.append(h)
-            continue
-        out.append(h)
-        out += [w for w in waiting if _may_bring_about(h, w)]
-        waiting = [w for w in waiting if w not in out]
-    return [*out, *waiting]
-
-
 def _each_fact_once(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Without those that are another name of a fact that a surer one has told."""
     kept: list[Hypothesis] = []
@@ -298,7 +272,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
                   if not impossible(c.mode.id, grounds) or _seen_itself(c.pro)]
     found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, said), said.stated) for c in candidates
              if _supported(c.mode, c.pro, said.kinds)}
-    ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
+    ordered = causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
     ordered = _each_fact_once(grounded_first(nearest_first(ordered), grounds))

@@ -22,6 +22,8 @@ def column_names(columns: int, rows: int) -> tuple[str, ...]:
     for _, _, _, value in roots():
         if time.monotonic() > until:
             return ()
-        if type(value) is frame and len(value.columns) == columns and len(value) >= rows:
-            found.add(tuple(str(c) for c in value.columns))
+        if type(value) is frame:
+            table: Any = value
+            if len(table.columns) == columns and len(table) >= rows:
+                found.add(tuple(str(c) for c in table.columns))
     return next(iter(found)) if len(found) == 1 else ()
