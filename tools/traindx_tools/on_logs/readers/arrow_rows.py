@@ -33,11 +33,11 @@ class _Looked:
     """What is known of a block before its turn, for columns of these names."""
 
     names: Sequence[str]
-    cuts: Cuts
+    cuts: Cuts | None
+    """None where its lines are to be read one by one."""
     odd: Ints
     """The lines with more or fewer cells."""
-    plain: bool
-    cells: _Cells | None
+    cells: _Cells | None = None
     """The numbers of all lines with an end, where each is such a row."""
 
 
@@ -50,6 +50,9 @@ class ArrowRows:
     names: Callable[[], Sequence[str]]
     line: Callable[[int, str], None]
     refused: int = 0
+    mixed: int = 0
+    """Blocks, one behind the other, in which other signs stood between the numbers: where there are several, the next
+    ones are not cut as numbers."""
     _csv: Any = field(default_factory=lambda: _pyarrow())
     _columns: tuple[Sequence[str], Sequence[int] | None] = ((), None)
     """Those of the last block, and which of them are wanted."""
@@ -57,7 +60,7 @@ class ArrowRows:
     def ahead(self, block: Block) -> None:
         """Works out what does not depend on the blocks before it, as long as the columns stay: in any thread."""
         names, wanted = self._columns
-        if wanted and block.plain:
+        if wanted:
             block.worked = self._looked(block, names, wanted, 0)
 
     def take(self, block: Block) -> None:
@@ -71,7 +74,7 @@ class ArrowRows:
         self._columns = (names, wanted)
         known = block.worked if isinstance(block.worked, _Looked) and block.worked.names == names else None
         looked = known or (self._looked(block, names, wanted, start) if wanted else None)
-        if not wanted or looked is None or not looked.plain:
+        if not wanted or looked is None or looked.cuts is None:
             self._each(block, start, len(block))
             return
         taken, cuts = 0, looked.cuts
@@ -85,14 +88,27 @@ class ArrowRows:
 
     def _looked(self, block: Block, names: Sequence[str], wanted: Sequence[int], start: int) -> _Looked:
         """`start`: the lines before this one were read."""
-        delimiter = self.delimiter.encode()
-        cuts = block.cut_at(b"\n" + delimiter, delimiter * (len(names) - 1) + b"\n")
-        odd = _odd(cuts, start, len(names))
-        plain = not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
+        cuts = self._cuts(block, len(names))
+        odd = np.zeros(0, np.int64) if cuts is None else _odd(cuts, start, len(names))
+        if cuts is None or len(odd) > MOST_ODD * len(block):
+            return _Looked(names, None, odd)
         count = len(cuts.line)
-        alike = plain and not len(odd) and count - start >= FEWEST
-        cells = self._cells(block, cuts, start, count, len(names), wanted) if alike else None
-        return _Looked(names, cuts, odd, plain, cells)
+        alike = not len(odd) and count - start >= FEWEST
+        return _Looked(names, cuts, odd,
+                       self._cells(block, cuts, start, count, len(names), wanted) if alike else None)
+
+    def _cuts(self, block: Block, width: int) -> Cuts | None:
+        """Where cells end; None for a block with signs for which its lines are read one by one."""
+        delimiter = self.delimiter.encode()
+        order = delimiter * (width - 1) + b"\n"
+        if self.mixed < MOST_REFUSED:
+            cuts = block.cut_numbers(order)
+            self.mixed = 0 if cuts is not None else self.mixed + 1
+            if cuts is not None:
+                return cuts
+        if not block.plain or any(sign in block.data for sign in _NOT_PLAIN):
+            return None
+        return block.cut_at(b"\n" + delimiter, order)
 
     def _each(self, block: Block, start: int, end: int) -> None:
         for at in range(start, end):
