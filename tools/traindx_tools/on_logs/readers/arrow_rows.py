@@ -15,6 +15,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
+from traindx_tools.on_logs.readers.number_rows import NumberRows, number_rows
 from traindx_tools.on_logs.readers.spans import cast_cells
 from traindx_tools.on_logs.run import Floats, Ints
 
@@ -33,12 +34,14 @@ class _Looked:
     """What is known of a block before its turn, for columns of these names."""
 
     names: Sequence[str]
-    cuts: Cuts | None
-    """None where its lines are to be read one by one."""
-    odd: Ints
+    together: NumberRows | None
+    """All lines with an end, where each is a row of numbers."""
+    cuts: Cuts | None = None
+    """None as well where its lines are to be read one by one."""
+    odd: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """The lines with more or fewer cells."""
     cells: _Cells | None = None
-    """The numbers of all lines with an end, where each is such a row."""
+    """The numbers of all lines with an end, where there are no odd ones and each is such a row."""
 
 
 @dataclass
@@ -51,8 +54,7 @@ class ArrowRows:
     line: Callable[[int, str], None]
     refused: int = 0
     mixed: int = 0
-    """Blocks, one behind the other, in which other signs stood between the numbers: where there are several, the next
-    ones are not cut as numbers."""
+    """Blocks, one behind the other, that were not rows of numbers alone: after several it is not tried again."""
     _csv: Any = field(default_factory=lambda: _pyarrow())
     _columns: tuple[Sequence[str], Sequence[int] | None] = ((), None)
     """Those of the last block, and which of them are wanted."""
@@ -74,10 +76,22 @@ class ArrowRows:
         self._columns = (names, wanted)
         known = block.worked if isinstance(block.worked, _Looked) and block.worked.names == names else None
         looked = known or (self._looked(block, names, wanted, start) if wanted else None)
-        if not wanted or looked is None or looked.cuts is None:
+        if looked is not None and looked.together is not None:
+            self._all(block, names, looked.together)
+        elif not wanted or looked is None or looked.cuts is None:
             self._each(block, start, len(block))
-            return
-        taken, cuts = 0, looked.cuts
+        else:
+            self._parts(block, names, wanted, looked, looked.cuts, start)
+
+    def _all(self, block: Block, names: Sequence[str], told: NumberRows) -> None:
+        count = len(told.ends)
+        self.reading.rows(np.arange(block.first, block.first + count), names, told.cells)
+        self._each(block, count, len(block))
+
+    def _parts(self, block: Block, names: Sequence[str], wanted: Sequence[int], looked: _Looked, cuts: Cuts, start: int
+               ) -> None:
+        """Takes lines from one on: what stands between two odd ones together."""
+        taken, behind = 0, start
         whole = len(cuts.line)  # the last line may lack its end
         for at in (*looked.odd.tolist(), whole):
             taken += self._together(block, cuts, start, at, names, wanted, looked.cells)
@@ -88,27 +102,23 @@ class ArrowRows:
 
     def _looked(self, block: Block, names: Sequence[str], wanted: Sequence[int], start: int) -> _Looked:
         """`start`: the lines before this one were read."""
-        cuts = self._cuts(block, len(names))
-        odd = np.zeros(0, np.int64) if cuts is None else _odd(cuts, start, len(names))
-        if cuts is None or len(odd) > MOST_ODD * len(block):
-            return _Looked(names, None, odd)
-        count = len(cuts.line)
-        alike = not len(odd) and count - start >= FEWEST
-        return _Looked(names, cuts, odd,
-                       self._cells(block, cuts, start, count, len(names), wanted) if alike else None)
-
-    def _cuts(self, block: Block, width: int) -> Cuts | None:
-        """Where cells end; None for a block with signs for which its lines are read one by one."""
         delimiter = self.delimiter.encode()
-        order = delimiter * (width - 1) + b"\n"
-        if self.mixed < MOST_REFUSED:
-            cuts = block.cut_numbers(order)
-            self.mixed = 0 if cuts is not None else self.mixed + 1
-            if cuts is not None:
-                return cuts
+        order = delimiter * (len(names) - 1) + b"\n"
+        if not start and self.mixed < MOST_REFUSED:
+            told = number_rows(block.data, order, wanted)
+            self.mixed = 0 if told is not None else self.mixed + 1
+            if told is not None:
+                block.is_plain_with(told.ends)
+                return _Looked(names, told)
         if not block.plain or any(sign in block.data for sign in _NOT_PLAIN):
-            return None
-        return block.cut_at(b"\n" + delimiter, order)
+            return _Looked(names, None)
+        cuts = block.cut_at(b"\n" + delimiter, order)
+        odd, count = _odd(cuts, start, len(names)), len(cuts.line)
+        if len(odd) > MOST_ODD * len(block):
+            return _Looked(names, None)
+        alike = not len(odd) and count - start >= FEWEST
+        return _Looked(names, None, cuts, odd,
+                       self._cells(block, cuts, start, count, len(names), wanted) if alike else None)
 
     def _each(self, block: Block, start: int, end: int) -> None:
         for at in range(start, end):

@@ -31,7 +31,6 @@ FEW = 300
 _TURNS = 3
 """Shapes of one length that are told apart by comparing; more are told apart by a hash."""
 _NOT_PLAIN = (b"\r", b"\x08", b"\x1b", b"\0")
-_LEAST_OF_NUMBERS = ord("-")
 
 P = ParamSpec("P")
 Group = tuple[bytes, Ints]
@@ -114,28 +113,14 @@ class Block:
         same = cut.tobytes() == order * count
         line = np.arange(width - 1, len(at), width) if same else np.flatnonzero(cut == 10)
         ends = at[width - 1::width] if same else at[line]
-        self._ends_at(ends)
+        self.__dict__.setdefault("ends", ends if self.data.endswith(b"\n") else np.append(ends, len(self.data)))
         return Cuts(at, cut, line, order if same else None)
 
-    def cut_numbers(self, order: bytes) -> Cuts | None:
-        """`cut_at` where all lines are numbers with these separators between them; None where some are not.
-
-        Signs of numbers are not below "-", but for those of "1e+05". Where nothing but separators is, none of the signs
-        is there for which a block has to be read line by line.
-        """
-        if max(order) >= _LEAST_OF_NUMBERS:
-            return None
-        signs = np.frombuffer(self.data, np.uint8)
-        at = np.flatnonzero(signs < _LEAST_OF_NUMBERS)
-        cut, width = signs.take(at), len(order)
-        if not len(at) or cut.tobytes() != order * (len(at) // width):
-            return None
-        self._ends_at(at[width - 1::width])
+    def is_plain_with(self, ends: Ints) -> None:
+        """Takes over from a reader where lines with an end do so, and that none of the signs is there for which a block
+        is not plain."""
         self.__dict__["plain"] = True
-        return Cuts(at, cut, np.arange(width - 1, len(at), width), order)
-
-    def _ends_at(self, ends: Ints) -> None:
-        self.__dict__.setdefault("ends", ends if self.data.endswith(b"\n") else np.append(ends, len(self.data)))
+        self.__dict__["ends"] = ends if self.data.endswith(b"\n") else np.append(ends, len(self.data))
 
     @cached_property
     def groups(self) -> list[Group]:
