@@ -47,6 +47,8 @@ FORESEEN, LOOKED, LEFT = 1.25, 0.2, 0.6
 from which on it is thinned at once, to such a share: what is dropped later costs its memory and time."""
 PIECE = 1 << 17
 """Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
+SEVERAL = 0.05
+"""Share of records of which so many places are looked for that counting them all is less work."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
@@ -241,10 +243,12 @@ class Recorder:
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
-                number = np.cumsum(stays) - 1 if number is None else number
                 mine = records[at:] - since
                 here = np.flatnonzero(stays[mine])
-                index.put(at, number[mine[here]] + since)
+                if number is None and len(here) > SEVERAL * len(staying):
+                    number = np.cumsum(stays) - 1
+                index.put(at, since + (number[mine[here]] if number is not None else
+                                       np.searchsorted(staying, records[at:][here])))
                 here += at
             values.put(at, values.some(here))
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
