@@ -98,8 +98,9 @@ def test_mangled_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _NAMES = ("step", "epoch", "train_loss", "grad_norm", "lr", "val_loss", "timestamp", "total_steps", "note")
-_ODD_CELLS = ("nan", "NaN", "inf", "-inf", "", " ", "-0", "-0.0", ".5", "5.", "1e+05", "+3", "1e999", "1e-400", "007", " 7 ",
-              "9" * 30, "0x1f", "1_000", "12%", '"0.5"', "x", "#", "1d5", "--1", "null", "nan(1)", "infinity", "\t", "٣")
+_ODD_CELLS = ("nan", "NaN", "inf", "-inf", "", " ", "-0", "-0.0", ".5", "5.", "1e+05", "+3", "1e999", "1e-400", "007",
+              " 7 ", "9" * 30, "0x1f", "1_000", "12%", '"0.5"', "x", "#", "1d5", "--1", "null", "nan(1)", "infinity",
+              "\t", "٣")
 
 
 def _random_table(rng: random.Random) -> str:
@@ -114,7 +115,8 @@ def _random_table(rng: random.Random) -> str:
             row[rng.randrange(len(row))] = rng.choice(_ODD_CELLS)
         lines.append(row)
         if rng.random() < other:
-            lines[-1] = rng.choice(([], row[:-1], [*row, "1"], ["# resumed"], names, [*names[:-1], "more"], ["\r", *row[1:]]))
+            lines[-1] = rng.choice(([], row[:-1], [*row, "1"], ["# resumed"], names, [*names[:-1], "more"],
+                                    ["\r", *row[1:]]))
     text = line_end.join(map(delimiter.join, lines)) + rng.choice((line_end, ""))
     return text[: len(text) - rng.choice((0, 0, 0, rng.randint(0, 30)))]
 

@@ -71,7 +71,7 @@ class ArrowRows:
         while not self.names() and start < len(block):
             self._one(block, start)
             start += 1
-        behind, names = start, self.names()
+        names = self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
         self._columns = (names, wanted)
         known = block.worked if isinstance(block.worked, _Looked) and block.worked.names == names else None

@@ -1,7 +1,7 @@
 """Rows of a table that are numbers alone, cut with one comparison of all bytes.
 
-In numbers no sign is below "-", but for those of "1e+05". Where the signs below it are the separators of a row again and
-again, nothing else is there: no quote, no comment, no escape code.
+In numbers no sign is below "-", but for the one of "1e+05". Where the signs below it are the separators of a row again
+and again, nothing else is there: no quote, no comment, no escape code.
 """
 
 from __future__ import annotations

@@ -47,8 +47,6 @@ FORESEEN, LOOKED, LEFT = 1.25, 0.2, 0.6
 from which on it is thinned at once, to such a share: what is dropped later costs its memory and time."""
 PIECE = 1 << 17
 """Records of which is decided at once which stay: what is asked of them stays in the processor's cache."""
-SEVERAL = 0.05
-"""Share of records of which so many places are looked for that counting them all is less work."""
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
@@ -234,7 +232,6 @@ class Recorder:
             return
         staying = np.flatnonzero(stays) + since
         left, before = since + len(staying), self.kept
-        number: Ints | None = None
         for index, values in self._values.values():
             records = self._records_of(index)
             if isinstance(records, slice):
@@ -243,13 +240,8 @@ class Recorder:
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
-                mine = records[at:] - since
-                here = np.flatnonzero(stays[mine])
-                if number is None and len(here) > SEVERAL * len(staying):
-                    number = np.cumsum(stays) - 1
-                index.put(at, since + (number[mine[here]] if number is not None else
-                                       np.searchsorted(staying, records[at:][here])))
-                here += at
+                here = np.flatnonzero(stays[records[at:] - since]) + at
+                index.put(at, np.searchsorted(staying, records[here]) + since)
             values.put(at, values.some(here))
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
             each.put(since, each.some(staying))

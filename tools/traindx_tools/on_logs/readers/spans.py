@@ -50,7 +50,9 @@ def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence
         offsets = np.append(cells.ravel(), cells[-1:, -1, 1]).astype(np.int32, copy=False)
     there = (offsets[1::2] > offsets[:-1:2]).reshape(-1, len(wanted))
     told = _numbers(data, offsets, len(wanted), False, None if there.all() else there)
-    return None if told is None else list(zip(map(np.ascontiguousarray, told), np.ascontiguousarray(there.T), strict=True))
+    if told is None:
+        return None
+    return list(zip(map(np.ascontiguousarray, told), np.ascontiguousarray(there.T), strict=True))
 
 
 def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask | None) -> list[NDArray[Any]] | None:
