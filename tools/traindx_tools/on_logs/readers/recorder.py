@@ -272,9 +272,10 @@ class Recorder:
         return True
 
     def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
-                   values: Sequence[tuple[Columns | None, Ints, Floats]], beside: Sequence[NDArray[Any]] = ()) -> None:
-        """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending.
-        `beside`: what the reader holds of each besides.
+                   values: Sequence[tuple[Columns | None, Records, Floats]], beside: Sequence[NDArray[Any]] = ()
+                   ) -> None:
+        """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending; a
+        slice where each has one. `beside`: what the reader holds of each besides.
 
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
@@ -289,7 +290,7 @@ class Recorder:
         of_lines = range(int(lines[0]), int(lines[-1]) + 1) if numbered else lines
         for held, new in zip(every, (step, epoch, time, of_lines, *beside), strict=True):
             held.extend(new)
-        by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
+        by_series: dict[int, tuple[Columns, list[Records], list[Floats]]] = {}
         for column, records, numbers in values:
             self.kept += len(numbers)
             if column is not None:
@@ -298,8 +299,10 @@ class Recorder:
                 told.append(numbers)
         for (index, kept), places, told in by_series.values():
             records, numbers = _in_order(places, told)
-            every_one = len(records) == count and count > 0 and records[0] == 0 and records[-1] == count - 1
-            index.extend(range(first, first + count) if every_one else records + first)
+            if isinstance(records, slice) or (0 < len(records) == count and records[-1] - records[0] == count - 1):
+                index.extend(range(first, first + count))
+            else:
+                index.extend(records + first)
             kept.extend(numbers)
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
@@ -372,11 +375,12 @@ class Recorder:
                       thinned=self._gone[1] > 0, since=places.since)
 
 
-def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Floats]:
+def _in_order(places: Sequence[Records], told: Sequence[Floats]) -> tuple[Records, Floats]:
     """Values of several shapes of lines with their records, by record."""
     if len(places) == 1:
         return places[0], told[0]
-    records, numbers = np.concatenate(places), np.concatenate(told)
+    each = [np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in places]
+    records, numbers = np.concatenate(each), np.concatenate(told)
     order = np.argsort(records, kind="stable")
     return records[order], numbers[order]
 

@@ -119,22 +119,24 @@ def _edges(differs: Mask, most: int) -> Ints:
 def seldom_changes(values: Floats, most: int) -> Ints:
     """Both sides of each change, where there are few; none where most values differ."""
     differs = values[1:] != values[:-1]
-    few = SELDOM * len(differs)
-    if np.count_nonzero(differs) > few and np.isnan(values.min()):
+    few, count = SELDOM * len(differs), np.count_nonzero(differs)
+    if count > few and np.isnan(values.min()):
         differs &= (values[1:] == values[1:]) | (values[:-1] == values[:-1])  # NaN after NaN is none
-    return _edges(differs, most) if np.count_nonzero(differs) <= few else np.zeros(0, np.int64)
+        count = np.count_nonzero(differs)
+    return _edges(differs, most) if count <= few else np.zeros(0, np.int64)
 
 
 def standing_out(values: Floats, edges: int) -> tuple[Ints, Ints]:
     """The values of one series that are kept exactly, and those that are far out."""
     if len(values) < 2:
         return np.arange(len(values)), np.zeros(0, np.int64)
-    finite = np.isfinite(values)
-    found = [np.array([0, len(values) - 1]), _edges(finite[1:] != finite[:-1], edges),
-             seldom_changes(values, edges)]
-    if not finite.any():
-        return np.concatenate(found), np.zeros(0, np.int64)
-    filled = values if finite.all() else np.where(finite, values, np.median(values[finite]))
+    finite, filled = np.isfinite(values), values
+    found = [np.array([0, len(values) - 1]), seldom_changes(values, edges)]
+    if not finite.all():
+        found.append(_edges(finite[1:] != finite[:-1], edges))
+        if not finite.any():
+            return np.concatenate(found), np.zeros(0, np.int64)
+        filled = np.where(finite, values, np.median(values[finite]))
     chunks = _chunks(filled)
     least, greatest = chunks.argmin(axis=1), chunks.argmax(axis=1)
     far = _far_out(chunks, least, greatest)
@@ -214,13 +216,14 @@ def kinds_of(count: int, series: Iterable[tuple[int, Records]]) -> Iterator[tupl
     if count and (sign == sign[:1]).all():
         yield int(sign[0] if others else of_all), slice(0, count)
         return
-    rows = np.arange(len(sign))
-    for _ in range(_TURNS):
-        if not len(rows):
+    rows = np.zeros(0, np.int64)
+    for turn in range(_TURNS):
+        if not len(sign):
             return
         same = sign == sign[0]
-        yield int(sign[0]), rows[same]
-        sign, rows = sign[~same], rows[~same]
+        alike, other = np.flatnonzero(same), np.flatnonzero(~same)
+        yield int(sign[0]), rows[alike] if turn else alike
+        sign, rows = sign[other], rows[other] if turn else other
     order = np.argsort(sign, kind="stable")
     edges = np.flatnonzero(np.diff(sign[order])) + 1
     yield from ((int(sign[part[0]]), rows[part]) for part in np.split(order, edges) if len(part))
