@@ -85,11 +85,11 @@ def test_what_goes_wrong_while_reading_is_raised_behind_what_came_before(monkeyp
 
     def items() -> Iterator[int]:
         yield from range(9)
-        raise OSError
+        raise OSError("gone")
 
     ahead = worked_ahead(items(), lambda _: None)
     assert [next(ahead) for _ in range(9)] == list(range(9))
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="gone"):
         next(ahead)
 
 

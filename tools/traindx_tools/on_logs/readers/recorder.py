@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.readers.growing import Growing
+from traindx_tools.on_logs.readers.growing import Growing, unknown
 from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
@@ -333,8 +333,7 @@ class Recorder:
         if len(self._values) >= MAX_SERIES:
             self.dropped_names += 1
             return None
-        self._values[key] = (Growing("q"), Growing("d"))
-        return self._values[key]
+        return self._values.setdefault(key, (Growing("q"), Growing("d")))
 
     def forget(self, keys: Iterable[Key]) -> None:
         """Drops series that turned out to be no metrics."""
@@ -356,7 +355,8 @@ class Recorder:
         self.even_out()
         columns = {key: both for key, both in self._values.items() if len(both[0])}
         time, since = self.time.told(), _first(self.time.told())
-        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), time - since, self.line.told(), since)
+        passed = unknown(len(time)) if math.isnan(since) else time - since
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), passed, self.line.told(), since)
         shared: dict[bytes, _Places] = {}
         names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
