@@ -225,9 +225,10 @@ def _stalled(*_: int | FrameType | None) -> None:
     raise Stalled(f"more than {STALL:g} s of a processor")
 
 
-def tasks(count: int, seed: int, folders: tuple[str, ...], done: set[int]) -> Iterator[Task]:
-    """The inputs in whole batches, but for those whose first is done."""
-    yield from ((at, at + BATCH, seed, folders) for at in range(0, count, BATCH) if at not in done)
+def tasks(count: int, seed: int, folders: tuple[str, ...], journal: Journal) -> Iterator[Task]:
+    """The inputs in batches, but for those that are noted; whole ones where they are."""
+    yield from ((at, at + BATCH if journal.path else min(at + BATCH, count), seed, folders)
+                for at in range(0, count, BATCH) if at not in journal.done)
 
 
 class Journal:
@@ -292,7 +293,7 @@ def report(tally: Tally, seconds: float | None) -> str:
 
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=10_000, help=f"inputs, in whole batches of {BATCH}")
+    parser.add_argument("--count", type=int, default=10_000, help=f"inputs; with --journal in batches of {BATCH}")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, with what was read")
@@ -319,7 +320,7 @@ def main(given: Sequence[str] | None = None) -> int:
     journal.read_again(options.seed, folders)
     told = journal.whole.count // 100_000
     with multiprocessing.get_context("spawn").Pool(max(1, options.workers)) as pool:
-        for task, tally in pool.imap_unordered(batch, tasks(options.count, options.seed, folders, journal.done)):
+        for task, tally in pool.imap_unordered(batch, tasks(options.count, options.seed, folders, journal)):
             journal.add(task[0], tally)
             if journal.whole.count // 100_000 > told:
                 told = journal.whole.count // 100_000
