@@ -38,6 +38,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = (ROOT / "tests" / "fixtures",)
 LARGEST = 3_000
+ON_THE_WAY = 100_000
+"""Bytes before they are cut to so many: a line that is repeated again and again would be most of the memory."""
 STALL = 5.0
 """Seconds of a processor: a thousand times what such an input takes. Less would be the machine's own hiccups."""
 BATCH = 500
@@ -98,7 +100,7 @@ def mangled(number: int, seed: int, folders: tuple[str, ...]) -> tuple[str, byte
     name, data = chance.choice(files)
     data = _piece(chance, data)
     for _turn in range(chance.randint(1, 4)):
-        data = chance.choice(_WAYS)(chance, data, files)
+        data = chance.choice(_WAYS)(chance, data, files)[:ON_THE_WAY]
     return name, data[:LARGEST]
 
 
