@@ -1,8 +1,9 @@
 """Rows of a CSV file, a block at a time by pyarrow where it is installed.
 
-Where the delimiters of a block stand is two comparisons of all its bytes; cells between them are converted where they
-stand. Lines are taken so only where they have as many cells as the header and each cell that counts is empty or a
-number as pyarrow writes it; all others are read one by one, in their place. Both ways give the same run.
+A block that is rows of numbers alone is taken at once (`number_rows.py`). Where the delimiters of another one stand is
+two comparisons of all its bytes; cells between them are converted where they stand. Lines are taken so only where they
+have as many cells as the header and each cell that counts is empty or a number as pyarrow writes it; all others are
+read one by one, in their place. All ways give the same run.
 """
 
 from __future__ import annotations
