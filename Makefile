@@ -65,12 +65,13 @@ bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills an
 	$(BIN)/python benchmarks/session_prompts.py
 
 COUNT ?= 10000000
+JOURNAL ?= build/mangled
 
 healthy: $(VENV)/.dev ## healthy logs of up to 200,000 steps, and every false alarm on them (ten minutes)
 	$(BIN)/python benchmarks/healthy_logs.py
 
-mangled: $(VENV)/.dev ## ten million mangled logs without a crash and without a stall (a night; COUNT= for fewer)
-	$(BIN)/python -W ignore benchmarks/mangled.py --count $(COUNT)
+mangled: $(VENV)/.dev ## ten million mangled logs without a crash and without a stall (a night; COUNT= for fewer; goes on)
+	$(BIN)/python -W ignore benchmarks/mangled.py --count $(COUNT) --journal $(JOURNAL)
 
 nightly: healthy mangled test-slow ## what takes a night
 

@@ -1,19 +1,23 @@
 """Whether damaged logs are read without a crash and without a stall: a count of mangled inputs, what became of them.
 
     python benchmarks/mangled.py [--count 10000] [--workers N] [--seed 0] [--seconds S] [--only NUMBER]
-        [--folder FOLDER ...]
+        [--folder FOLDER ...] [--journal FOLDER [--told]]
 
-`make mangled` runs ten million of them, for a night. Each is made of pieces of the logs of `tests/fixtures` (what real
-writers left, in every format that is known): cut, spliced with another one, its lines shuffled or repeated, bytes
-turned over, numbers replaced by such as no writer should write. One in fifty is judged as well, one in ten is given an
-example of its own lines (`--line`). A crash is any exception but the refusals that are part of the interface; a stall
-is more than `STALL` seconds of a processor for one input of at most `LARGEST` bytes. `--only NUMBER` makes one again
-and shows where it fails. The exit code is 1 where there was a crash or a stall.
+`make mangled` runs ten million of them: six hours of a processor, three on two cores. Each is made of pieces of the
+logs of `tests/fixtures` (what real writers left, in every format that is known): cut, spliced with another one, its
+lines shuffled or repeated, bytes turned over, numbers replaced by such as no writer should write. One in fifty is
+judged as well, one in ten is given an example of its own lines (`--line`). A crash is any exception but the refusals
+that are part of the interface; a stall is more than `STALL` seconds of a processor for one input of at most `LARGEST`
+bytes. `--only NUMBER` makes one again and shows where it fails. The exit code is 1 where there was a crash or a stall.
+
+--journal notes each batch that was read in a file of that folder, one a seed. The next run with it goes on behind what
+is noted, after it has read again what failed: what does so no more is noted too. --told prints the figure and ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import random
@@ -29,10 +33,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = (ROOT / "tests" / "fixtures",)
 LARGEST = 3_000
+ON_THE_WAY = 100_000
+"""Bytes before they are cut to so many: a line that is repeated again and again would be most of the memory."""
 STALL = 5.0
 """Seconds of a processor: a thousand times what such an input takes. Less would be the machine's own hiccups."""
 BATCH = 500
@@ -65,12 +72,15 @@ class Tally:
     slowest: tuple[float, int] = (0.0, -1)
     memory: int = 0
     """Most kilobytes of one process."""
+    seconds: float = 0.0
+    """Of a processor."""
 
     def add(self, other: Tally) -> None:
         """Joins another tally."""
         self.count, self.values = self.count + other.count, self.values + other.values
         self.refused, self.judged = self.refused + other.refused, self.judged + other.judged
         self.formats += other.formats
+        self.seconds += other.seconds
         self.failed += other.failed
         self.slowest, self.memory = max(self.slowest, other.slowest), max(self.memory, other.memory)
 
@@ -90,7 +100,7 @@ def mangled(number: int, seed: int, folders: tuple[str, ...]) -> tuple[str, byte
     name, data = chance.choice(files)
     data = _piece(chance, data)
     for _turn in range(chance.randint(1, 4)):
-        data = chance.choice(_WAYS)(chance, data, files)
+        data = chance.choice(_WAYS)(chance, data, files)[:ON_THE_WAY]
     return name, data[:LARGEST]
 
 
@@ -186,10 +196,14 @@ def one(number: int, seed: int, folders: tuple[str, ...], tally: Tally) -> None:
             raise AssertionError(f"a rule failed: {failures[0]}")
 
 
-def batch(task: tuple[int, int, int, tuple[str, ...]]) -> Tally:
+Task = tuple[int, int, int, tuple[str, ...]]
+"""The first input, that behind the last, the seed, the folders of what is mangled."""
+
+
+def batch(task: Task) -> tuple[Task, Tally]:
     """Reads some inputs; a crash or a stall is noted and the next one read."""
     first, last, seed, folders = task
-    tally = Tally()
+    tally, begin = Tally(), time.process_time()
     signal.signal(signal.SIGVTALRM, _stalled)
     for number in range(first, last):
         start = time.process_time()
@@ -205,23 +219,75 @@ def batch(task: tuple[int, int, int, tuple[str, ...]]) -> Tally:
         tally.slowest = max(tally.slowest, (time.process_time() - start, number))
         tally.count += 1
     tally.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return tally
+    tally.seconds = time.process_time() - begin
+    return task, tally
 
 
 def _stalled(*_: int | FrameType | None) -> None:
     raise Stalled(f"more than {STALL:g} s of a processor")
 
 
-def tasks(count: int, seed: int, folders: tuple[str, ...]) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
-    """The inputs in batches."""
-    yield from ((at, min(at + BATCH, count), seed, folders) for at in range(0, count, BATCH))
+def tasks(count: int, seed: int, folders: tuple[str, ...], journal: Journal) -> Iterator[Task]:
+    """The inputs in batches, but for those that are noted; whole ones where they are."""
+    yield from ((at, at + BATCH if journal.path else min(at + BATCH, count), seed, folders)
+                for at in range(0, count, BATCH) if at not in journal.done)
 
 
-def report(tally: Tally, seconds: float) -> str:
-    """The figure, in a few lines."""
+class Journal:
+    """The batches of one seed that were read, a line each. A line that a killed run did not end is left out."""
+
+    def __init__(self, folder: Path | None, seed: int) -> None:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        self.path = None if folder is None else folder / f"seed-{seed}.jsonl"
+        self.done: set[int] = set()
+        self.whole = Tally()
+        for told in self._lines():
+            if "mended" in told:
+                mended = set(told["mended"])
+                self.whole.failed = [f for f in self.whole.failed if f[0] not in mended]
+            elif told["first"] not in self.done:
+                self._add(told["first"], Tally(**told["tally"]))
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        text = self.path.read_text() if self.path is not None and self.path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if self.path is not None and whole != text:
+            self.path.write_text(whole)
+        yield from map(json.loads, whole.splitlines())
+
+    def _add(self, first: int, tally: Tally) -> None:
+        self.done.add(first)
+        tally.formats, tally.slowest = Counter(tally.formats), (tally.slowest[0], tally.slowest[1])
+        tally.failed = [(number, why) for number, why in tally.failed]
+        self.whole.add(tally)
+
+    def add(self, first: int, tally: Tally) -> None:
+        """Notes a batch."""
+        self._write({"first": first, "tally": vars(tally)})
+        self._add(first, tally)
+
+    def read_again(self, seed: int, folders: tuple[str, ...]) -> None:
+        """Reads what failed, and notes what does so no more."""
+        again = [batch((number, number + 1, seed, folders))[1] for number, _ in self.whole.failed]
+        mended = {n for (n, _), tally in zip(self.whole.failed, again, strict=True) if not tally.failed}
+        if mended:
+            self._write({"mended": sorted(mended)})
+            self.whole.failed = [f for f in self.whole.failed if f[0] not in mended]
+
+    def _write(self, told: dict[str, Any]) -> None:
+        if self.path is not None:
+            with self.path.open("a") as out:
+                out.write(json.dumps(told) + "\n")
+
+
+def report(tally: Tally, seconds: float | None) -> str:
+    """The figure, in a few lines. `seconds`: by the clock, None where nothing was read."""
     shown = "".join(f"\n  input {number}: {why}  (--only {number})" for number, why in tally.failed[:SHOWN])
     common = ", ".join(f"{name} {n:,}" for name, n in tally.formats.most_common(12))
-    return (f"{tally.count:,} mangled inputs in {seconds:,.0f} s ({tally.count / max(seconds, 1e-9):,.0f} a second): "
+    clock = "" if seconds is None else f", this run {seconds:,.0f} s by the clock"
+    return (f"{tally.count:,} mangled inputs in {tally.seconds:,.0f} s of a processor "
+            f"({tally.count / max(tally.seconds, 1e-9):,.0f} a second){clock}: "
             f"{len(tally.failed)} crashes or stalls{shown}\n{tally.values:,} values read, {tally.refused:,} refused in "
             f"words, {tally.judged:,} judged; slowest {tally.slowest[0]:.2f} s of a processor (input "
             f"{tally.slowest[1]}); most memory of a process {tally.memory / 1e3:.0f} MB\n{common}")
@@ -229,13 +295,17 @@ def report(tally: Tally, seconds: float) -> str:
 
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=int, default=10_000, help=f"inputs; with --journal in batches of {BATCH}")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, with what was read")
     parser.add_argument("--only", type=int, help="make this one again, read it and show where it fails")
     parser.add_argument("--folder", action="append", help="logs that are mangled (default: tests/fixtures)")
+    parser.add_argument("--journal", type=Path, help="folder that notes what was read, and from which is gone on")
+    parser.add_argument("--told", action="store_true", help="print what the journal says, and end")
     options = parser.parse_args(given)
+    if options.told and options.journal is None:
+        parser.error("--told: expected --journal FOLDER with it")
     folders = tuple(map(str, options.folder or FIXTURES))
     if options.only is not None:
         sys.stdout.buffer.write(mangled(options.only, options.seed, folders)[1] + b"\n")
@@ -245,17 +315,22 @@ def main(given: Sequence[str] | None = None) -> int:
             traceback.print_exc()
             return 1
         return 0
-    whole, start, told = Tally(), time.monotonic(), 0
+    journal, start = Journal(options.journal, options.seed), time.monotonic()
+    if options.told:
+        print(report(journal.whole, None))
+        return 1 if journal.whole.failed else 0
+    journal.read_again(options.seed, folders)
+    told = journal.whole.count // 100_000
     with multiprocessing.get_context("spawn").Pool(max(1, options.workers)) as pool:
-        for done in pool.imap_unordered(batch, tasks(options.count, options.seed, folders)):
-            whole.add(done)
-            if whole.count // 100_000 > told:
-                told = whole.count // 100_000
-                print(report(whole, time.monotonic() - start), flush=True)
+        for task, tally in pool.imap_unordered(batch, tasks(options.count, options.seed, folders, journal)):
+            journal.add(task[0], tally)
+            if journal.whole.count // 100_000 > told:
+                told = journal.whole.count // 100_000
+                print(report(journal.whole, time.monotonic() - start), flush=True)
             if time.monotonic() - start > options.seconds:
                 break
-    print(report(whole, time.monotonic() - start))
-    return 1 if whole.failed else 0
+    print(report(journal.whole, time.monotonic() - start))
+    return 1 if journal.whole.failed else 0
 
 
 if __name__ == "__main__":

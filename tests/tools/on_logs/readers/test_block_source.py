@@ -80,6 +80,29 @@ def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) 
         list(worked_ahead(items(), work))
 
 
+def test_what_goes_wrong_while_reading_is_raised_behind_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_source, "_cores", lambda: 2)
+
+    def items() -> Iterator[int]:
+        yield from range(9)
+        raise OSError("gone")
+
+    ahead = worked_ahead(items(), lambda _: None)
+    assert [next(ahead) for _ in range(9)] == list(range(9))
+    with pytest.raises(OSError, match="gone"):
+        next(ahead)
+
+
+def test_who_takes_no_more_ends_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_source, "_cores", lambda: 2)
+    before, read = threading.active_count(), []
+    items = worked_ahead(iter(range(1_000)), read.append)
+    assert [next(items), next(items), next(items)] == [0, 1, 2]
+    items.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+    assert len(read) < 12
+
+
 @pytest.mark.parametrize("cores", [1, 3])
 def test_lines_are_numbered_also_where_blocks_are_worked_ahead(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_source, "_cores", lambda: cores)

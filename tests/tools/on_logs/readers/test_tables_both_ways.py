@@ -9,6 +9,7 @@ import pytest
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers import arrow_rows, block_source, delimited
+from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.run import Run
 
 ROWS = 3_000
@@ -94,6 +95,57 @@ def test_mangled_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     together = [_read(text) for text in mangled]
     monkeypatch.setattr(arrow_rows, "_pyarrow", lambda: None)
     assert together == [_read(text) for text in mangled]
+
+
+_NAMES = ("step", "epoch", "train_loss", "grad_norm", "lr", "val_loss", "timestamp", "total_steps", "note")
+_ODD_CELLS = ("nan", "NaN", "inf", "-inf", "", " ", "-0", "-0.0", ".5", "5.", "1e+05", "+3", "1e999", "1e-400", "007",
+              " 7 ", "9" * 30, "0x1f", "1_000", "12%", '"0.5"', "x", "#", "1d5", "--1", "null", "nan(1)", "infinity",
+              "\t", "٣")
+
+
+def _random_table(rng: random.Random) -> str:
+    """Rows of numbers with odd cells and odd lines at a rate of the table's own, which may be none."""
+    names = ["step", *rng.sample(_NAMES[1:], rng.randint(1, 7))]
+    delimiter, line_end = rng.choice(",,,\t;|"), rng.choice(("\n", "\n", "\n", "\r\n"))
+    odd, other, absent = rng.choice((0, 0, 1e-3, 0.1)), rng.choice((0, 0, 1e-3, 0.02)), rng.choice((0, 0.5, 0.99))
+    lines = [names]
+    for step in range(rng.choice((0, 1, 70, 900, 2_500))):
+        row = [str(step), *("" if rng.random() < absent else repr(rng.gauss(1, 1)) for _ in names[1:])]
+        if rng.random() < odd:
+            row[rng.randrange(len(row))] = rng.choice(_ODD_CELLS)
+        lines.append(row)
+        if rng.random() < other:
+            lines[-1] = rng.choice(([], row[:-1], [*row, "1"], ["# resumed"], names, [*names[:-1], "more"],
+                                    ["\r", *row[1:]]))
+    text = line_end.join(map(delimiter.join, lines)) + rng.choice((line_end, ""))
+    return text[: len(text) - rng.choice((0, 0, 0, rng.randint(0, 30)))]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = _random_table(random.Random(seed))
+    monkeypatch.setattr(block_source, "CHUNK", 20_000)
+    monkeypatch.setattr(block_source, "_cores", lambda: 1 + seed % 3)
+    together = _read(text)
+    with keeping(2_000):
+        thinned = _read(text)
+    monkeypatch.setattr(arrow_rows, "number_rows", lambda *_: None)
+    assert together == _read(text), "cells that are looked for one comparison a separator"
+    with keeping(2_000):
+        assert thinned == _read(text)
+    monkeypatch.setattr(arrow_rows, "_pyarrow", lambda: None)
+    assert together == _read(text), "each line by itself"
+
+
+def test_numbers_alone_are_cut_with_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of the shortest of the ways: a table of plain numbers does not come by any other."""
+    monkeypatch.setattr(arrow_rows.ArrowRows, "_parts", None)
+    monkeypatch.setattr(block_source, "CHUNK", 20_000)
+    head, rows = ODD["plain"].split("\n", 1)
+    run = delimited.read(Source("metrics.csv", data=(head + "\n" * 20_002 + rows).encode()))
+    loss = run.first("loss", group="train")
+    assert loss is not None
+    assert len(loss) == ROWS
 
 
 def test_a_plain_table_is_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:

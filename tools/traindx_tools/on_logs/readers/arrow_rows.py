@@ -1,8 +1,9 @@
 """Rows of a CSV file, a block at a time by pyarrow where it is installed.
 
-Where the delimiters of a block stand is two comparisons of all its bytes; cells between them are converted where they
-stand. Lines are taken so only where they have as many cells as the header and each cell that counts is empty or a
-number as pyarrow writes it; all others are read one by one, in their place. Both ways give the same run.
+A block that is rows of numbers alone is taken at once (`number_rows.py`). Where the delimiters of another one stand is
+two comparisons of all its bytes; cells between them are converted where they stand. Lines are taken so only where they
+have as many cells as the header and each cell that counts is empty or a number as pyarrow writes it; all others are
+read one by one, in their place. All ways give the same run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from traindx_tools.on_logs.readers.columns import Mask, RowReading
 from traindx_tools.on_logs.readers.line_blocks import Block, Cuts
+from traindx_tools.on_logs.readers.number_rows import NumberRows, number_rows
 from traindx_tools.on_logs.readers.spans import cast_cells
 from traindx_tools.on_logs.run import Floats, Ints
 
@@ -33,12 +35,14 @@ class _Looked:
     """What is known of a block before its turn, for columns of these names."""
 
     names: Sequence[str]
-    cuts: Cuts
-    odd: Ints
+    together: NumberRows | None
+    """All lines with an end, where each is a row of numbers."""
+    cuts: Cuts | None = None
+    """None as well where its lines are to be read one by one."""
+    odd: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """The lines with more or fewer cells."""
-    plain: bool
-    cells: _Cells | None
-    """The numbers of all lines with an end, where each is such a row."""
+    cells: _Cells | None = None
+    """The numbers of all lines with an end, where there are no odd ones and each is such a row."""
 
 
 @dataclass
@@ -50,6 +54,8 @@ class ArrowRows:
     names: Callable[[], Sequence[str]]
     line: Callable[[int, str], None]
     refused: int = 0
+    mixed: int = 0
+    """Blocks, one behind the other, that were not rows of numbers alone: after several it is not tried again."""
     _csv: Any = field(default_factory=lambda: _pyarrow())
     _columns: tuple[Sequence[str], Sequence[int] | None] = ((), None)
     """Those of the last block, and which of them are wanted."""
@@ -57,7 +63,7 @@ class ArrowRows:
     def ahead(self, block: Block) -> None:
         """Works out what does not depend on the blocks before it, as long as the columns stay: in any thread."""
         names, wanted = self._columns
-        if wanted and block.plain:
+        if wanted:
             block.worked = self._looked(block, names, wanted, 0)
 
     def take(self, block: Block) -> None:
@@ -66,15 +72,27 @@ class ArrowRows:
         while not self.names() and start < len(block):
             self._one(block, start)
             start += 1
-        behind, names = start, self.names()
+        names = self.names()
         wanted = self.reading.takes(names) if self._csv is not None and self.refused < MOST_REFUSED else None
         self._columns = (names, wanted)
         known = block.worked if isinstance(block.worked, _Looked) and block.worked.names == names else None
         looked = known or (self._looked(block, names, wanted, start) if wanted else None)
-        if not wanted or looked is None or not looked.plain:
+        if looked is not None and looked.together is not None:
+            self._all(block, names, looked.together)
+        elif not wanted or looked is None or looked.cuts is None:
             self._each(block, start, len(block))
-            return
-        taken, cuts = 0, looked.cuts
+        else:
+            self._parts(block, names, wanted, looked, looked.cuts, start)
+
+    def _all(self, block: Block, names: Sequence[str], told: NumberRows) -> None:
+        count = len(told.ends)
+        self.reading.rows(np.arange(block.first, block.first + count), names, told.cells)
+        self._each(block, count, len(block))
+
+    def _parts(self, block: Block, names: Sequence[str], wanted: Sequence[int], looked: _Looked, cuts: Cuts, start: int
+               ) -> None:
+        """Takes lines from one on: what stands between two odd ones together."""
+        taken, behind = 0, start
         whole = len(cuts.line)  # the last line may lack its end
         for at in (*looked.odd.tolist(), whole):
             taken += self._together(block, cuts, start, at, names, wanted, looked.cells)
@@ -86,13 +104,22 @@ class ArrowRows:
     def _looked(self, block: Block, names: Sequence[str], wanted: Sequence[int], start: int) -> _Looked:
         """`start`: the lines before this one were read."""
         delimiter = self.delimiter.encode()
-        cuts = block.cut_at(b"\n" + delimiter, delimiter * (len(names) - 1) + b"\n")
-        odd = _odd(cuts, start, len(names))
-        plain = not any(sign in block.data for sign in _NOT_PLAIN) and len(odd) <= MOST_ODD * len(block)
-        count = len(cuts.line)
-        alike = plain and not len(odd) and count - start >= FEWEST
-        cells = self._cells(block, cuts, start, count, len(names), wanted) if alike else None
-        return _Looked(names, cuts, odd, plain, cells)
+        order = delimiter * (len(names) - 1) + b"\n"
+        if not start and self.mixed < MOST_REFUSED:
+            told = number_rows(block.data, order, wanted)
+            self.mixed = 0 if told is not None else self.mixed + 1
+            if told is not None:
+                block.is_plain_with(told.ends)
+                return _Looked(names, told)
+        if not block.plain or any(sign in block.data for sign in _NOT_PLAIN):
+            return _Looked(names, None)
+        cuts = block.cut_at(b"\n" + delimiter, order)
+        odd, count = _odd(cuts, start, len(names)), len(cuts.line)
+        if len(odd) > MOST_ODD * len(block):
+            return _Looked(names, None)
+        alike = not len(odd) and count - start >= FEWEST
+        return _Looked(names, None, cuts, odd,
+                       self._cells(block, cuts, start, count, len(names), wanted) if alike else None)
 
     def _each(self, block: Block, start: int, end: int) -> None:
         for at in range(start, end):

@@ -1,14 +1,15 @@
-"""A stream as whole lines, about a megabyte at a time, and work on the next ones while the ones before are kept."""
+"""A stream as whole lines, about a megabyte at a time, read and worked on while the ones before are kept."""
 
 from __future__ import annotations
 
 import io
 import multiprocessing
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from queue import SimpleQueue
+from threading import Lock
 from typing import BinaryIO, TypeVar
 
 from traindx_tools.on_logs.readers.lines import MAX_LINE
@@ -50,29 +51,35 @@ def _to_line_end(data: bytes, stream: BinaryIO) -> bytes:
 
 
 def worked_ahead(items: Iterator[T], work: Callable[[T], None] | None) -> Iterator[T]:
-    """The items in their order. Where there is more than one core, `work` was done on each in a thread before.
+    """The items in their order. Where there is more than one core, they come of a thread that did `work` on them.
 
-    Not on the first: what is learned of it may be needed for the others.
+    Not the first: what is learned of it may be needed for the others.
     """
     threads = min(MOST_THREADS, _cores()) if work is not None else 1
     if work is None or threads < 2:
         yield from items
         return
     yield from islice(items, 1)
+    turn, come = Lock(), SimpleQueue[Future[list[T]]]()
+
+    def one() -> None:
+        done: Future[list[T]] = Future()
+        try:
+            with turn:
+                come.put(done)
+                item = list(islice(items, 1))
+            for each in item:
+                work(each)
+            done.set_result(item)
+        except BaseException as error:  # noqa: BLE001 - raised where the item is taken
+            done.set_exception(error)
+
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[tuple[T, Future[None]]] = deque()
-        for item in items:
-            waiting.append((item, pool.submit(work, item)))
-            if len(waiting) > threads:
-                yield _done(waiting)
-        while waiting:
-            yield _done(waiting)
-
-
-def _done(waiting: deque[tuple[T, Future[None]]]) -> T:
-    item, work = waiting.popleft()
-    work.result()
-    return item
+        for _ in range(threads + 1):
+            pool.submit(one)
+        while item := come.get().result():
+            pool.submit(one)
+            yield item[0]
 
 
 def _cores() -> int:

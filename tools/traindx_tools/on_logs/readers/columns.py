@@ -22,6 +22,7 @@ from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
+from traindx_tools.on_logs.readers.thinning import Records
 from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
 
@@ -297,10 +298,10 @@ def _any_of(masks: Sequence[Mask], count: int) -> Mask:
     return found
 
 
-def _present(numbers: Floats, there: Mask) -> tuple[Ints, Floats]:
+def _present(numbers: Floats, there: Mask) -> tuple[Records, Floats]:
     """The rows with a number, and these."""
     if there.all():
-        return np.arange(len(numbers)), numbers
+        return slice(0, len(numbers)), numbers
     at = np.flatnonzero(there)
     return at, numbers[at]
 

@@ -116,6 +116,12 @@ class Block:
         self.__dict__.setdefault("ends", ends if self.data.endswith(b"\n") else np.append(ends, len(self.data)))
         return Cuts(at, cut, line, order if same else None)
 
+    def is_plain_with(self, ends: Ints) -> None:
+        """Takes over from a reader where lines with an end do so, and that none of the signs is there for which a block
+        is not plain."""
+        self.__dict__["plain"] = True
+        self.__dict__["ends"] = ends if self.data.endswith(b"\n") else np.append(ends, len(self.data))
+
     @cached_property
     def groups(self) -> list[Group]:
         """Lines by shape, in the order of the first of each. Empty lines are left out."""

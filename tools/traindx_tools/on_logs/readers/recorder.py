@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.readers.growing import Growing
+from traindx_tools.on_logs.readers.growing import Growing, unknown
 from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
@@ -232,7 +232,6 @@ class Recorder:
             return
         staying = np.flatnonzero(stays) + since
         left, before = since + len(staying), self.kept
-        number: Ints | None = None
         for index, values in self._values.values():
             records = self._records_of(index)
             if isinstance(records, slice):
@@ -241,11 +240,8 @@ class Recorder:
                 index.extend(range(since, left))
             else:
                 at = int(np.searchsorted(records, since))
-                number = np.cumsum(stays) - 1 if number is None else number
-                mine = records[at:] - since
-                here = np.flatnonzero(stays[mine])
-                index.put(at, number[mine[here]] + since)
-                here += at
+                here = np.flatnonzero(stays[records[at:] - since]) + at
+                index.put(at, np.searchsorted(staying, records[here]) + since)
             values.put(at, values.some(here))
         for each in (self.step, self.epoch, self.time, self.line, *self.beside):
             each.put(since, each.some(staying))
@@ -276,9 +272,10 @@ class Recorder:
         return True
 
     def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
-                   values: Sequence[tuple[Columns | None, Ints, Floats]], beside: Sequence[NDArray[Any]] = ()) -> None:
-        """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending.
-        `beside`: what the reader holds of each besides.
+                   values: Sequence[tuple[Columns | None, Records, Floats]], beside: Sequence[NDArray[Any]] = ()
+                   ) -> None:
+        """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending; a
+        slice where each has one. `beside`: what the reader holds of each besides.
 
         Values of several shapes of lines may go to one series: they are put in the order of the records.
         """
@@ -293,7 +290,7 @@ class Recorder:
         of_lines = range(int(lines[0]), int(lines[-1]) + 1) if numbered else lines
         for held, new in zip(every, (step, epoch, time, of_lines, *beside), strict=True):
             held.extend(new)
-        by_series: dict[int, tuple[Columns, list[Ints], list[Floats]]] = {}
+        by_series: dict[int, tuple[Columns, list[Records], list[Floats]]] = {}
         for column, records, numbers in values:
             self.kept += len(numbers)
             if column is not None:
@@ -302,8 +299,10 @@ class Recorder:
                 told.append(numbers)
         for (index, kept), places, told in by_series.values():
             records, numbers = _in_order(places, told)
-            every_one = len(records) == count and count > 0 and records[0] == 0 and records[-1] == count - 1
-            index.extend(range(first, first + count) if every_one else records + first)
+            if isinstance(records, slice) or (0 < len(records) == count and records[-1] - records[0] == count - 1):
+                index.extend(range(first, first + count))
+            else:
+                index.extend(records + first)
             kept.extend(numbers)
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
@@ -334,8 +333,7 @@ class Recorder:
         if len(self._values) >= MAX_SERIES:
             self.dropped_names += 1
             return None
-        self._values[key] = (Growing("q"), Growing("d"))
-        return self._values[key]
+        return self._values.setdefault(key, (Growing("q"), Growing("d")))
 
     def forget(self, keys: Iterable[Key]) -> None:
         """Drops series that turned out to be no metrics."""
@@ -357,7 +355,8 @@ class Recorder:
         self.even_out()
         columns = {key: both for key, both in self._values.items() if len(both[0])}
         time, since = self.time.told(), _first(self.time.told())
-        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), time - since, self.line.told(), since)
+        passed = unknown(len(time)) if math.isnan(since) else time - since
+        places = _Places(_counted(self.step.told()), _counted(self.epoch.told()), passed, self.line.told(), since)
         shared: dict[bytes, _Places] = {}
         names = canonical_names({key: index for key, (index, _) in columns.items()})
         return tuple(self._one(key, names[key], index, number, places, shared)
@@ -376,11 +375,12 @@ class Recorder:
                       thinned=self._gone[1] > 0, since=places.since)
 
 
-def _in_order(places: Sequence[Ints], told: Sequence[Floats]) -> tuple[Ints, Floats]:
+def _in_order(places: Sequence[Records], told: Sequence[Floats]) -> tuple[Records, Floats]:
     """Values of several shapes of lines with their records, by record."""
     if len(places) == 1:
         return places[0], told[0]
-    records, numbers = np.concatenate(places), np.concatenate(told)
+    each = [np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in places]
+    records, numbers = np.concatenate(each), np.concatenate(told)
     order = np.argsort(records, kind="stable")
     return records[order], numbers[order]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +25,19 @@ def cast(data: bytes, spans: Offsets, whole: bool, there: Mask | None = None) ->
     offsets: Offsets = np.empty(spans.size + 1, np.int32)
     offsets[:-1] = spans.ravel()
     offsets[-1:] = offsets[-2:-1]
-    return _numbers(data, offsets, spans.shape[1] // 2, whole, there)
+    told = _numbers(data, offsets, spans.shape[1] // 2, whole, there)
+    found = None if told is None else [column.astype(np.float64) for column in told]
+    if found is not None and there is not None:
+        for i, column in enumerate(found):
+            if not there[:, i].all():
+                column[~there[:, i]] = 0.0
+    return found
 
 
 def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence[int]
                ) -> list[tuple[Floats, Mask]] | None:
     """The numbers of cells that follow each other from `begin` on, of `width` columns: those in the columns that are
-    wanted, and which of them are not empty (0.0 where they are). None where one is no number.
+    wanted, and which of them are not empty (anything stands where they are). None where one is no number.
 
     `ends`: where each cell ends; one sign behind it the next begins.
     """
@@ -42,11 +49,13 @@ def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence
         cells = offsets[:-1].reshape(-1, width, 2)[:, wanted]
         offsets = np.append(cells.ravel(), cells[-1:, -1, 1]).astype(np.int32, copy=False)
     there = (offsets[1::2] > offsets[:-1:2]).reshape(-1, len(wanted))
-    columns = _numbers(data, offsets, len(wanted), False, None if there.all() else there)
-    return None if columns is None else list(zip(columns, there.T, strict=True))
+    told = _numbers(data, offsets, len(wanted), False, None if there.all() else there)
+    if told is None:
+        return None
+    return list(zip(map(np.ascontiguousarray, told), np.ascontiguousarray(there.T), strict=True))
 
 
-def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask | None) -> list[Floats] | None:
+def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask | None) -> list[NDArray[Any]] | None:
     """The columns of rows of so many numbers. `offsets`: where each begins and ends, and the last end again."""
     import pyarrow
     import pyarrow.compute
@@ -61,12 +70,7 @@ def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask
     except pyarrow.ArrowInvalid:
         return None
     values = np.frombuffer(told.buffers()[1], np.uint64 if whole else np.float64)[told.offset:][:size:2]
-    found = [values[i::width].astype(np.float64) for i in range(width)]
-    if there is not None:
-        for i, column in enumerate(found):
-            if not there[:, i].all():
-                column[~there[:, i]] = 0.0
-    return found
+    return [values[i::width] for i in range(width)]
 
 
 def _known(size: int, there: Mask | None) -> NDArray[np.uint8]:
