@@ -9,6 +9,7 @@ them apart, or that cannot be computed, is taken for a guard, and so is any boun
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.on_data.code_expressions import Expressions, Pair, is_nothing
-from traindx_tools.on_data.code_fields import CASTS, Fields, called
+from traindx_tools.on_data.code_fields import Fields, called
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.shard import Shard
 
@@ -155,11 +156,12 @@ def is_guarded(use: Several, files: Sequence[Fields], heed: frozenset[str], valu
 def _is_query(node: ast.AST, use: Several) -> bool:
     """Whether a text compares one of the fields."""
     said = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(said, str) and any(c in said for c in "<>=!") and any(n in said for n in use.names)
+    return isinstance(said, str) and any(c in said for c in "<>=!") and any(
+        re.search(rf"\b{re.escape(n)}\b", said) for n in use.names)
 
 
 def _bounds(node: ast.Call, of: Expressions, use: Several) -> bool:
-    if called(node) in _REDUCES | CASTS and not node.args:
+    if called(node) in _REDUCES and len(node.args) < 2:
         return False
     if any(inner is node for inner in ast.walk(use.inner)) and of.value(node, {n: np.ones(1) for n in use.names}):
         return False  # a part of the expression, and computed with it
