@@ -186,12 +186,14 @@ COPIES, TURNED = "D114", "D143"
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED, TOLD = "D165", "D178"
+COUNTED, TOLD, RENUMBERED = "D165", "D178", "D187"
 """Numbers that a time of their row contradicts are told as that."""
-MIXES = frozenset({"D164", COUNTED})
+MIXES = frozenset({"D164", COUNTED, RENUMBERED})
 """What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
+BY_MAP = frozenset({MAPPED, COUNTED, "D147", "D162"})
+"""What tells which other numbers ids have."""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
 SLACK = 0.05
 """Of a distance of distribution functions, for what sampling adds."""
@@ -222,6 +224,11 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == RENUMBERED and any(o.rule in BY_MAP and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == TOLD and any(o.rule == RENUMBERED and o.source == odd.source
+                                and o.measured["field"] == odd.measured.get("told_by") for o in others):
         return None
     if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None

@@ -9,7 +9,7 @@ numbered otherwise agrees with none, and its own two halves agree with each othe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,8 @@ LOST = 0.4
 """Of that correlation, the most that is left in the odd part."""
 OWN = 0.6
 """Of the others' agreement, the least that the two halves of the odd part have: its ids mean something."""
+KEPT = 0.7
+"""Of the others' agreement, from which on a quantity is in the odd part as everywhere."""
 SMOOTH = 0.7
 """Correlation of neighbouring ids from which on a number is a measure and no id."""
 COUNT = "how often it occurs"
@@ -182,22 +184,59 @@ def is_smooth(ids: Ids, quantity: Quantity, rows: Array) -> bool:
     return spread == 0 or float(np.corrcoef(ranks[1:], ranks[:-1])[0, 1]) >= SMOOTH
 
 
-def lost_parts(ids: Ids, quantities: Sequence[Quantity], cut: Cut, comparisons: float) -> Mapping[int, list[Lost]]:
-    """By part, the quantities whose agreement is lost there and nowhere else: one part of a cut at most."""
+@dataclass(frozen=True, eq=False)
+class OddPart:
+    """A part, what is lost in it, and whether something that all parts agree on is as everywhere in it."""
+
+    part: int
+    lost: tuple[Lost, ...]
+    kept: bool
+
+
+def odd_part(ids: Ids, quantities: Sequence[Quantity], cut: Cut, comparisons: float) -> OddPart | None:
+    """The one part of a cut in which quantities lost their agreement; None where there are none, or several."""
     member = np.concatenate(cut.member)
     rows = [np.flatnonzero(member == p) for p in range(len(cut.names))]
-    found: dict[int, list[Lost]] = {}
-    for quantity in quantities:
-        one = _of_quantity(ids, quantity, rows, comparisons)
-        if one is not None:
-            found.setdefault(one[0], []).append(one[1])
-    return found if len(found) == 1 else {}
+    judge = _of_two if len(rows) == 2 else _of_quantity
+    made = [one for q in quantities if (one := judge(ids, q, rows, comparisons)) is not None]
+    parts = {p for p, one in made if one.log_chance < math.log(LEVEL)}
+    if len(parts) != 1:
+        return None
+    part = parts.pop()
+    lost = tuple(one for p, one in made if p == part and one.log_chance < math.log(LEVEL))
+    fields = {one.quantity.field for one in lost}
+    kept = any(one.quantity.field not in fields and one.others >= AGREES and one.here >= KEPT * one.others
+               for _, one in made if one.quantity.values is not None)
+    return OddPart(part, lost, kept)
+
+
+def _of_two(ids: Ids, quantity: Quantity, rows: Sequence[Array], comparisons: float) -> tuple[int, Lost] | None:
+    """Of two parts: both agree with themselves, and not with each other. The one of fewer rows is the odd one."""
+    count = quantity.values is None
+    if not count and is_smooth(ids, quantity, np.concatenate(rows)):
+        return None
+    across = agreement(ids.means(quantity, rows[0]), ids.means(quantity, rows[1]), count)
+    own = [_halves(ids, quantity, r) for r in rows]
+    odd = int(len(rows[1]) <= len(rows[0]))
+    if across.ids < FEWEST_IDS:
+        return None
+    return odd, _lost(quantity, across, min(own), min(own), across.ids, comparisons)
+
+
+def _lost(quantity: Quantity, here: Agreement, least: float, own: float, worth: float, comparisons: float) -> Lost:
+    """With the chance of a correlation so far below the least of the others, 1 where it is none that counts."""
+    if least < AGREES or abs(here.r) > LOST * least or own < OWN * least:
+        return Lost(quantity, here.r, least, own, 0.0)
+    z = (math.atanh(min(least, 0.999)) - math.atanh(here.r)) / math.sqrt(2.0 / max(1.0, worth - 3.0))
+    chance = math.log(max(normal_tail(z), 1e-300)) + math.log(max(1.0, comparisons))
+    return Lost(quantity, here.r, least, own, chance)
 
 
 def _of_quantity(ids: Ids, quantity: Quantity, rows: Sequence[Array], comparisons: float) -> tuple[int, Lost] | None:
+    """Of three parts and more: the part that agrees least with the others, which agree without it."""
     count = quantity.values is None
     means = [ids.means(quantity, r) for r in rows]
-    if len(rows) < 3 or (not count and is_smooth(ids, quantity, np.concatenate(rows))):
+    if not count and is_smooth(ids, quantity, np.concatenate(rows)):
         return None
     first = [agreement(m, _others(means, {i}, count), count) for i, m in enumerate(means)]
     odd = min(range(len(rows)), key=lambda i: (first[i].r if first[i].ids else 2.0))
@@ -206,14 +245,9 @@ def _of_quantity(ids: Ids, quantity: Quantity, rows: Sequence[Array], comparison
     judged = [a for a in rest if a.ids]
     if here.ids < FEWEST_IDS or len(judged) < 2:
         return None
-    least = min(a.r for a in judged)
-    own = _halves(ids, quantity, rows[odd])
-    if least < AGREES or abs(here.r) > LOST * least or own < OWN * least:
-        return None
     worth = min(here.ids, min(a.ids for a in judged))
-    z = (math.atanh(min(least, 0.999)) - math.atanh(here.r)) / math.sqrt(2.0 / max(1.0, worth - 3.0))
-    chance = math.log(max(normal_tail(z), 1e-300)) + math.log(max(1.0, comparisons * len(rows)))
-    return (odd, Lost(quantity, here.r, least, own, chance)) if chance < math.log(LEVEL) else None
+    return odd, _lost(quantity, here, min(a.r for a in judged), _halves(ids, quantity, rows[odd]), worth,
+                      comparisons * len(rows))
 
 
 def _others(means: Sequence[tuple[Array, Array]], without: set[int], count: bool) -> tuple[Array, Array]:

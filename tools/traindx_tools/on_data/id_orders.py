@@ -6,15 +6,17 @@ each id names or numbers, from lists of names with an index each, and from the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.id_meanings import Ids, Quantity, agreement
+from traindx_tools.on_data.id_meanings import Agreement, Ids, Quantity, agreement
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.places import short
+from traindx_tools.on_data.significance import LEVEL, normal_tail
 from traindx_tools.on_data.table import DataSet
 
 COVERS = 0.9
@@ -22,8 +24,8 @@ COVERS = 0.9
 UNIQUE = 0.99
 MOST_TABLE = 200_000
 MOST_FIELDS = 12
-BACK = 0.7
-"""Of the agreement of the other parts, what an order must bring back."""
+BACK = 0.4
+"""Of the agreement of the other parts, what an order must bring back: counts tell their order only roughly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +49,16 @@ def restored(ids: Ids, quantities: Sequence[Quantity], mine: Array, others: Arra
              needed: float) -> Restored | None:
     """The order that brings most of the agreement back; `needed`: what the other parts have."""
     best: Restored | None = None
+    tries = math.log(2.0 * max(1, len(orders)))
     for order in orders:
         moved = _moved(ids, order)
         if moved is None:
             continue
         found = [_after(ids, q, mine, others, moved) for q in quantities]
-        after = float(np.mean(found))
-        if after >= BACK * needed and (best is None or after > best.after):
+        after, worth = float(np.mean([f.r for f in found])), float(np.median([f.ids for f in found]))
+        z = math.atanh(min(0.999, max(0.0, after))) * math.sqrt(max(0.0, worth - 3.0))
+        sure = math.log(max(normal_tail(z), 1e-300)) + tries < math.log(LEVEL)
+        if sure and after >= BACK * needed and (best is None or after > best.after):
             best = Restored(order.told, after)
     return best
 
@@ -66,12 +71,12 @@ def _moved(ids: Ids, order: Order) -> Array | None:
     return out if (out >= 0).mean() >= 0.5 and (out != np.arange(len(out))).any() else None
 
 
-def _after(ids: Ids, quantity: Quantity, mine: Array, others: Array, moved: Array) -> float:
+def _after(ids: Ids, quantity: Quantity, mine: Array, others: Array, moved: Array) -> Agreement:
     mean, counts = ids.means(quantity, mine)
     seen = moved >= 0
     at, weight = np.zeros(len(mean)), np.zeros(len(mean))
     at[moved[seen]], weight[moved[seen]] = mean[seen], counts[seen]
-    return agreement((at, weight), ids.means(quantity, others), quantity.values is None).r
+    return agreement((at, weight), ids.means(quantity, others), quantity.values is None)
 
 
 def orders_of(ids: Ids, sets: Sequence[DataSet], lists: Sequence[NameList], own: DataSet, others: Array

@@ -8,12 +8,12 @@ ids mean something there, and something else. A table beside the data that lists
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.cuts import Cut, called_origin, cuts_of, told_by_another_field
+from traindx_tools.on_data.cuts import Cut, called_origin, cuts_of, in_two, told_by_another_field
 from traindx_tools.on_data.id_meanings import (
     AGREES,
     EACH,
@@ -23,8 +23,9 @@ from traindx_tools.on_data.id_meanings import (
     OWN,
     Ids,
     Lost,
+    OddPart,
     ids_of,
-    lost_parts,
+    odd_part,
     quantities_of,
 )
 from traindx_tools.on_data.id_orders import BACK, Restored, orders_of, restored
@@ -49,7 +50,9 @@ RULE = Rule(
     alike=("Files of one entity each, whose ids are their own: no two agree, and nothing is said.",
            "A number that measures something (an age): neighbours are alike, and it is no id.",
            "A part with few rows, or noisier: its own halves do not agree either.",
-           "One quantity alone that changed, such as prices of a sale: medium, unless an order brings it back."),
+           "One quantity alone that changed, such as prices of a sale: medium, unless an order brings it back; where "
+           "another one is as everywhere nothing is said.",
+           "Two files: which of both is odd only a known order tells."),
     confirm=("Print what five frequent ids go along with in the named part and in another one.",
              "Look which list of ids each part was made with."),
     thresholds={
@@ -70,7 +73,7 @@ def check(view: View) -> Iterator[Finding]:
         group = tuple(s for s in data.shards if s.columns and s.rows)
         if not group or sum(s.rows for s in group) > MOST_ROWS:
             continue
-        cuts = [*cuts_of(group, data.labels), *by_month(group)]
+        cuts = [*cuts_of(group, data.labels), *by_month(group), *in_two(group)]
         names = [n for n in group[0].columns if not is_target(n)] if cuts else []
         made = 0
         for name in names:
@@ -90,39 +93,61 @@ def _of_ids(view: View, data: DataSet, group: Sequence[Shard], ids: Ids, cuts: S
         if cut.by == ids.field:
             continue
         comparisons = float(len(quantities) * len(cuts) * MOST_FIELDS)
-        for part, lost in lost_parts(ids, quantities, cut, comparisons).items():
-            member = np.concatenate(cut.member)
-            order = _order(view, data, ids, lost, np.flatnonzero(member == part),
-                           np.flatnonzero((member != part) & (member >= 0)))
-            if (told := _finding(group, ids, cut, part, lost, order)) is not None:
-                return told
+        odd = odd_part(ids, quantities, cut, comparisons)
+        if odd is None:
+            continue
+        for part in _sides(group, cut) if len(cut.names) == 2 else [odd.part]:  # of two either may be the odd one
+            order = _order(view, data, ids, odd.lost, cut, part)
+            if order is not None or _is_meaning(cut, odd):
+                return _finding(group, ids, cut, replace(odd, part=part), order)
     return None
 
 
-def _order(view: View, data: DataSet, ids: Ids, lost: Sequence[Lost], mine: Array, others: Array) -> Restored | None:
+def _sides(group: Sequence[Shard], cut: Cut) -> list[int]:
+    """Held-out rows first."""
+    of_train = [any(s.split == "train" and (m == p).any() for s, m in zip(group, cut.member, strict=True))
+                for p in (0, 1)]
+    return sorted((0, 1), key=lambda p: (of_train[p], -p))
+
+
+def _order(view: View, data: DataSet, ids: Ids, lost: Sequence[Lost], cut: Cut, part: int) -> Restored | None:
+    member = np.concatenate(cut.member)
+    mine, others = np.flatnonzero(member == part), np.flatnonzero((member != part) & (member >= 0))
     orders = list(orders_of(ids, view.sets, view.name_lists, data, others))
     return restored(ids, [one.quantity for one in lost], mine, others, orders, min(one.others for one in lost))
 
 
-def _finding(group: Sequence[Shard], ids: Ids, cut: Cut, part: int, lost: Sequence[Lost], order: Restored | None
-             ) -> Finding | None:
+def _is_meaning(cut: Cut, odd: OddPart) -> bool:
+    """Whether ids mean something else there, without an order that says what: of two parts none is the odd one.
+
+    How often ids occur may change alone, and so may one quantity where another one is as everywhere.
+    """
+    fields = {one.quantity.field for one in odd.lost if one.quantity.values is not None}
+    if len(cut.names) < 3 or not fields:
+        return False
+    return len(fields) > 1 or (not odd.kept and cut.origin and not any(map(called_origin, fields)))
+
+
+def _finding(group: Sequence[Shard], ids: Ids, cut: Cut, odd: OddPart, order: Restored | None) -> Finding:
+    part, lost = odd.part, odd.lost
     fields = list(dict.fromkeys(one.quantity.field for one in lost))
-    if order is None and len(fields) == 1 and (called_origin(fields[0]) or not cut.origin):
-        return None
     at = next(i for i, m in enumerate(cut.member) if (m == part).any())
     declared = told_by_another_field(group, cut, part, (ids.field, *fields))
     best = min(lost, key=lambda one: (one.here, one.log_chance))
+    two = len(cut.names) == 2
+    rest = cut.told(1 - part) if two else f"the {len(cut.names) - 1} other parts"
     said = (
-        f"{ids.field} of {cut.told(part)} stands for something else than in the {len(cut.names) - 1} other parts: "
-        f"{best.quantity.told} by {ids.field} correlates with that of all others by {best.here:.2f}, in every other "
-        f"part by {best.others:.2f} at least, and between two halves of these rows by {best.own:.2f}"
+        f"{ids.field} of {cut.told(part)} stands for something else than in {rest}: {best.quantity.told} by "
+        f"{ids.field} correlates with that of all others by {best.here:.2f}, "
+        + ("" if two else f"in every other part by {best.others:.2f} at least, ")
+        + f"and between two halves of these rows by {best.own:.2f}"
     )
     more = [one.quantity.told for one in lost if one is not best]
     said += f"; also {listed(more, 3)}" if more else ""
     said += (f"; taken for ids in another order ({order.told}) it is {order.after:.2f}" if order is not None else
              "; no order that is known here makes them agree")
     said += f"; {declared}" if declared else ""
-    sure = order is not None or len(fields) > 1
+    sure = order is not None or (len(fields) > 1 and not odd.kept)
     return RULE.finding(
         said,
         place(group[at], ids.field),
