@@ -179,8 +179,8 @@ GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
 EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
 """Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
-SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
-"""A column that is shifted is told of once: by what predicts it as a label where that sees it."""
+SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152", "D188"})
+"""A column that is shifted is told of once: by what predicts it as a label where that sees it, or by recordings."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
