@@ -127,7 +127,7 @@ def _joined(values: Sequence[Array], rows: Sequence[Array]) -> Array:
 
 
 def _of_arrays(name: str, columns: Sequence[Column], rows: Sequence[Array]) -> Ends | None:
-    """The last place, along the first axis of a row, that is not all filler; -1 of full rows: they may have been cut."""
+    """The last place, along the first axis of a row, that is not all filler; -1 of full rows: they may be cut."""
     if sum(len(r) * int(np.prod(c.row_shape)) for c, r in zip(columns, rows, strict=True)) > MOST_VALUES:
         return None
     parts = [np.asarray(c.values)[r].reshape(len(r), c.row_shape[0], -1) for c, r in zip(columns, rows, strict=True)]

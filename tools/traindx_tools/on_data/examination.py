@@ -185,6 +185,8 @@ COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
+SCALE, STATED = "D104", "D189"
+"""A length that is stated in another unit has another scale."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
 COUNTED, TOLD, RENUMBERED = "D165", "D178", "D187"
 """Numbers that a time of their row contradicts are told as that."""
@@ -217,6 +219,8 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
+        return None
+    if odd.rule == SCALE and any(o.rule == STATED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
                                   for o in others):

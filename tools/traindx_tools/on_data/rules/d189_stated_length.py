@@ -73,19 +73,19 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
             yield _finding(group, *found[0], [one.ends.field for cut, one in found[1:] if cut is found[0][0]])
 
 
-def _said(relation: Relation) -> str:
+def _said(relation: Relation, told: str) -> str:
     if relation.offset:
-        return f"{abs(relation.offset)} {'more' if relation.offset > 0 else 'less'} than that"
-    return "that" if abs(relation.factor - 1.0) < 0.02 else f"{relation.factor:.4g} times that"
+        return f"{abs(relation.offset)} {'more' if relation.offset > 0 else 'less'} than {told}"
+    return told if abs(relation.factor - 1.0) < 0.02 else f"{relation.factor:.4g} times {told}"
 
 
 def _finding(group: Sequence[Shard], cut: Cut, found: Apart, also: Sequence[str]) -> Finding:
     at = next(i for i, m in enumerate(cut.member) if (m == found.part).any())
     declared = told_by_another_field(group, cut, found.part, (found.stated, found.ends.field))
     said = (
-        f"{found.stated} of {cut.told(found.part)} is {_said(found.own)} in its {found.rows:,} rows, where that is "
-        f"{found.ends.told}; in the {len(cut.names) - 1} other parts it is {_said(found.usual)}, which holds in "
-        f"{percent(found.holds)} of the rows here"
+        f"{found.stated} of {cut.told(found.part)} is {_said(found.own, found.ends.told)} in its {found.rows:,} rows; "
+        f"in the {len(cut.names) - 1} other parts it is {_said(found.usual, 'that')}, which "
+        f"holds in {percent(found.holds)} of the rows here"
     )
     said += f"; the same beside {', '.join(dict.fromkeys(also))}" if also else ""
     said += f"; {declared}" if declared else ""
