@@ -28,7 +28,7 @@ APART = 1.05
 """How many times another factor is the others' at least."""
 PLACES = 8
 MOST_ROWS = 4000
-MOST_VALUES = 2**24
+MOST_VALUES = 2**23
 MOST_STATED, MOST_ENDS = 24, 16
 FILLED = 0.1
 """Share of the rows that end with the filler."""

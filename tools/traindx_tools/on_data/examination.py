@@ -179,8 +179,10 @@ GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
 EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
 """Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
-SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152", "D188"})
-"""A column that is shifted is told of once: by what predicts it as a label where that sees it, or by recordings."""
+SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
+"""A column that is shifted is told of once: by what predicts it as a label where that sees it."""
+STREAMS = "D188"
+"""Of one file that is shifted those say it, of several files and of groups this one."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
@@ -217,6 +219,9 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == STREAMS and odd.measured["count"] == 1 and any(
+            o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
         return None

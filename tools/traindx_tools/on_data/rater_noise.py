@@ -14,12 +14,13 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
-from traindx_tools.on_data.features import prepared
+from traindx_tools.on_data.features import narrowed, prepared
 from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, is_target, is_time, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
@@ -40,10 +41,12 @@ AS_SURE = 0.7
 """Of the usual sureness: below it the inputs are others."""
 BINS = 5
 KINDS = 12
-MOST_ROWS = 20_000
+MOST_ROWS, FEWEST_ROWS = 20_000, 2000
+MOST_PRODUCTS = 6e9
+"""Products of all models of a set: about two seconds of one core. Of wide inputs fewer rows are looked at."""
 WORDS = 384
 """Places of hashed words of one text."""
-MOST_WIDTH = 64
+MOST_WIDTH, MOST_INPUTS = 64, 640
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 
 
@@ -71,19 +74,26 @@ class Rows:
     chosen: tuple[Array, ...]
 
 
-def rows_of(group: Sequence[Shard], label: str, cut: Cut) -> Rows | None:
-    """None where there are no inputs, or the label has one kind or many."""
+def rows_of(group: Sequence[Shard], label: str, without: frozenset[str], tries: int) -> Rows | None:
+    """None where there are no inputs, or the label has one kind or many. `without`: fields that name groups."""
     kinds = np.unique(np.concatenate([keys(s.columns[label]) for s in group]))
     if not 2 <= len(kinds) <= KINDS:
         return None
     step = max(1, math.ceil(sum(s.rows for s in group) / MOST_ROWS))
     chosen = tuple(np.arange(i % step, s.rows, step) for i, s in enumerate(group))
-    names = [n for n in group[0].columns if n not in (label, cut.by) and not is_target(n)]
+    names = [n for n in group[0].columns if n != label and n not in without and not is_target(n)]
     parts = [f for n in names if (f := _features(group, n, chosen)) is not None]
     if not parts:
         return None
+    x = prepared([narrowed(np.concatenate(parts, axis=1), MOST_INPUTS)])[0]
+    most = max(FEWEST_ROWS, int(MOST_PRODUCTS / (x.shape[1] ** 2 * tries)))
+    if len(x) > most:
+        few = -(-len(x) // most)
+        starts = np.cumsum([0, *map(len, chosen)])
+        x = np.concatenate([x[a:b][::few] for a, b in pairwise(starts)])
+        chosen = tuple(c[::few] for c in chosen)
     y = np.concatenate([codes(s.columns[label], kinds)[r] for s, r in zip(group, chosen, strict=True)])
-    return Rows(prepared([np.concatenate(parts, axis=1)])[0], y, len(kinds), chosen)
+    return Rows(x, y, len(kinds), chosen)
 
 
 def _features(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Array | None:

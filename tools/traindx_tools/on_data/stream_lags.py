@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.recordings import Recording
+from traindx_tools.on_data.recordings import SHORTEST, Recording
 from traindx_tools.on_data.significance import LEVEL, student_tail
 
 REACH = 8
@@ -31,7 +31,10 @@ LEFT, ERRORS = 0.8, 0.7
 FLOOR, MOST = 1e-3, 3.0
 """Share of the variance below which errors are none, and the logarithm of a ratio of errors that counts at most."""
 RIDGE = 1e-3
-MOST_ROWS = 5000
+MOST_ROWS, MOST_TOTAL = 5000, 24_000
+"""Rows of a recording, and of all of them, that are looked at."""
+MOST_TELLING = 40
+"""Features that tell a stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,8 @@ def lags_of(family: Sequence[Recording]) -> list[Lag]:
 
 
 def _of_stream(family: Sequence[Recording], name: str, tries: int) -> list[Lag]:
-    sides = [_sides(r, name) for r in family]
+    rows = min(MOST_ROWS, max(SHORTEST, MOST_TOTAL // len(family)))
+    sides = [_sides(r, name, rows) for r in family]
     xs, ys = _scaled([x for x, _ in sides]), _scaled([y for _, y in sides])
     if xs is None or ys is None:
         return []
@@ -75,12 +79,14 @@ def _of_stream(family: Sequence[Recording], name: str, tries: int) -> list[Lag]:
     return _judged(family, name, seen, tries)
 
 
-def _sides(recording: Recording, name: str) -> tuple[Array, Array]:
+def _sides(recording: Recording, name: str, rows: int) -> tuple[Array, Array]:
     """What tells, with its changes to the next and from the last row, and what is told."""
-    rest = np.concatenate([v for n, v in sorted(recording.streams.items()) if n != name], axis=1)[:MOST_ROWS]
+    rest = np.concatenate([v for n, v in sorted(recording.streams.items()) if n != name], axis=1)[:rows]
+    if rest.shape[1] > MOST_TELLING:
+        rest = rest[:, np.linspace(0, rest.shape[1] - 1, MOST_TELLING).astype(np.int64)]
     ahead, behind = np.zeros_like(rest), np.zeros_like(rest)
     ahead[:-1], behind[1:] = np.diff(rest, axis=0), np.diff(rest, axis=0)
-    return np.concatenate([rest, ahead, behind], axis=1), recording.streams[name][:MOST_ROWS]
+    return np.concatenate([rest, ahead, behind], axis=1), recording.streams[name][:rows]
 
 
 def _scaled(parts: Sequence[Array]) -> list[Array] | None:

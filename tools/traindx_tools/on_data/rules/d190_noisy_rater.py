@@ -23,6 +23,7 @@ from traindx_tools.on_data.rater_noise import (
     SKILL,
     TIMES,
     Noisy,
+    Rows,
     labels_of,
     noisy_group,
     rows_of,
@@ -73,8 +74,13 @@ def check(view: View) -> Iterator[Finding]:
 def _of_label(data: DataSet, group: Sequence[Shard], label: str) -> Iterator[Finding]:
     cuts = [c for c in by_field(group, data.labels) if c.by != label]
     told: set[tuple[int, ...]] = set()
+    origins = frozenset(c.by for c in cuts if c.origin)
+    made: dict[frozenset[str], Rows | None] = {}
     for cut in cuts:
-        rows = rows_of(group, label, cut)
+        without = origins | {cut.by}
+        if without not in made:
+            made[without] = rows_of(group, label, without, 3 * len(cuts))
+        rows = made[without]
         found = noisy_group(rows, cut, float(len(cuts) * 3)) if rows is not None else None
         if found is None:
             continue

@@ -67,7 +67,8 @@ def _finding(looked: Looked, by: str, runs: int, found: RunMap) -> Finding:
     )
     if mirror:
         said += f"; mirrored left to right its pictures fit the labels as they are ({percent(found.mirrored)})"
-        said += ", and they look mirrored beside all others" if found.looks_mirrored else ""
+        said += (", and they look mirrored beside all others" if found.looks_mirrored else
+                 ", though they look like all others")
     return RULE.finding(
         said,
         Location(file=looked.source),
