@@ -68,14 +68,43 @@ class Fields:
         found: dict[str, list[ast.expr | None]] = {}
         for node in self._nodes:
             if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    for name in (n for n in ast.walk(target) if isinstance(n, ast.Name)
-                                 and isinstance(n.ctx, ast.Store)):
-                        found.setdefault(name.id, []).append(node.value if isinstance(target, ast.Name) else None)
-            elif isinstance(node, (ast.AugAssign, ast.For, ast.comprehension, ast.NamedExpr)):
-                for name in (n for n in ast.walk(node.target) if isinstance(n, ast.Name)):
-                    found.setdefault(name.id, []).append(None)
+                given = [g for target in node.targets for g in _given(target, node.value)]
+            elif isinstance(node, (ast.For, ast.comprehension)):
+                given = list(_looped_over(node.target, node.iter))
+            elif isinstance(node, (ast.AugAssign, ast.NamedExpr)):
+                given = [(n.id, None) for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+            else:
+                continue
+            for name, value in given:
+                found.setdefault(name, []).append(value)
+        for name, values in self._parameters.items():
+            found.setdefault(name, values)
         return {n: f[0] for n, f in found.items() if len(f) == 1 and f[0] is not None}
+
+    @cached_property
+    def _parameters(self) -> dict[str, list[ast.expr | None]]:
+        """What parameters stand for, where their function is called once: what it is given."""
+        calls: dict[str, list[ast.Call]] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                calls.setdefault(node.func.id, []).append(node)
+        found: dict[str, list[ast.expr | None]] = {}
+        for node in self._nodes:
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                call = calls.get(node.name, []) if isinstance(node, ast.FunctionDef) else []
+                for at, parameter in enumerate(node.args.args):
+                    given = call[0].args[at] if len(call) == 1 and at < len(call[0].args) else None
+                    same = isinstance(given, ast.Name) and given.id == parameter.arg
+                    found.setdefault(parameter.arg, []).append(None if same else given)
+        return found
+
+    def stands_for(self, name: str) -> ast.expr | None:
+        """What a name that is assigned once stands for."""
+        return self._once.get(name)
+
+    def is_module(self, name: str) -> bool:
+        """Whether a name is that of an imported module."""
+        return name in self._modules or name in ("np", "numpy", "torch", "math", "jnp", "tf")
 
     @cached_property
     def _looped(self) -> dict[str, tuple[str, ...]]:
@@ -197,6 +226,45 @@ class Fields:
             elif isinstance(node, ast.Call) and called(node) in ("assign", "with_columns"):
                 yield from ((k.arg, node.end_lineno or node.lineno) for k in node.keywords if k.arg in self.known
                             and k.arg is not None)
+
+
+def _given(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names of a target and what each is given; None where that is a part of something."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+        return
+    names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    parts = _parts(value)
+    if names and len(names) == len(parts) and all(isinstance(n, ast.Name) for n in names):
+        yield from ((n.id, p) for n, p in zip(names, parts, strict=True) if isinstance(n, ast.Name))
+        return
+    yield from ((n.id, None) for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """What an expression is taken apart into: a tuple, or the columns of `df[["a", "b"]].values.T`."""
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return list(value.elts)
+    if not (isinstance(value, ast.Attribute) and value.attr == "T"):
+        return []
+    table: ast.AST = value.value
+    while not isinstance(table, ast.Subscript):
+        inner = getattr(table, "value", None) or getattr(table, "func", None)
+        if not isinstance(inner, ast.AST):
+            return []
+        table = inner
+    if not isinstance(table.slice, (ast.List, ast.Tuple)):
+        return []
+    return [ast.Subscript(table.value, key, ast.Load()) for key in table.slice.elts]
+
+
+def _looped_over(target: ast.expr, over: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a loop gives values: those of `zip(df["a"], df["b"])` are rows of fields."""
+    zipped = isinstance(over, ast.Call) and called(over) == "zip" and not over.keywords
+    if zipped and isinstance(target, ast.Tuple) and isinstance(over, ast.Call):
+        yield from _given(target, ast.Tuple(over.args, ast.Load()))
+        return
+    yield from ((n.id, None) for n in ast.walk(target) if isinstance(n, ast.Name))
 
 
 def called(call: ast.Call) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from traindx_tools.finding import Finding
 from traindx_tools.on_data.code_fields import Affine, Fields, argument, called
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.rules.d175_at_a_pole import finding_of
+from traindx_tools.on_data.expression_poles import found_in, uses_of_several
+from traindx_tools.on_data.rules.d175_at_a_pole import finding_of, finding_of_several
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 
@@ -67,7 +68,8 @@ def at_poles(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]
     if not known:
         return
     done: set[tuple[str, str]] = set()
-    for use in uses_of(code, known):
+    files = _files(code, known)
+    for use in uses_of(files):
         for data in sets:
             having = [s for s in data.shards if use.field in s.columns and _is_single(s, use.field)]
             bad = [np.flatnonzero(_at_pole(np.asarray(s.columns[use.field].values, np.float64), use))
@@ -77,6 +79,22 @@ def at_poles(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]
                 if len(where) and (shard.name, use.field) not in done:
                     done.add((shard.name, use.field))
                     yield finding_of(shard, use.field, where, use.text, use.kind, f"{use.file}:{use.line}", clean)
+    yield from _of_several(sets, files)
+
+
+def _of_several(sets: Sequence[DataSet], files: Sequence[tuple[Path, Fields]]) -> Iterator[Finding]:
+    """The same of expressions of several fields, one finding for a shard and an expression."""
+    done: set[tuple[str, str]] = set()
+    every = [f for _, f in files]
+    for path, fields in files:
+        taken = [(node, kind, bad, inner) for node in ast.walk(fields.tree)
+                 for kind, bad, inner in _taken(node, fields) if isinstance(node, ast.expr) and inner is not None]
+        for use in uses_of_several(path, fields, taken, _changed(fields), DIVISION):
+            for data in sets:
+                for shard, where, clean in found_in(data.shards, use, every, _HEED):
+                    if (shard.name, use.told) not in done:
+                        done.add((shard.name, use.told))
+                        yield finding_of_several(shard, use, where, clean)
 
 
 def _is_single(shard: Shard, name: str) -> bool:
@@ -90,8 +108,8 @@ def _at_pole(values: Array, use: Use) -> Array:
         return np.asarray(use.bad(values))
 
 
-def uses_of(code: Sequence[Path], known: set[str]) -> list[Use]:
-    """The uses of these fields, without those that some code pays heed to."""
+def _files(code: Sequence[Path], known: set[str]) -> list[tuple[Path, Fields]]:
+    """The files of code that can be read; none where some call sees to all values."""
     files: list[tuple[Path, Fields]] = []
     for path in code:
         try:
@@ -102,6 +120,11 @@ def uses_of(code: Sequence[Path], known: set[str]) -> list[Use]:
             continue
     if any(isinstance(n, ast.Call) and called(n) in _WHOLE for _, f in files for n in ast.walk(f.tree)):
         return []
+    return files
+
+
+def uses_of(files: Sequence[tuple[Path, Fields]]) -> list[Use]:
+    """The uses of single fields, without those that some code pays heed to."""
     heeded = {h for _, fields in files for h in _heeded(fields)}
     return [u for path, fields in files for u in _uses(path, fields) if u.field not in heeded]
 
@@ -118,9 +141,7 @@ def _heeded(fields: Fields) -> Iterator[str]:
 
 
 def _uses(path: Path, fields: Fields) -> Iterator[Use]:
-    changed: dict[str, int] = {}
-    for name, line in fields.changed():
-        changed[name] = min(line, changed.get(name, line))
+    changed = _changed(fields)
     for node in ast.walk(fields.tree):
         for kind, bad, inner in _taken(node, fields):
             of = fields.affine(inner)
@@ -130,6 +151,14 @@ def _uses(path: Path, fields: Fields) -> Iterator[Use]:
                     text = ast.unparse(node)
                     yield Use(name, kind, _moved(bad, of), text if len(text) <= 60 else f"{text[:57]}...", path.name,
                               node.lineno)
+
+
+def _changed(fields: Fields) -> dict[str, int]:
+    """Where each field is first given other values."""
+    changed: dict[str, int] = {}
+    for name, line in fields.changed():
+        changed[name] = min(line, changed.get(name, line))
+    return changed
 
 
 def _moved(bad: Callable[[Array], Array], of: Affine) -> Callable[[Array], Array]:

@@ -181,17 +181,23 @@ EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
 """Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
 SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
 """A column that is shifted is told of once: by what predicts it as a label where that sees it."""
+STREAMS = "D188"
+"""Of one file that is shifted those say it, of several files and of groups this one."""
 COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
+SCALE, STATED = "D104", "D189"
+"""A length that is stated in another unit has another scale."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED, TOLD = "D165", "D178"
+COUNTED, TOLD, RENUMBERED = "D165", "D178", "D187"
 """Numbers that a time of their row contradicts are told as that."""
-MIXES = frozenset({"D164", COUNTED})
+MIXES = frozenset({"D164", COUNTED, RENUMBERED})
 """What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
+BY_MAP = frozenset({MAPPED, COUNTED, "D147", "D162"})
+"""What tells which other numbers ids have."""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
 SLACK = 0.05
 """Of a distance of distribution functions, for what sampling adds."""
@@ -214,7 +220,12 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return None
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
+    if odd.rule == STREAMS and odd.measured["count"] == 1 and any(
+            o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
+        return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
+        return None
+    if odd.rule == SCALE and any(o.rule == STATED and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
                                   for o in others):
@@ -222,6 +233,11 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == RENUMBERED and any(o.rule in BY_MAP and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == TOLD and any(o.rule == RENUMBERED and o.source == odd.source
+                                and o.measured["field"] == odd.measured.get("told_by") for o in others):
         return None
     if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
         return None

@@ -135,6 +135,7 @@ def _names(values: Array, to: Rows) -> bool:
 def _rows(shard: Shard) -> Rows | None:
     number = next((c for n, c in shard.columns.items() if is_row_id(c) and is_id_name(n)
                    and int(c.values.max()) - int(c.values.min()) < 1.05 * shard.rows), None)
+    number = number or next((c for c in shard.columns.values() if _counts_rows(c, shard.rows)), None)
     vectors = [v for n, c in shard.columns.items() if c is not number and (v := _vector(c, shard.rows)) is not None]
     if not vectors:
         return None
@@ -143,6 +144,21 @@ def _rows(shard: Shard) -> Rows | None:
     joined = tuple(wide[:MOST_COLUMNS]) + ((np.concatenate(narrow, axis=1)[:, :MOST_WIDTH],) if narrow else ())
     ids = np.arange(shard.rows) if number is None else np.asarray(number.values, np.int64)
     return Rows(shard, ids, "" if number is None else number.name, joined)
+
+
+def _counts_rows(column: Column, rows: int) -> bool:
+    """Whether a field is one more in each row: it tells the rows' numbers, and nothing of what they are."""
+    return (column.kind == "number" and column.values.dtype.kind in "iu" and column.values.shape == (rows,)
+            and bool((np.diff(column.values.astype(np.int64)) == 1).all()))
+
+
+def sureness(gain: Array, named: Array) -> float:
+    """Mean gain in its standard deviations, where links that name one row are one observation (clusters of rows)."""
+    _, at = np.unique(named, return_inverse=True)
+    around = np.bincount(at, weights=gain - gain.mean())
+    clusters = len(around)
+    spread = math.sqrt(float((around**2).sum()) * clusters / max(1, clusters - 1)) / len(gain)
+    return float(gain.mean()) / max(1e-9, spread)
 
 
 def _vector(column: Column, rows: int) -> Array | None:

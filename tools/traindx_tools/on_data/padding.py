@@ -85,6 +85,14 @@ def _is_mask(name: str, column: Column) -> bool:
     return some.ndim == 2 and bool((np.diff(some.astype(np.int8), axis=1) <= 0).all()) and 0 < float(some.mean()) < 1
 
 
+def is_mask_of_places(shard: Shard, column: Column) -> bool:
+    """Whether a field of wide rows holds whole zeros and ones beside another one of whole numbers of the same shape."""
+    if not column.is_integer or not _is_wide(column) or not np.isin(column.values[:2000], (0, 1)).all():
+        return False
+    return any(c.is_integer and c.name != column.name and c.row_shape == column.row_shape
+               and int(c.values[:2000].max(initial=0)) > 1 for c in shard.columns.values())
+
+
 def _all_zero(column: Column) -> Array:
     assert column.offsets is not None
     ones = np.concatenate([[0], np.cumsum(column.values != 0)])

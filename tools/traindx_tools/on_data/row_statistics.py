@@ -183,7 +183,7 @@ def usual(name: str, columns: Sequence[Column], rows: Sequence[Array], names: Se
     high = max(int(c.values.max(initial=0)) for c in columns)
     low = min(int(c.values.min(initial=0)) for c in columns)
     size = sum(c.values.size for c in columns)
-    if high > 2**20 or low < -100 or size > 2**25:
+    if high > 2**20 or low < -100 or size > 2**25 or (low >= 0 and high <= 1):  # zeros and ones are a mask
         return
     called = tuple(rows if names is None else names)
     ids = [c.values.reshape(-1).astype(np.int64) + 100 for c in columns]

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,29 @@ def text_column(name: str, texts: list[str], file: str) -> Column:
     digests = np.fromiter((digest(t.encode("utf-8", "surrogatepass")) for t in texts), np.uint64, len(texts))
     lengths = np.fromiter((len(t.strip()) for t in texts), np.int64, len(texts))
     return Column(name, "text", lengths, file, digests=digests, texts=tuple(t[:2000] for t in texts))
+
+
+@dataclass(frozen=True)
+class Serialised:
+    """A field of a record that is kept as bytes: how many there are, and a hash of them."""
+
+    size: int
+    mark: int
+
+    @classmethod
+    def of(cls, data: bytes) -> Serialised:
+        """From the bytes."""
+        return cls(len(data), digest(data))
+
+
+def sizes_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """int64 shape (records,): the bytes of each field that some record keeps serialised, -1 where one has none."""
+    names = dict.fromkeys(n for r in records for n, v in r.items() if isinstance(v, Serialised))
+    return {n: np.fromiter((_size(r.get(n)) for r in records), np.int64, len(records)) for n in names}
+
+
+def _size(value: Any) -> int:
+    return value.size if isinstance(value, Serialised) else len(value.encode()) if isinstance(value, str) else -1
 
 
 MOST_RAW = 4096

@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.readers.arrays import digest, sequence_column, text_column
+from traindx_tools.on_data.readers.arrays import Serialised, sequence_column, text_column
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
@@ -47,6 +47,8 @@ def columns_in(name: str, chunked: Any, file: str) -> dict[str, Column]:
     pictures = [b for b in bytes_of if isinstance(b, bytes) and is_picture(b)]
     if pictures and len(pictures) == len(values):
         return _pictures(name, values, pictures, file)
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        values = [v if v is None else Serialised.of(v) for v in values]
     made = columns_of([flattened({name: v}) for v in values], file)
     if not made:
         raise ValueError("lists of many shapes")
@@ -57,13 +59,14 @@ def _pictures(name: str, values: list[Any], pictures: list[bytes], file: str) ->
     """Pictures as bytes, or as structs with them as data sets of Hugging Face have them: headers and thumbnails."""
     thumbnails = Thumbnails(Bounds())
     records: list[dict[str, Any]] = []
+    marks = columns_of([{name: Serialised.of(data)} for data in pictures], file)
     for row, (value, data) in enumerate(zip(values, pictures, strict=True)):
         record = {k: v for k, v in value.items() if k != "bytes"} if isinstance(value, dict) else {}
         with contextlib.suppress(UnreadableInput):
             record |= picture_header(data)
         thumbnails.take(name, data, row)
-        records.append({f"{name}.{k}": v for k, v in (record | {"content": f"{digest(data):016x}"}).items()})
-    return thumbnails.with_orientations(columns_of(records, file)) | dict(thumbnails.columns(len(values), file))
+        records.append({f"{name}.{k}": v for k, v in record.items()})
+    return marks | thumbnails.with_orientations(columns_of(records, file)) | dict(thumbnails.columns(len(values), file))
 
 
 def _plain(chunked: Any) -> Any:

@@ -17,7 +17,7 @@ from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.shard import Shard
 
 DEPTH = 8
-MOST_SETS = 1000
+MOST_SETS = 10_000
 MOST_TEXTS = 100_000
 MOST_CHARACTERS = 500
 """Of one text: names and captions are shorter."""
@@ -36,15 +36,28 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             found: dict[str, Any] = {}
             _collect(h5py, file, "", found, 0)
             texts = {n: d for n, d in found.items() if d.dtype.hasobject}
-            arrays = {n: _read(n, d, bounds) for n, d in found.items() if n not in texts}
+            arrays, left = _arrays({n: d for n, d in found.items() if n not in texts}, bounds)
             arrays |= {n: _texts(d) for n, d in texts.items() if _is_text(h5py, d)}
-            unread = [f"{n} was not read: objects of HDF5" for n in texts if n not in arrays]
+            unread = [f"{n} was not read: objects of HDF5" for n in texts if n not in arrays and n in texts]
+            unread += [f"{left} of {len(found)} sets were not read: the bytes of a file are used up"] if left else []
     except (OSError, KeyError, RuntimeError) as error:
         raise Broken(f"the HDF5 file is damaged ({str(error)[:100]})") from None
     except (TypeError, ValueError) as error:  # types that numpy has no equal of, in files that are whole
         raise UnreadableInput(f"h5py cannot read it ({str(error)[:100]})") from None
     made = shards_of(arrays, name, "hdf5", bounds)
     return tuple(replace(s, notes=(*s.notes, *unread)) for s in made)
+
+
+def _arrays(found: dict[str, Any], bounds: Bounds) -> tuple[dict[str, Array], int]:
+    """The sets in their order as long as their bytes are in bounds, and how many are left."""
+    out: dict[str, Array] = {}
+    used = 0
+    for name, data in found.items():
+        if used > bounds.unpacked or (bounds.over and out):
+            break
+        out[name] = _read(name, data, bounds)
+        used += out[name].nbytes
+    return out, len(found) - len(out)
 
 
 def _is_text(h5py: Any, data: Any) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array, Column, Damage
-from traindx_tools.on_data.readers.arrays import digest
+from traindx_tools.on_data.readers.arrays import Serialised, sizes_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
@@ -50,7 +50,8 @@ def read_mds(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     notes = () if len(records) == total or damage else (f"only the first {len(records):,} samples were read",)
     found = columns_of(records, name) | _stacked(arrays, len(records), name)
     found = pictures.with_orientations(found) | pictures.columns(len(records), name)
-    return (Shard(name, "mds", found, len(records), total, damage=tuple(damage), notes=notes),)
+    return (Shard(name, "mds", found, len(records), total, damage=tuple(damage), notes=notes,
+                  sizes=sizes_of(records)),)
 
 
 def _head(data: Array) -> tuple[Array, list[tuple[str, str, int | None]]]:
@@ -122,7 +123,7 @@ def _field(name: str, encoding: str, data: bytes, arrays: dict[str, list[Array]]
         told = json.loads(data)
         return {f"{name}.{k}": v for k, v in flattened(told).items()} if isinstance(told, dict) else {name: told}
     sizes = {f"{name}.{k}": v for k, v in picture_header(data).items()} if kind in ("jpeg", "png") else {}
-    return {**sizes, f"{name}.bytes": len(data), f"{name}.content": f"{digest(data):016x}"}
+    return {**sizes, name: Serialised.of(data)}
 
 
 def _stacked(arrays: dict[str, list[Array]], rows: int, name: str) -> dict[str, Column]:

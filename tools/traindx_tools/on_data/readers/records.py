@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.readers.arrays import sequence_column, text_column
+from traindx_tools.on_data.readers.arrays import Serialised, sequence_column, text_column
 from traindx_tools.on_data.turns import of_messages
 
 MOST_FIELDS = 4096
+FEW = 0.2
+"""Share of the records of a field of texts that may hold bytes which are none."""
 BOX = 4
 """Numbers of a box."""
 MOST_PLACES = 4
@@ -43,10 +45,23 @@ def columns_of(records: Sequence[Mapping[str, Any]], file: str) -> dict[str, Col
     found: dict[str, Column | None] = {}
     for name in names:
         values = [r.get(name) for r in records]
+        kept = sum(isinstance(v, Serialised) for v in values)
+        if kept and kept < FEW * len(values):  # texts of which some are damaged
+            values = [None if isinstance(v, Serialised) else v for v in values]
+        elif kept:
+            found[f"{name}.content"] = _marks(f"{name}.content", values, file)
+            continue
         found[name] = _column(name, values, file)
         if any(isinstance(v, list) and v and isinstance(v[0], (dict, list)) for v in values[:100]):
             found |= {n: c for n, c in _of_entries(name, values, file).items() if n not in names}
     return {n: c for n, c in found.items() if c is not None}
+
+
+def _marks(name: str, values: Sequence[Any], file: str) -> Column:
+    """Hashes of bytes, without texts: they are compared, and no letters are looked at. A text among them is bytes."""
+    some = [Serialised.of(v.encode("utf-8", "surrogatepass")) if isinstance(v, str) else v for v in values]
+    marks = np.fromiter((v.mark if isinstance(v, Serialised) else 0 for v in some), np.uint64, len(some))
+    return Column(name, "text", np.ones(len(some), np.int64), file, digests=marks)
 
 
 def _of_entries(name: str, values: list[Any], file: str) -> dict[str, Column]:

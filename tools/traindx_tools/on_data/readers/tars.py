@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array, Column, Damage
-from traindx_tools.on_data.readers.arrays import RawBytes, digest
+from traindx_tools.on_data.readers.arrays import RawBytes, Serialised, sequence_column, sizes_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
@@ -69,8 +69,8 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         )
     tops = _tops(records)
     damage += _incomplete(records, keys)
-    columns = columns_of([{k: v for k, v in r.items() if not k.startswith("\0")} for r in records], name)
-    columns |= _arrays(arrays, len(records), name)
+    told = [{k: v for k, v in r.items() if not k.startswith("\0")} for r in records]
+    columns = columns_of(told, name) | _arrays(arrays, len(records), name)
     columns = pictures.with_orientations(columns) | pictures.columns(len(records), name)
     return (
         Shard(
@@ -84,6 +84,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             notes=tuple(notes),
             raw=raw.arrays(),
             flat_tops=tops,
+            sizes=sizes_of(told) | _sizes(arrays, len(records), columns),
         ),
     )
 
@@ -155,16 +156,15 @@ def _take(
             arrays.setdefault(field, []).append((row, array_from(data)))
         elif kind in _PICTURE:
             record.update({f"{field}.{k}": v for k, v in picture_header(data).items()})
-            record[f"{field}.content"] = f"{digest(data):016x}"
+            record[field] = Serialised.of(data)
             pictures.take(field, data, row)
         elif kind == "wav":
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
             record["\0tops"] = flat_tops(data)
-            record[f"{field}.content"] = f"{digest(data):016x}"
+            record[field] = Serialised.of(data)
         else:
             raw.take(field, data)
-            record[f"{field}.bytes"] = len(data)
-            record[f"{field}.content"] = f"{digest(data):016x}"
+            record[field] = Serialised.of(data)
     except RecursionError:
         raise UnreadableInput(f"refused: record {row} is nested too deeply") from None
     except UnreadableInput as error:
@@ -188,18 +188,24 @@ def _incomplete(records: list[dict[str, Any]], keys: list[str]) -> list[Damage]:
 
 
 def _arrays(arrays: dict[str, list[Any]], rows: int, name: str) -> dict[str, Column]:
-    """Arrays of one shape and dtype as a field; where records differ, their sizes."""
+    """Arrays of one shape and dtype as a field, and lists of numbers of any length."""
     out = {}
     for field, found in arrays.items():
-        if (
-            len(found) == rows
-            and len({(a.shape, a.dtype.str) for _, a in found}) == 1
-            and found[0][1].dtype.kind in "iufb"
-        ):
+        kinds = {a.dtype.kind for _, a in found}
+        if len(found) != rows or not kinds <= set("iufb"):
+            continue
+        if len({(a.shape, a.dtype.str) for _, a in found}) == 1:
             out[field] = Column(field, "number", np.stack([a for _, a in found]), name)
-        else:
-            sizes = np.zeros(rows, np.int64)
-            for row, array in found:
-                sizes[row] = array.size
-            out[f"{field}.size"] = Column(f"{field}.size", "number", sizes, name)
+        elif all(a.ndim == 1 for _, a in found) and len(kinds) == 1:
+            out[field] = sequence_column(field, [a for _, a in found], name)
+    return out
+
+
+def _sizes(arrays: dict[str, list[Any]], rows: int, columns: Mapping[str, Column]) -> dict[str, Array]:
+    """Items of the arrays that are no fields, as their shapes differ."""
+    out = {}
+    for field in (f for f in arrays if f not in columns):
+        out[field] = np.full(rows, -1, np.int64)
+        for row, array in arrays[field]:
+            out[field][row] = array.size
     return out

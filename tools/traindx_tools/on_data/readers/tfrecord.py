@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Damage
-from traindx_tools.on_data.readers.arrays import RawBytes, digest
+from traindx_tools.on_data.readers.arrays import RawBytes, Serialised, sizes_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
@@ -27,6 +28,8 @@ from traindx_tools.on_data.shard import Shard
 
 MOST_RECORD = 2**26
 """Bytes of one record that are read."""
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""What no text holds."""
 CHECKED = 2**22
 """Bytes of records whose checksums are computed: about two seconds."""
 
@@ -61,7 +64,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         notes.append(f"checksums of the first {CHECKED // 2**20} MiB of records were compared")
     columns = pictures.with_orientations(columns_of(records, name)) | dict(pictures.columns(len(records), name))
     shard = Shard(name, "tfrecord", columns, len(records), len(records), damage=tuple(damage),
-                  notes=tuple(notes), raw=raw.arrays())
+                  notes=tuple(notes), raw=raw.arrays(), sizes=sizes_of(records))
     return (shard,)
 
 
@@ -98,9 +101,9 @@ def _example(data: bytes, raw: RawBytes, pictures: Thumbnails, row: int) -> dict
                 for key, feature in _entries(value):
                     out[key] = _feature(feature) if number == 1 else _listed(feature)
     except (ValueError, struct.error):
-        return {"bytes": len(data), "content": f"{digest(data):016x}"}
+        return {"record": Serialised.of(data)}
     return {k: v for key, value in out.items() for k, v in _told(key, value, raw, pictures, row).items()} or {
-        "bytes": len(data), "content": f"{digest(data):016x}"}
+        "record": Serialised.of(data)}
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -142,14 +145,13 @@ def _told(key: str, values: list[Any], raw: RawBytes, pictures: Thumbnails, row:
     if not values or not isinstance(values[0], bytes):
         return {key: values[0] if len(values) == 1 else values}
     data = b"\n".join(v for v in values if isinstance(v, bytes))
-    try:
-        return {key: data.decode("utf-8")}
-    except UnicodeDecodeError:
-        pass
+    if not _CONTROL.search(data):  # numbers of few bytes read as UTF-8 as well
+        with contextlib.suppress(UnicodeDecodeError):
+            return {key: data.decode("utf-8")}
     raw.take(key, data)
     if is_picture(data):
         pictures.take(key, data, row)
-    told: dict[str, Any] = {f"{key}.bytes": len(data), f"{key}.content": f"{digest(data):016x}"}
+    told: dict[str, Any] = {key: Serialised.of(data)}
     with contextlib.suppress(UnreadableInput):
         told |= {f"{key}.{k}": v for k, v in picture_header(data).items()}
     return told

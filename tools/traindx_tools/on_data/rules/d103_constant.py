@@ -13,6 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.padding import is_mask_of_places
 from traindx_tools.on_data.places import listed, number, of, place
 from traindx_tools.on_data.roles import is_label
 from traindx_tools.on_data.shard import Shard
@@ -34,6 +35,7 @@ RULE = Rule(
     sees="spread of each field and feature, by shard",
     matters="What does not vary tells a model nothing; where it varies elsewhere, a model learns which shard it sees.",
     alike=("A padding column, or a border of pictures: constant in all shards.", "A rare feature in a small shard.",
+           "A mask of ones beside numbers of the same places (rows without padding): a remark.",
            "A label that a model of the other shards says of these inputs too: a remark."),
     confirm=("Print the field's first rows in this shard and in another.",),
     thresholds={
@@ -51,8 +53,9 @@ def check(view: View) -> Iterator[Finding]:
                 s for s in data.shards if name in s.columns and s.rows >= FEWEST and s.columns[name].kind == "number"
             ]
             if shards and all(s.summaries[name].constant for s in shards):
-                if shards[0].format in ("pictures", "sounds"):
-                    continue  # all files have one size or rate: as it should be
+                if shards[0].format in ("pictures", "sounds") or any(
+                        s.columns[name].kind == "sequence" for s in data.shards if name in s.columns):
+                    continue  # all files have one size or rate, or buckets are of one length: as it should be
                 yield from _never_varies(data, shards, name)
                 continue
             for shard in shards:
@@ -61,8 +64,9 @@ def check(view: View) -> Iterator[Finding]:
 
 
 def _never_varies(data: DataSet, shards: list[Shard], name: str) -> Iterator[Finding]:
-    wide = int(np.prod(shards[0].columns[name].row_shape)) >= 4
     seen = shards[0].summaries[name]
+    all_seen = seen.low == 1 and all(is_mask_of_places(s, s.columns[name]) for s in shards)
+    wide = int(np.prod(shards[0].columns[name].row_shape)) >= 4 and not all_seen
     yield RULE.finding(
         f"{of(name, shards[0])} is {number(seen.low)} in all {sum(s.rows for s in shards):,} rows"
         + (f" of {len(shards)} shards" if len(shards) > 1 else ""),

@@ -52,7 +52,8 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             for group in data.siblings(name):
                 group = tuple(s for s in group if s.rows >= FEWEST and _counted(s, name))
-                if len(group) >= 4:
+                # Lists that have all one length in a file are arrays there: buckets by length, and no mix.
+                if len(group) >= 4 and len({s.columns[name].kind for s in group}) == 1:
                     yield from _among(data, group, name, view.comparisons)
 
 

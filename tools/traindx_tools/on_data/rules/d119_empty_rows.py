@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
-from traindx_tools.on_data.padding import Padded, longest_run, padded_rows
+from traindx_tools.on_data.padding import Padded, is_mask_of_places, longest_run, padded_rows
 from traindx_tools.on_data.places import of, percent, place, rows, short
 from traindx_tools.on_data.roles import keys
 from traindx_tools.on_data.shard import Shard
@@ -113,7 +113,7 @@ def _of_field(
 ) -> Iterator[Finding]:
     """`told`: fields of shards that are told already. `remarked`: rows that were remarked of another field."""
     shards = [s for s in data.shards if name in s.columns and s.rows]
-    found = [(s, *_empty(s.columns[name])) for s in shards]
+    found = [(s, *_unmasked(s, name, *_empty(s.columns[name]))) for s in shards]
     shares = [len(where) / s.rows for s, where, _ in found]
     for i, (shard, where, kind) in enumerate(found):
         if not len(where) or (name, id(shard)) in told:
@@ -215,6 +215,14 @@ def _empty(column: Column) -> tuple[Array, str]:
         ]
     ]
     return np.array(blank, np.int64), "blank"
+
+
+def _unmasked(shard: Shard, name: str, where: Array, kind: str) -> tuple[Array, str]:
+    """Without rows of a mask that lets everything through: ones beside another array of the same places."""
+    column = shard.columns[name]
+    if kind != "blank" or not is_mask_of_places(shard, column):
+        return where, kind
+    return where[column.values.reshape(shard.rows, -1)[where, 0] == 0], kind
 
 
 def _all_ignored(items: Array, offsets: Array) -> Array:

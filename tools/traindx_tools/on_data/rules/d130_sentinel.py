@@ -18,6 +18,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import listed, number, place, rows, short
+from traindx_tools.on_data.recordings import in_groups
 from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, keys
 from traindx_tools.on_data.sentinels import FAR, FEWEST, RANGE, TAIL, Mark, marks_in
 from traindx_tools.on_data.shard import Shard
@@ -68,7 +69,7 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each field and number."""
     for data in view.sets:
         for name in data.fields:
-            shards = [s for s in data.shards if name in s.columns and s.rows]
+            shards = [s for s in data.shards if name in s.columns and s.rows and not in_groups(s)]
             if not shards or not all(_looked_at(s.columns[name]) for s in shards):
                 continue
             found = [f for m in marks_in(shards, name) if (f := _told(data, shards, name, m, view.comparisons))]

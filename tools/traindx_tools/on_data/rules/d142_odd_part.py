@@ -31,6 +31,7 @@ from traindx_tools.on_data.odd_parts import (
     odd_stretch,
 )
 from traindx_tools.on_data.places import number, place, short
+from traindx_tools.on_data.recordings import in_groups
 from traindx_tools.on_data.repairs import Repair, is_alike, repaired
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.shard import Shard
@@ -88,7 +89,7 @@ def check(view: View) -> Iterator[Finding]:
     """One finding for each odd shard and for the oddest stretch of each file."""
     for data in view.sets:
         for group in data.splits.values():
-            group = tuple(s for s in group if s.columns and s.rows)
+            group = tuple(s for s in group if s.columns and s.rows and not in_groups(s))
             if group:
                 yield from _of_group(view, data, group)
 

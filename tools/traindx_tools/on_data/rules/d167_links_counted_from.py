@@ -7,7 +7,6 @@ its last one lies beyond the table. An edge list that was merged of two sources 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +15,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import by_field, by_file, in_two
-from traindx_tools.on_data.links import FEWEST, MOST_LINKS, Links, alike, classes_beside, links_of, told
+from traindx_tools.on_data.links import FEWEST, MOST_LINKS, Links, alike, classes_beside, links_of, sureness, told
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.roles import is_id_name, keys
 from traindx_tools.on_data.significance import LEVEL, normal_tail
@@ -147,7 +146,7 @@ def _moved(
     before, after = float(np.nanmean(own)) - chance, float(np.nanmean(moved)) - chance
     if after < GAIN or before > LEFT * after or float(gain.mean()) < GAIN / 2:
         return None
-    z = float(gain.mean()) / max(1e-9, float(gain.std()) / math.sqrt(len(gain)))
+    z = sureness(gain, mine[0])
     return (z, before, after) if normal_tail(z / 1.5) * tries < LEVEL else None
 
 

@@ -7,7 +7,6 @@ text (1, 10, 100, 2), reversed, or shuffled by a usual seed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.links import MOST_LINKS, Links, Rows, alike, classes_beside, links_of, told
+from traindx_tools.on_data.links import MOST_LINKS, Links, Rows, alike, classes_beside, links_of, sureness, told
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.row_orders import number_orders
 from traindx_tools.on_data.significance import LEVEL, normal_tail
@@ -78,7 +77,7 @@ def _of_links(links: Links, comparisons: int) -> Finding | None:
                 if after < GAIN or before > LEFT * after:
                     continue
                 gain = np.nan_to_num(own_fit) - np.nan_to_num(own)
-                z = float(gain.mean()) / max(1e-9, float(gain.std()) / math.sqrt(len(gain)))
+                z = sureness(gain, numbers[0])
                 sure = normal_tail(z / 1.5) * 2 * len(orders) * len(stored) * comparisons < LEVEL
                 if sure and (best is None or after > best[0]):
                     best = after, order_told, way

@@ -2,17 +2,21 @@
 
 `log` of 0 is -inf and of what is below 0 NaN, `log1p` of -1 is -inf, `sqrt` of what is below 0 and `arccos` of what is
 above 1 are NaN, a division by 0 is infinite; so is what they make of `x + c`, `c - x` and `c * x`. The text of
-the code says what is done with the field (`code_poles.py`); where it names the field in any comparison, filter or
-bound, that is taken for heed, and nothing is said.
+the code says what is done with the field (`code_poles.py`), or with an expression of several (`a / (b - c)`,
+`log(x * y - z)`, `expression_poles.py`), which is computed for each row; where it names the field in any comparison,
+filter or bound, that is taken for heed, and nothing is said: of an expression also where it cannot be computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.places import of, percent, place, rows, short
+from traindx_tools.on_data.expression_poles import Several, pair_of
+from traindx_tools.on_data.places import listed, of, percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule
@@ -49,4 +53,26 @@ def finding_of(shard: Shard, field: str, bad: Array, what: str, kind: str, at: s
         bearing=Bearing.CAUSE,
         measured={"field": field, "kind": kind, "count": len(bad), "rows": tuple(int(i) for i in bad[:20]),
                   "shard": short(shard)},
+    )
+
+
+def finding_of_several(shard: Shard, use: Several, bad: Array, siblings: int) -> Finding:
+    """The same of an expression of several fields. `bad`: the rows at the pole."""
+    made = pair_of(use, shard)
+    assert made is not None
+    values = np.broadcast_to(made[0], shard.rows)[bad]
+    low, high = float(values.min()), float(values.max())
+    value = "0" if use.division else f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    first = ", ".join(f"{n} {shard.columns[n].values[bad[0]]:.6g}" for n in use.names)
+    beside = f"; {siblings} other file{'s hold' if siblings > 1 else ' holds'} none" if siblings else ""
+    return RULE.finding(
+        f"{use.told} is {value} in {len(bad):,} of {shard.rows:,} rows of {short(shard)} "
+        f"({percent(len(bad) / shard.rows)}: {rows(shard, bad)}; the first has {first}), and {use.file}:{use.line} "
+        f"takes {use.text}, which is not finite there{beside}",
+        place(shard, use.names[0]),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        title=f"An expression of {listed(use.names, 3)} is where what the code does with it is not finite",
+        measured={"field": use.names[0], "fields": use.names, "expression": use.told, "kind": use.kind,
+                  "count": len(bad), "rows": tuple(int(i) for i in bad[:20]), "shard": short(shard)},
     )

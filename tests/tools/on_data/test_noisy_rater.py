@@ -1,0 +1,134 @@
+"""Labels of one annotator, site or device that are partly drawn at random, for short texts and for numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data.rules import d190_noisy_rater as d190
+
+Array = np.ndarray[Any, Any]
+Seen = Callable[[ModuleType, Path], list[Finding]]
+Table = dict[str, list[Any]]
+COMMON = ["pump", "valve", "seen", "at", "line", "the", "checked", "again", "morning", "shift", "unit", "near"]
+OWN = [["leak", "wet", "drip", "seal", "puddle", "oil"], ["noise", "hum", "rattle", "loud", "shake", "grind"],
+       ["hot", "smoke", "burn", "heat", "glow", "scorch"], ["stuck", "jam", "block", "stop", "halt", "slow"]]
+
+
+def notes(rng: np.random.Generator, rows: int) -> Table:
+    """Short notes of four kinds: of their six words about two tell the kind."""
+    kind = rng.integers(0, 4, rows)
+    text = [" ".join(rng.choice(OWN[k]) if rng.random() < 0.35 else rng.choice(COMMON) for _ in range(6)) for k in kind]
+    return {"note": text, "label": kind.tolist()}
+
+
+def numbers(rng: np.random.Generator, rows: int) -> Table:
+    """Columns of few whole numbers that tell the label."""
+    x = rng.integers(1, 6, (rows, 5))
+    y = (x @ np.array([1.0, 0.8, -0.7, 0.5, 0]) + rng.normal(size=rows) > 4.8).astype(int)
+    return {**{f"q{k}": x[:, k].tolist() for k in range(5)}, "label": y.tolist()}
+
+
+Make = Callable[[np.random.Generator, int], Table]
+Edit = Callable[[np.random.Generator, Table, list[int]], None]
+
+
+def write(path: Path, make: Make, edit: Edit | None, rows: int = 2400, raters: int = 8, by: str = "annotator",
+          seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    table = make(rng, rows)
+    who = rng.integers(0, raters, rows)
+    if edit is not None:
+        edit(rng, table, np.flatnonzero(who == 5).tolist())
+    table = {by: [f"r{w}" for w in who], **table}
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(table)
+        out.writerows(zip(*table.values(), strict=True))
+
+
+def guessed(share: float) -> Edit:
+    def edit(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+        kinds = max(table["label"]) + 1
+        for row in rows:
+            if rng.random() < share:
+                table["label"][row] = int(rng.integers(0, kinds))
+
+    return edit
+
+
+@pytest.mark.parametrize("make", [notes, numbers])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_labels_of_one_annotator_that_are_partly_random(make: Make, seed: int, tmp_path: Path, seen_by: Seen) -> None:
+    write(tmp_path / "rows.csv", make, guessed(0.55), seed=seed)
+    (found,) = seen_by(d190, tmp_path)
+    assert found.severity is Severity.MEDIUM
+    assert (found.measured["field"], found.measured["by"], found.measured["part"]) == ("label", "annotator", "'r5'")
+    assert 0.3 < float(str(found.measured["share"])) < 0.85
+
+
+def test_of_a_column_that_is_no_origin_it_is_low(tmp_path: Path, seen_by: Seen) -> None:
+    write(tmp_path / "rows.csv", notes, guessed(0.6), by="colour")
+    (found,) = seen_by(d190, tmp_path)
+    assert found.severity is Severity.LOW
+
+
+def stricter(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+    """A standard of his own: a sharp one, on another weight of the questions."""
+    for row in rows:
+        table["label"][row] = int(table["q0"][row] + table["q3"][row] > 7)
+
+
+def exchanged(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+    for row in rows:
+        table["label"][row] = [1, 0, 2, 3][table["label"][row]]
+
+
+def of_one_kind(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+    """A site that sees hardly anything but one kind."""
+    for row in rows:
+        if rng.random() < 0.8:
+            table["label"][row] = 2
+            table["note"][row] = " ".join(rng.choice(OWN[2]) if rng.random() < 0.35 else rng.choice(COMMON)
+                                          for _ in range(6))
+
+
+def terse(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+    """Notes of two words: harder ones."""
+    for row in rows:
+        table["note"][row] = " ".join(table["note"][row].split()[:2])
+
+
+@pytest.mark.parametrize(("make", "edit"), [
+    (notes, None), (numbers, None), (numbers, stricter), (notes, exchanged), (notes, of_one_kind), (notes, terse),
+    (notes, guessed(0.08)), (numbers, guessed(0.08))])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_harder_groups_and_other_standards_are_quiet(make: Make, edit: Edit | None, seed: int, tmp_path: Path,
+                                                     seen_by: Seen) -> None:
+    write(tmp_path / "rows.csv", make, edit, seed=seed)
+    assert seen_by(d190, tmp_path) == []
+
+
+def test_labels_that_nothing_tells_and_few_groups_are_quiet(tmp_path: Path, seen_by: Seen) -> None:
+    def unrelated(rng: np.random.Generator, rows: int) -> Table:
+        return {**notes(rng, rows), "label": rng.integers(0, 4, rows).tolist()}
+
+    write(tmp_path / "a.csv", unrelated, guessed(0.6))
+    assert seen_by(d190, tmp_path) == []
+    write(tmp_path / "a.csv", notes, guessed(0.6), raters=4)
+    assert seen_by(d190, tmp_path) == []
+
+
+def test_empty_cells_and_notes_without_words_are_read(tmp_path: Path, seen_by: Seen) -> None:
+    write(tmp_path / "a.csv", notes, guessed(0.6))
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines[3:6] = [",,", "r1,,2", "r2,...,1"]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    assert len(seen_by(d190, tmp_path)) <= 1
