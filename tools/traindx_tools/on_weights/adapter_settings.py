@@ -34,6 +34,13 @@ def is_asked(config: Mapping[str, Any], module: str) -> bool:
     return named and (not layers or not numbers or bool(numbers & layers))
 
 
+def is_parameter(config: Mapping[str, Any], module: str) -> bool:
+    """Whether it is one of `target_parameters`: experts that lie in one parameter, whose files may keep them apart."""
+    told = config.get("target_parameters")
+    homes = [str(t).rpartition(".")[0] for t in told] if isinstance(told, list) else []
+    return any(h and f".{module}".endswith(f".{h}") for h in homes)
+
+
 def leaves_layers_out(config: Mapping[str, Any]) -> bool:
     """Whether layers or modules are left out on purpose, or by a pattern."""
     return bool(asked_layers(config) or config.get("exclude_modules") or isinstance(config.get("target_modules"), str)

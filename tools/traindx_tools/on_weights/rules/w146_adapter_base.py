@@ -21,6 +21,7 @@ from traindx_tools.on_weights.adapter_settings import (
     asked_modules,
     asked_rank,
     is_asked,
+    is_parameter,
     leaves_layers_out,
 )
 from traindx_tools.on_weights.adapters import configuration_of
@@ -54,6 +55,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     """The file by itself, then beside the base."""
     config = configuration_of(seen.path)
     modules = adapted_modules(seen.part.tensors) if seen.main else {}
+    modules = {m: one for m, one in modules.items() if not is_parameter(config, m)}
     if not config or not modules or config.get("peft_type", "LORA") != "LORA":
         return
     yield from _by_itself(seen, modules, config)
@@ -146,8 +148,10 @@ def _absent(seen: Seen, modules: Mapping[str, Adapted], found: Fit) -> Iterator[
         why = f"; of the shape of '{kind}' it has {', '.join(several[:4])}"
     else:
         why = f"; its last layer is {max(layers)}" if len(beyond) == len(absent) else ""
+    renamed = not found.at and "model_type" in found.base.config  # a release may call all of a model otherwise
     yield _finding(seen, "names" if known else "absent", absent, f"{len(absent)} of {len(modules)} adapted modules are "
-                   f"not in {_base(found.base)} and their keys are dropped on loading ({_listed(absent)}){why}")
+                   f"not in {_base(found.base)} and their keys are dropped on loading ({_listed(absent)}){why}",
+                   Severity.MEDIUM if renamed else None, Bearing.SIGN if renamed else Bearing.CAUSE)
 
 
 def _resized(one: Adapted, shape: tuple[int, ...] | None) -> bool:
@@ -198,8 +202,9 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _finding(seen: Seen, kind: str, modules: Sequence[str], statement: str) -> Finding:
+def _finding(seen: Seen, kind: str, modules: Sequence[str], statement: str, severity: Severity | None = None,
+             bearing: Bearing = Bearing.CAUSE) -> Finding:
     first = next((n for n in seen.part.tensors if modules[0] in n), next(iter(seen.part.tensors)))
-    return RULE.finding(f"{statement} ({seen.path})", seen.where(first), seen.path, bearing=Bearing.CAUSE,
-                        measured={"kind": kind, "name": modules[0], "modules": tuple(modules[:20]),
-                                  "count": len(modules)})
+    return RULE.finding(f"{statement} ({seen.path})", seen.where(first), seen.path, bearing=bearing,
+                        severity=severity, measured={"kind": kind, "name": modules[0], "modules": tuple(modules[:20]),
+                                                     "count": len(modules)})
