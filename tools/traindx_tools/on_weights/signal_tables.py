@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def to_hz(mel: Array, scale: str) -> Array:
     return np.where(mel >= start, _LOG_START * np.exp(_LOG * (mel - start)), mel * _STEP)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _edges(count: int, settings: MelSettings) -> Array:
     ends = to_mel(np.array([settings.low, settings.high]), settings.scale)
     return np.linspace(ends[0], ends[1], count + 2)
