@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.dense_chain import layers_of
+from traindx_tools.on_weights.dense_chain import Layer, layers_of
 from traindx_tools.on_weights.parameter_names import names_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.unit_reach import COMMON, DEVIATIONS, Reach, hidden
@@ -25,6 +25,8 @@ from traindx_tools.rules import Rule, Threshold
 
 _SHARE, _FEWEST, _UNITS = 0.2, 4, 8
 _ELSEWHERE, _ABOVE, _APART, _STILL = 0.02, 0.1, 4.0, 1e-4
+_LOW, _FAR = 0.1, 10.0
+"""Quantile of the biases' magnitudes, and how many times it a bias is far: 1.3 deviations of normal ones, a tenth."""
 
 RULE = Rule(
     id="W147",
@@ -53,7 +55,10 @@ _GATE = re.compile(r"(?i)(?:gate|log_?(?:var|std|sigma|scale)|sigma|(?:^|[._/])d
 
 def check(seen: Seen) -> Iterator[Finding]:
     """Each hidden layer of the chain."""
-    reaches = [r for r in hidden(layers_of(seen)) if r.layer.outputs >= _UNITS]
+    layers = layers_of(seen)
+    if not _suspicious(layers):
+        return
+    reaches = [r for r in hidden(layers) if r.layer.outputs >= _UNITS]
     for reach in reaches:
         closed = reach.closed
         count = int(closed.sum())
@@ -62,6 +67,14 @@ def check(seen: Seen) -> Iterator[Finding]:
         others = [r for r in reaches if r is not reach]
         if reach.always.sum() <= _ABOVE * count and _stand_out(reach, others) and not _trained(seen, reach):
             yield _finding(seen, reach, others)
+
+
+def _suspicious(layers: Sequence[Layer]) -> bool:
+    """Whether any layer has many biases far below zero for this file: weights are loaded for that alone."""
+    if not layers:
+        return False
+    usual = float(np.quantile(np.abs(np.concatenate([one.shifts for one in layers])), _LOW))
+    return any((one.shifts < -_FAR * usual).mean() >= _SHARE for one in layers)
 
 
 def _stand_out(reach: Reach, others: Sequence[Reach]) -> bool:
