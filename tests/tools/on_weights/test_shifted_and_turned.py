@@ -180,3 +180,24 @@ def test_rows_without_a_gradient_under_names_of_paths(tmp_path: Path) -> None:
     path = planted.write("npz", tmp_path, {"wte/weight": table, "opt/m/wte/weight": means, "opt/v/wte/weight": squares})
     (finding,) = _told(path, "W120")
     assert (finding.measured["at"], finding.measured["rows"]) == (100, 80)
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_statistics_of_other_data_in_a_part_of_their_own(other: bool, tmp_path: Path) -> None:
+    serialization = pytest.importorskip("flax.serialization")
+    rng = np.random.default_rng(4)
+    before = _of_flax(_norms())
+    after = {n: (v * (1 + 0.01 * rng.standard_normal(v.shape))).astype("<f4") for n, v in before.items()}
+    if other:
+        after |= {n: (v * 9).astype("<f4") for n, v in after.items() if n.endswith("/var")}
+        after |= {n: (v * 3 + 2).astype("<f4") for n, v in after.items() if n.endswith("/mean")}
+    paths = []
+    for step, arrays in ((100, before), (200, after)):
+        tree: dict[str, Any] = {}
+        for name, value in arrays.items():
+            part, module, last = name.split("/")
+            tree.setdefault(part, {}).setdefault(module, {})[last] = value
+        paths.append(tmp_path / f"step_{step}.msgpack")
+        paths[-1].write_bytes(serialization.msgpack_serialize(tree))
+    told = [f for f in examine(paths[1], paths[0]).findings if f.rule == "W108" and f.severity is not Severity.INFO]
+    assert [f.measured["kind"] for f in told] == ["other-data"] * other

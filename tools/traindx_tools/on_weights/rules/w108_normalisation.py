@@ -70,7 +70,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     left = [(m, v) for m, _, v in layers if m not in told and m not in begun]
     alone = list(_foreign(seen, left))
     yield from alone or _all_foreign(seen, left)
-    if seen.main:
+    if seen.main or not seen.weights:
         yield from _other_data(seen, [m for m in moved(seen) if m.module not in told and m.module not in begun])
 
 
