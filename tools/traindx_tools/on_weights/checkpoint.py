@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from traindx_tools.on_weights.tensor import Tensor
 
 MOST_NODES = 2_000_000
 """Containers and leaves visited in one file: what refers to itself many times is larger unfolded than on disk."""
+_COPIES = frozenset({"ema", "average", "averaged", "avg", "swa", "target", "teacher", "reference", "ref"})
 DEEPEST = 40
 """Levels of containers that are looked into."""
 WRAPPERS = frozenset({"state_dict", "model", "model_state_dict", "model_state", "module", "net", "network", "params",
@@ -39,6 +41,11 @@ class Part:
     def auxiliary(self) -> bool:
         """Whether it is state of an optimizer, and no weights."""
         return "opt" in self.key.lower()
+
+    @property
+    def copy(self) -> bool:
+        """Whether it is called as a copy of the weights: a moving average, a target network."""
+        return not _COPIES.isdisjoint(re.split(r"[._/]", self.key.lower()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +83,10 @@ class Checkpoint:
 
     @cached_property
     def weights(self) -> Part:
-        """The part with the most values: the model."""
+        """The part with the most values: the model, and not a copy of it of the same size."""
         judged = [p for p in self.parts if not p.auxiliary]
-        return max(judged, key=lambda p: sum(t.size for t in p.tensors.values() if t.floating), default=_NO_PART)
+        return max(judged, key=lambda p: (sum(t.size for t in p.tensors.values() if t.floating), not p.copy),
+                   default=_NO_PART)
 
 
 def of_tree(path: str, form: str, tree: Any, notes: tuple[str, ...] = ()) -> Checkpoint:

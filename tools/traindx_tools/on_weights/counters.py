@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
@@ -51,8 +52,9 @@ def _whole(value: object) -> int | None:
         if value.size != 1:
             return None
         value = value.load().reshape(-1)[0].item()
-    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return int(value) if plain and isinstance(value, (int, float)) and value == value and value == int(value) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else None
 
 
 def named_step(path: str) -> int | None:

@@ -114,7 +114,7 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     beside = _seen(other, other.weights, stats) if other is not None else None
     failures: list[str] = []
     parts = [p for p in checkpoint.parts if not p.auxiliary] or [checkpoint.weights]
-    seen = [_seen(checkpoint, part, stats, beside) for part in parts]
+    seen = [_seen(checkpoint, part, stats, _counterpart(part, other, beside, stats)) for part in parts]
     findings = [f for part in seen for f in _judged(part, failures)]
     if other is not None:
         findings += [f for part in other.parts if not part.auxiliary
@@ -137,6 +137,14 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     order = sorted(shortened(findings, paths), key=lambda f: (-f.severity.rank, f.rule))
     return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into,
                     tuple(beside_it), next((_compared(part) for part in seen if part.main), {}))
+
+
+def _counterpart(part: Part, other: Checkpoint | None, beside: Seen | None, stats: Mapping[int, Stats]) -> Seen | None:
+    """The part of the other file under the same name: an average is compared with the average, not with the weights."""
+    same = [p for p in (other.parts if other is not None else ()) if p.key == part.key and not p.auxiliary]
+    if other is None or beside is None or not same or same[0] is beside.part:
+        return beside
+    return _seen(other, same[0], stats)
 
 
 def _compared(seen: Seen) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.on_weights.movement import movement
 from traindx_tools.on_weights.renaming import match
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
@@ -60,7 +61,11 @@ def moved(seen: Seen) -> list[Moved]:
     partner = dict(match(seen.part.tensors, seen.other.part.tensors).all_pairs)
     found = []
     weights = [(s.name, seen.changes.get(s.name, math.nan)) for s in seen.weights]
-    sorted_by_name = list(seen.part.tensors) == sorted(seen.part.tensors)
+    apart = not weights  # flax keeps statistics in a part of their own: all weights may lie before them
+    if apart:
+        changes = movement(seen.checkpoint.weights.tensors, seen.other.checkpoint.weights.tensors)
+        weights = [(n, c) for n, c in changes.items() if seen.checkpoint.weights.tensors[n].matrix]
+    sorted_by_name = apart or list(seen.part.tensors) == sorted(seen.part.tensors)
     order = {n: at for at, n in enumerate(seen.part.tensors)}
     for module, mean, var in seen.normalisations():
         settled = batches(seen, module)

@@ -91,8 +91,7 @@ def standard(values: Profile) -> Profile | None:
 def exchanged(stats: Sequence[Stats]) -> Iterator[Exchange]:
     """Pairs of tensors of one shape that stand in each other's place, the surest first, each tensor once."""
     profiles = {s.name: profiles_of(s) for s in stats}
-    relations = [r for r in (*_with_bias(stats, profiles), *_within_blocks(stats, profiles))
-                 if _holds(r, profiles)]
+    relations = [r for r in relations_of(stats, profiles) if _holds(r, profiles)]
     groups: dict[tuple[int, ...], list[str]] = {}
     for one in stats:
         groups.setdefault(one.tensor.shape, []).append(one.name)
@@ -109,6 +108,11 @@ def exchanged(stats: Sequence[Stats]) -> Iterator[Exchange]:
         mirrored = len(exchange.beside) == 1 and any(
             {e.one.rpartition(".")[0], e.other.rpartition(".")[0]} == both for e in found if e is not exchange)
         yield replace(exchange, mirrored=mirrored)
+
+
+def relations_of(stats: Sequence[Stats], profiles: Mapping[str, Mapping[str, Profile]]) -> list[Relation]:
+    """All that may hold between a tensor and what stands beside it."""
+    return [*_with_bias(stats, profiles), *_within_blocks(stats, profiles)]
 
 
 def _with_bias(stats: Sequence[Stats], profiles: Mapping[str, Mapping[str, Profile]]) -> Iterator[Relation]:

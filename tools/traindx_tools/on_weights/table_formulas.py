@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Formulas = Callable[[int, int, float], Iterator[tuple[str, Array]]]
+"""Tables of so many rows and columns, with a base."""
 _NEAR = 0.02
 """Absolute error of a value of a table of sines: half precision and other bases' rounding stay below."""
+BASES = (100.0, 1000.0, 10000.0, 20000.0, 50000.0, 100000.0, 160000.0, 200000.0, 500000.0, 1000000.0, 5000000.0,
+         10000000.0)
+"""Of sines and rotary angles: papers, and models that were stretched for long contexts."""
 MOST_ROWS = 4096
 """Rows that are looked for in each other's places."""
 
@@ -33,14 +38,14 @@ class Rows:
         return np.flatnonzero(self.place != np.arange(len(self.place)))
 
 
-def sines(rows: int, width: int) -> Iterator[tuple[str, Array]]:
+def sines(rows: int, width: int, base: float = 10000.0) -> Iterator[tuple[str, Array]]:
     """Vaswani et al. 2017, section 3.5: base 10000, in turn as there, and in halves as fairseq has them; and the sine
     or cosine alone, as caches of rotary positions keep it."""
     half = width // 2
     for last, exponent in (("d", np.arange(half) / half), ("(d-2)", np.arange(half) / max(1, half - 1))):
         for start in (0, 1):
-            angle = np.arange(start, rows + start)[:, None] * 10000.0 ** -exponent
-            said = f"(p{'+1' if start else ''})/10000^(2i/{last})"
+            angle = np.arange(start, rows + start)[:, None] * base ** -exponent
+            said = f"(p{'+1' if start else ''})/{base:g}^(2i/{last})"
             for names, a, b in (("sin, cos", np.sin(angle), np.cos(angle)), ("cos, sin", np.cos(angle),
                                                                             np.sin(angle))):
                 turn = np.zeros((rows, width))
@@ -49,12 +54,12 @@ def sines(rows: int, width: int) -> Iterator[tuple[str, Array]]:
                 yield f"{names} of {said} in halves", np.concatenate([a, b, np.zeros((rows, width - 2 * half))], axis=1)
 
 
-def rotary(rows: int, width: int) -> Iterator[tuple[str, Array]]:
+def rotary(rows: int, width: int, base: float = 10000.0) -> Iterator[tuple[str, Array]]:
     """Cosine or sine of the angles of rotary positions, once, in halves and in turn (Su et al. 2021)."""
     for count in {width, width // 2}:
-        angle = np.arange(rows)[:, None] * 10000.0 ** (-np.arange(count) / count)
+        angle = np.arange(rows)[:, None] * base ** (-np.arange(count) / count)
         for name, table in (("cos", np.cos(angle)), ("sin", np.sin(angle))):
-            said = f"{name} of p/10000^(i/{count})"
+            said = f"{name} of p/{base:g}^(i/{count})"
             if count == width:
                 yield said, table
             elif 2 * count == width:
@@ -85,6 +90,15 @@ def matched(formula: str, table: Array, made: Array, near: float = _NEAR) -> Row
         near_enough = ((table[part] - made[best])**2).sum(1) <= bound
         place[part] = np.where(near_enough & (np.abs(table[part] - made[best]) <= near).all(axis=1), best, -1)
     return Rows(formula, place)
+
+
+def of_base(table: Array, formulas: Formulas, base: float) -> str:
+    """The formula of which all rows are in their own places, "" where there is none."""
+    rows, width = table.shape
+    for formula, made in formulas(rows, width, base):
+        if bool((np.abs(table - made) <= _NEAR).all()):
+            return formula
+    return ""
 
 
 def said(rows: Rows) -> str:

@@ -7,14 +7,16 @@ network, a teacher) are near on purpose and are left alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.finding import Severity as S
-from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.seen import Seen, load_tensor
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -31,6 +33,8 @@ RULE = Rule(
 )
 _NEAR = 0.8
 _EMBEDDINGS = ("emb", "wte", "shared", "tok")
+_COPY = frozenset({"ema", "average", "averaged", "avg", "swa", "teacher", "target", "momentum", "ref", "reference"})
+_MOST = 2**26
 _HEADS = ("head", "output", "decoder", "unembed", "proj_out", "classifier", "generator", "logits", "out")
 
 
@@ -40,7 +44,8 @@ def check(seen: Seen) -> Iterator[Finding]:
     by_shape: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
     for at, table in enumerate(tables):
         name = table.name.lower()
-        embeds, heads = by_shape.setdefault(table.tensor.shape, ([], []))
+        rows, columns = table.tensor.shape
+        embeds, heads = by_shape.setdefault((min(rows, columns), max(rows, columns)), ([], []))
         if any(w in name for w in _EMBEDDINGS):
             embeds.append(at)
         elif any(w in name for w in _HEADS):
@@ -50,10 +55,27 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield from _judged(seen, tables[one], tables[other])
 
 
+def _copies(name: str) -> frozenset[str]:
+    """The parts of a name that say which copy of the model it is of."""
+    return frozenset(re.split(r"[./_]", name.lower())) & _COPY
+
+
+def _values(one: Stats, other: Stats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same values of both: of a square the samples, of a kernel that lies the other way round all of its turned."""
+    if one.tensor.shape == other.tensor.shape:
+        return one.sample.astype(np.float64), other.sample.astype(np.float64)
+    tables = [load_tensor(s.tensor, _MOST) for s in (one, other)]
+    if tables[0] is None or tables[1] is None:
+        return np.zeros(1), np.zeros(1)
+    return tables[0].reshape(-1), tables[1].T.reshape(-1)
+
+
 def _judged(seen: Seen, one: Stats, other: Stats) -> Iterator[Finding]:
     if one.tensor.storage is not None and one.tensor.storage == other.tensor.storage:
         return
-    x, y = one.sample.astype(np.float64), other.sample.astype(np.float64)
+    if _copies(one.name) != _copies(other.name):
+        return  # of an average and of the weights
+    x, y = _values(one, other)
     if np.array_equal(x, y) or not x.std() or not y.std():
         return
     near = float(np.corrcoef(x, y)[0, 1])

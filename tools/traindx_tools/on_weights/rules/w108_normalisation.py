@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.fresh_statistics import Layer, fresh, untouched
 from traindx_tools.on_weights.input_scale import first_layer
+from traindx_tools.on_weights.norm_makers import follows, scale_and_shift, weights_before
 from traindx_tools.on_weights.norm_movement import Moved, moved, values_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
@@ -69,7 +70,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     left = [(m, v) for m, _, v in layers if m not in told and m not in begun]
     alone = list(_foreign(seen, left))
     yield from alone or _all_foreign(seen, left)
-    if seen.main:
+    if seen.main or not seen.weights:
         yield from _other_data(seen, [m for m in moved(seen) if m.module not in told and m.module not in begun])
 
 
@@ -128,20 +129,20 @@ def _untouched(seen: Seen, layers: Sequence[Layer], begun: list[str]) -> Iterato
 
 def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
     """Layers whose variances do not follow the weights before them where those of the others do."""
-    before = _weights_beside(seen, [v for _, v in layers])
+    before = weights_before(seen, [v for _, v in layers])
     ratios: dict[str, tuple[float, float]] = {}
     for module, var in layers:
         squares, values = before.get(var.name), values_of(var)
         if squares is None or values is None or (values <= 0).any() or (squares <= 0).any():
             continue
-        ratios[module] = (float(np.median(np.log10(values / squares))), _follows(squares, values))
+        ratios[module] = (float(np.median(np.log10(values / squares))), follows(squares, values))
     if len(ratios) < 4:
         return
     by_name = dict(layers)
     names = list(ratios)
     swapped = {m: other for pair in _exchanged(by_name, before) for m, other in (pair, pair[::-1])}
     for at, module in enumerate(names):
-        ratio, follows = ratios[module]
+        ratio, own = ratios[module]
         others = [ratios[n] for n in names if n != module]
         middle = float(np.median([r for r, _ in others]))
         told = [f for _, f in others if np.isfinite(f)]
@@ -152,9 +153,9 @@ def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
         elif abs(ratio - middle) > _DECADES and at > 0:
             yield _finding(seen, by_name[module], module, f"variances that are 10^{ratio - middle:.1f} times what its "
                            f"weights make in the other {len(others)} layers", "scale")
-        elif len(told) >= 3 and min(told) > 0.5 and follows < 0.35 and _less(follows, min(told), by_name[module].size):
+        elif len(told) >= 3 and min(told) > 0.5 and own < 0.35 and _less(own, min(told), by_name[module].size):
             yield _finding(seen, by_name[module], module, f"variances that do not follow its weights (correlation "
-                           f"{follows:.2f}; in the other {len(told)} layers at least {min(told):.2f})", "order")
+                           f"{own:.2f}; in the other {len(told)} layers at least {min(told):.2f})", "order")
 
 
 def _exchanged(layers: Mapping[str, Stats], before: Mapping[str, NDArray[np.float64]]) -> list[tuple[str, str]]:
@@ -169,8 +170,8 @@ def _exchanged(layers: Mapping[str, Stats], before: Mapping[str, NDArray[np.floa
     found = []
     for one, other in pairs:
         (weights, values), (weights2, values2) = known[one], known[other]
-        own = [_follows(weights, values), _follows(weights2, values2)]
-        crossed = [_follows(weights, values2), _follows(weights2, values)]
+        own = [follows(weights, values), follows(weights2, values2)]
+        crossed = [follows(weights, values2), follows(weights2, values)]
         if not np.isfinite([*own, *crossed]).all() or min(crossed) < 0.5 or max(own) > 0.4:
             continue
         gain = float(np.arctanh(np.minimum(crossed, 0.999)).sum() - np.arctanh(np.clip(own, -0.999, 0.999)).sum())
@@ -186,10 +187,9 @@ def _all_foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Findin
 
     Behind a normalisation the mean square of the input is that of its scale and shift; a rectifier halves it.
     """
-    affine = [s for m, _ in layers for s in (seen.stats.get(f"{m}.weight") or seen.stats.get(f"{m}.scale"),
-                                             seen.stats.get(f"{m}.bias")) if s is not None]
+    affine = [s for m, _ in layers for s in scale_and_shift(seen, m)]
     scale = sum(s.squares / s.size for s in affine) / max(1, len(layers)) / 2
-    before = _weights_beside(seen, [v for _, v in layers])
+    before = weights_before(seen, [v for _, v in layers])
     off: dict[str, float] = {}
     for module, var in layers[1:]:
         squares, values = before.get(var.name), values_of(var)
@@ -226,51 +226,6 @@ def _other_data(seen: Seen, layers: list[Moved]) -> Iterator[Finding]:
 def _less(one: float, other: float, channels: int) -> bool:
     """Whether a correlation is lower than another by four standard errors (Fisher's z)."""
     return bool(np.arctanh(min(other, 0.999)) - np.arctanh(max(one, -0.999)) > 4 / (channels - 3) ** 0.5)
-
-
-def _weights_beside(seen: Seen, variances: list[Stats]) -> dict[str, NDArray[np.float64]]:
-    """The squared norms of the rows of the weight that makes each layer's input.
-
-    It stands before the layer in the order of the code and may stand behind it in that of the alphabet, and its outputs
-    are its rows, as torch stores them, or its last axis, as flax and Keras do: right is what most variances follow.
-    """
-    if not variances:
-        return {}
-    names = {v.name for v in variances}
-    sides = [_nearest(seen, names, backwards, last) for last in (False, True) for backwards in (False, True)]
-    return max(sides, key=lambda found: sum(_follows(found[v.name], values_of(v)) > 0.5 for v in variances
-                                            if v.name in found))
-
-
-def _nearest(seen: Seen, names: set[str], backwards: bool, last_axis: bool) -> dict[str, NDArray[np.float64]]:
-    found: dict[str, NDArray[np.float64]] = {}
-    last: Stats | None = None
-    for stats in reversed(seen.floats) if backwards else seen.floats:
-        if stats.name in names and last is not None:
-            squares = _of_outputs(last, stats.size, last_axis)
-            if squares is not None:
-                found[stats.name] = squares
-        elif stats.tensor.matrix:
-            last = stats
-    return found
-
-
-def _of_outputs(weight: Stats, channels: int, last_axis: bool) -> NDArray[np.float64] | None:
-    """Squared norms of what makes each channel, None where the weight has another number of outputs."""
-    if not last_axis:
-        return weight.row_squares if len(weight.row_squares) == channels else None
-    if weight.tensor.shape[-1] != channels or weight.tensor.nbytes > _MOST or weight.nan or weight.inf:
-        return None
-    values = weight.tensor.load().astype(np.float64).reshape(-1, channels)
-    return np.asarray((values**2).sum(axis=0))
-
-
-def _follows(squares: NDArray[np.float64], values: NDArray[np.float64] | None) -> float:
-    """Correlation of the logarithms; nan where there are too few channels or none differ."""
-    if values is None or len(values) < 16 or (values <= 0).any() or (squares <= 0).any():
-        return float("nan")
-    x, y = np.log10(squares), np.log10(values)
-    return float(np.corrcoef(x, y)[0, 1]) if x.std() > 1e-6 and y.std() > 1e-6 else float("nan")
 
 
 def _finding(seen: Seen, stats: Stats, module: str, what: str, kind: str, severity: Severity | None = None,

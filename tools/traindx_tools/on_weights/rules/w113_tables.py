@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.seen import Seen, load_tensor, stacks_of
 from traindx_tools.on_weights.statistics import Stats
-from traindx_tools.on_weights.table_formulas import MOST_ROWS, Rows, matched, rotary, said, sines, window_index
+from traindx_tools.on_weights.table_formulas import (
+    BASES,
+    MOST_ROWS,
+    Rows,
+    matched,
+    of_base,
+    rotary,
+    said,
+    sines,
+    window_index,
+)
+from traindx_tools.on_weights.table_settings import settings_of
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -75,7 +86,7 @@ def _frequencies(seen: Seen, stats: Stats) -> Finding | None:
     line = logs[0] + 0.0 if abs(logs[0]) < digits else float(np.median(logs - step * np.arange(len(x))))
     wrong = np.flatnonzero(np.abs(logs - line - step * np.arange(len(x))) > np.maximum(4 * digits, 0.01))
     theta = float(np.exp(-step * len(x)))
-    asked = seen.config.get("rope_theta")
+    asked = seen.config.get("rope_theta", settings_of(seen.checkpoint).number("rope_theta") if named else None)
     if len(wrong) == 0 and isinstance(asked, (int, float)) and named and asked > 0 and abs(
             np.log(theta / asked)) > 0.02 and not seen.config.get("rope_scaling"):
         return _finding(seen, stats, f"follows a base of {theta:.6g}; the configuration beside it says rope_theta "
@@ -133,6 +144,8 @@ def _positions(seen: Seen, stats: Stats) -> Finding | None:
     found = _fitting(table)
     if found is None or not len(found.wrong) or (len(found.wrong) == 1 and not table[found.wrong[0]].any()):
         return None  # the row of the padding is zero by design
+    if any(of_base(table, formulas, other) for formulas in (sines, rotary) for other in BASES):
+        return None  # W148 asks whether the configuration says so
     row = int(found.wrong[0])
     return _finding(seen, stats, f"is the table of sine positions ({found.formula}; {found.found} of {shape[0]} rows "
                                  f"are of it) but {said(found)}", "positions", None, row=row, rows=len(found.wrong))

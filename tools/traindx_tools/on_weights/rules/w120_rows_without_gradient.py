@@ -20,6 +20,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_weights.checkpoint import OptimizerState
 from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
+from traindx_tools.on_weights.rules.w128_moments_exchanged import moments_by_name
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats, measure
 from traindx_tools.on_weights.tensor import Tensor
@@ -52,7 +53,10 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Every table whose second moments can be told to be its own."""
     if not seen.main:
         return
-    for name, moment in second_moments(seen).items():
+    called = {n.replace("/", "."): n for n in seen.part.tensors}
+    named = {called.get(n, n): m.second.tensor for n, m in moments_by_name(seen).items()
+             if m.second is not None and m.optimizer is None}
+    for name, moment in {**named, **second_moments(seen)}.items():
         stats = seen.stats.get(name)
         if stats is not None and moment.nbytes <= MOST_BYTES and _table(stats):
             yield from _judged(seen, stats, measure(moment))

@@ -15,6 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.moments import Moments
 from traindx_tools.on_weights.partners import FEWEST, HOLDS, LOST, SURE, Exchange, exchanged
 from traindx_tools.on_weights.seen import NORM_SUFFIXES, Seen
+from traindx_tools.on_weights.shifted_partners import Shift, shifts
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -44,8 +45,23 @@ def check(seen: Seen) -> Iterator[Finding]:
         return
     by_name = moments_by_name(seen)
     stats = [_under(m.second, name) for name, m in by_name.items() if m.second is not None]
-    for found in exchanged(stats):
-        yield _finding(seen, by_name, found)
+    moved = list(shifts(stats))
+    yield from (_shifted(seen, by_name, found) for found in moved)
+    stacks = tuple(found.pattern.partition("*")[0] for found in moved)
+    for pair in exchanged(stats):
+        if not stacks or not pair.one.startswith(stacks):  # two neighbours of a shifted stack look exchanged
+            yield _finding(seen, by_name, pair)
+
+
+def _shifted(seen: Seen, by_name: Mapping[str, Moments], found: Shift) -> Finding:
+    """The moments of a stack under the names of its neighbours."""
+    return RULE.finding(
+        f"the moments of the {found.blocks} blocks of {found.pattern} in {seen.path} are shifted by {abs(found.by)}: "
+        f"they go with {found.beside} of the block {'after' if found.by > 0 else 'before'} with a correlation of "
+        f"{found.there:.2f}, and of {found.here:.2f} with those of their own; or these have been shifted",
+        Location(file=seen.path, module=by_name[found.first].where), seen.path, bearing=Bearing.CAUSE,
+        measured={"kind": "shifted", "name": found.first, "by": found.by, "blocks": found.blocks,
+                  "here": round(found.here, 3), "there": round(found.there, 3), "z": round(found.z, 1)})
 
 
 def moments_by_name(seen: Seen) -> Mapping[str, Moments]:
