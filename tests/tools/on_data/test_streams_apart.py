@@ -158,6 +158,14 @@ def test_hundreds_of_groups_are_read(tmp_path: Path, seen_by: Seen) -> None:
     assert len(seen_by(d188, tmp_path)) == 1
 
 
+@pytest.mark.parametrize(("late", "told"), [(2, 1), (None, 0)])
+def test_of_four_long_files_one_may_lag(late: int | None, told: int, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(4)
+    as_files(tmp_path, [moved(s, "actions", 1) if i == late else s for i in range(4) if (s := demo(rng, 900))])
+    found = seen_by(d188, tmp_path)
+    assert [(f.measured["count"], f.measured["of"]) for f in found] == [(1, 4)] * told
+
+
 def test_few_or_short_recordings_are_quiet(tmp_path: Path, seen_by: Seen) -> None:
     as_keys(tmp_path, demos(two_late, count=4))
     np.savez(tmp_path / "short.npz", **{f"ep{i}_{n}": v[:20] for i, s in enumerate(demos(two_late))

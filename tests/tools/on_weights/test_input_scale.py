@@ -68,3 +68,26 @@ def test_a_processor_beside_the_model(tmp_path: Path) -> None:
 ])
 def test_configurations_that_say_otherwise_or_are_broken(config: Any, tmp_path: Path) -> None:
     assert told(with_statistics("safetensors", tmp_path, config, True)) == []
+
+
+@pytest.mark.parametrize("form", ["safetensors", "torch", "npz"])
+@pytest.mark.parametrize(("scale", "config", "kinds"), [
+    (0.1, {"mean": [1319.4, 1465.8, 2955.6], "std": [1316.4, 1237.6, 1178.8]}, ["input"]),
+    (1.0, {"mean": [1319.4, 1465.8, 2955.6], "std": [1316.4, 1237.6, 1178.8]}, []),
+    (0.1, {"mean": [1319.4, 1465.8], "std": [1316.4, 1237.6]}, []),
+    (0.1, {"mean": [1319.4, 1465.8, 2955.6], "std": [0.0, 0.0, 0.0]}, []),
+    (0.1, {}, []),
+])
+def test_statistics_of_inputs_that_were_not_divided_by_their_deviation(
+        form: str, scale: float, config: dict[str, list[float]], kinds: list[str], tmp_path: Path) -> None:
+    """Smooth pictures: neighbouring values of one channel are nearly alike, and some filters hardly answer."""
+    rng = np.random.default_rng(1)
+    made = planted.convolutions()
+    weight = made["layers.0.conv.weight"]
+    smooth = rng.normal(size=(4000, 3, 1, 1)) + 0.1 * rng.normal(size=(4000, 3, 3, 3))
+    outputs = np.einsum("nchw,ochw->no", scale * smooth, weight)
+    made |= {"layers.0.bn.running_mean": outputs.mean(0).astype(np.float32),
+             "layers.0.bn.running_var": outputs.var(0).astype(np.float32)}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    path = planted.write(form, tmp_path, made, "model")
+    assert [f.measured["kind"] for f in told(path) if f.measured["kind"] == "input"] == kinds

@@ -461,6 +461,17 @@ def test_a_base_of_frequencies_is_compared_with_the_configuration(tmp_path: Path
     assert [f.measured["kind"] for f in _serious(examine(file))] == ["base"]
 
 
+def test_frequencies_of_a_scaling_that_the_configuration_does_not_say(tmp_path: Path) -> None:
+    arrays = {**planted.stack(), "rotary.inv_freq": (10000.0 ** (-np.arange(16) / 16) / 4).astype(np.float32)}
+    file = planted.write("safetensors", tmp_path, arrays)
+    assert not _serious(examine(file))  # nothing says how they are made
+    (tmp_path / "config.json").write_text(json.dumps({"rope_theta": 10000.0, "rope_scaling": {"factor": 4.0}}))
+    assert not _serious(examine(file))
+    (tmp_path / "config.json").write_text(json.dumps({"rope_theta": 10000.0, "rope_scaling": None}))
+    (found,) = _serious(examine(file))
+    assert (found.rule, "divided by 4" in found.statement) == ("W113", True)
+
+
 @pytest.mark.parametrize(("kept", "told"), [(True, []), (False, ["W103"])])
 def test_a_matrix_that_is_drawn_once_has_a_scale_of_its_own(kept: bool, told: list[str], tmp_path: Path) -> None:
     """Random Fourier features: the optimizer keeps moments of the layers and none of them."""

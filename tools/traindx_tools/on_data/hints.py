@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.merges import merges_of
 from traindx_tools.on_data.view import Hints
 from traindx_tools.on_logs.configs.yaml_files import load_yaml
 
@@ -64,6 +65,7 @@ def hints_of(
         manifest=manifest,
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
         token_dtype=width,
+        merges=merges_of(manifests),
         tables=tuple(t for where, data in manifests if (t := _table(where, data, files)) is not None),
     )
 

@@ -17,8 +17,10 @@ from traindx_tools.on_data.roles import is_identifier, is_time
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 
-FEWEST = 5
-"""Recordings of a family."""
+FEWEST, FEW = 5, 4
+"""Recordings of a family; or so many, where each is long."""
+LONG = 500
+"""Rows from which a recording is long: of so few a lag is told by its rows."""
 SHORTEST, LONGEST = 30, 50_000
 """Rows of a recording."""
 WIDEST = 512
@@ -121,5 +123,6 @@ def _alike(found: Sequence[Recording]) -> Iterator[tuple[Recording, ...]]:
     for one in found[:MOST_RECORDINGS]:
         forms.setdefault(tuple(sorted((n, v.shape[1]) for n, v in one.streams.items())), []).append(one)
     for form, group in forms.items():
-        if len(form) >= 2 and len(group) >= FEWEST:
+        enough = len(group) >= FEWEST or (len(group) >= FEW and min(r.rows for r in group) >= LONG)
+        if len(form) >= 2 and enough:
             yield tuple(group)

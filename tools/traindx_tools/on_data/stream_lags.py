@@ -135,7 +135,7 @@ def _without_trend(values: Array, times: Array) -> Array:
 
 def _judged(family: Sequence[Recording], name: str, seen: Sequence[_Errors], tries: int) -> list[Lag]:
     usual = [s for s in seen if s.best == 0]
-    if len(usual) < max(USUAL * len(seen), 4):
+    if len(usual) < max(USUAL * len(seen), min(4, len(seen) - 1)):
         return []
     typical = float(np.median([s.told[REACH] for s in usual]))
     if typical < TOLD:

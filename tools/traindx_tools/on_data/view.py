@@ -33,6 +33,8 @@ class Hints:
     """The highest id of a vocabulary that lies beside the data."""
     token_dtype: str = ""
     """uint16 or uint32: what files of tokens are read as."""
+    merges: tuple[str, Array] | None = None
+    """Where a byte-pair encoding lies beside the data, and the pairs of ids that it merges, int64 shape (pairs, 2)."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
     """What JSON files say of each data file: where, and by property a value for each file, names among them."""
 

@@ -33,6 +33,15 @@ class FirstLayer:
     variance: Stats
     most: float
 
+    def squares(self) -> NDArray[np.float64]:
+        """The sum of the squares of the weights of each output: its variance for inputs of variance 1 without relation.
+
+        Of related inputs some outputs have less and others more; their mean over many directions is the same.
+        """
+        values = self.kernel.tensor.load().astype(np.float64) ** 2
+        axes = tuple(range(values.ndim - 1)) if self.outputs_last else tuple(range(1, values.ndim))
+        return np.asarray(values.sum(axis=axes))
+
     def reach(self) -> NDArray[np.float64]:
         """The largest magnitude that each output can have, but for a bias: that of the input times all weights."""
         values = np.abs(self.kernel.tensor.load().astype(np.float64))
@@ -43,9 +52,16 @@ class FirstLayer:
 def first_layer(seen: Seen) -> FirstLayer | None:
     """The convolution whose inputs are as many channels as the configuration normalises, where it is the only one."""
     told = _largest_input(seen)
-    if told is None:
-        return None
-    channels, largest = told
+    return _first_layer(seen, *told) if told is not None else None
+
+
+def standardised_layer(seen: Seen) -> FirstLayer | None:
+    """The same where the configuration gives each channel a mean and a deviation in any unit; `most` is nan then."""
+    found = {len(m) for m, _ in _pairs(seen.config, 0)}
+    return _first_layer(seen, found.pop(), math.nan) if len(found) == 1 else None
+
+
+def _first_layer(seen: Seen, channels: int, largest: float) -> FirstLayer | None:
     kernels = [(s, last) for s in seen.floats if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST
                and s.finite == s.size and s.tensor.shape[0] > 1
                and ((last := s.tensor.shape[1] != channels and "kernel" in s.name and s.tensor.shape[-2] == channels)
@@ -105,13 +121,19 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _normalisations(table: Mapping[str, Any], depth: int) -> Iterator[tuple[list[float], list[float]]]:
+    """Those of values from 0 to 1: means of 0 to 255 are of raw pixels, and said so."""
+    yield from ((means, stds) for means, stds in _pairs(table, depth)
+                if all(0 <= m <= 1 and 0.01 <= s <= 1 for m, s in zip(means, stds, strict=True)))
+
+
+def _pairs(table: Mapping[str, Any], depth: int) -> Iterator[tuple[list[float], list[float]]]:
+    """A mean and a deviation of each channel."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth < 4:
-            yield from _normalisations(value, depth + 1)
+            yield from _pairs(value, depth + 1)
         elif isinstance(key, str) and _MEAN.match(key):
             means, stds = _numbers(value), _numbers(table.get(f"{key[:-4]}std"))
-            if means and len(means) == len(stds) and all(0 <= m <= 1 and 0.01 <= s <= 1 for m, s in zip(
-                    means, stds, strict=True)):  # means of 0 to 255 are of raw pixels, and said so
+            if means and len(means) == len(stds) and min(stds) > 0:
                 yield means, stds
 
 

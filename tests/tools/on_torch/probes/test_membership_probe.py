@@ -327,3 +327,15 @@ def test_values_that_are_not_finite_are_no_draw(watching):
         model.body[2].weight[0, 0] = float("inf")
     seen = run(watching, model, torch.optim.Adam(model.head.parameters()), 25)
     assert "T312" not in [f.rule for f in seen.findings]
+
+
+def test_models_that_follow_each_other_are_not_judged_by_few_looks(watching):
+    """Slots of a queue, folds, members of an ensemble: each is trained for a few steps, between two looks."""
+    with watching(MembershipProbe) as seen:
+        for _ in range(40):
+            model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+            optimizer = sgd(model.parameters())
+            for _ in range(10):
+                step(model, optimizer)
+            optimizer.zero_grad()
+    assert [f.rule for f in seen.findings if f.rule in ("T301", "T302")] == []

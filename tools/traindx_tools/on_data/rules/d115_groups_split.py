@@ -38,6 +38,9 @@ MANY = 20
 MOST_ROWS = 200
 MOST_KINDS = 20
 MOST_LOOKED_AT = 10_000
+PURE, MIXED, PART = 0.98, 0.7, 0.9
+"""Of a field of any name: the share of rows that have the class of most rows of their value; the largest class; and the
+share of held-out values above which it is a category, not a group that a split tore apart."""
 
 RULE = Rule(
     id="D115",
@@ -60,6 +63,7 @@ RULE = Rule(
         "late": Threshold(FEWEST, "rows", "of one training file within the time of the held-out data"),
         "others": Threshold(OTHERS, "share of the other training rows", "that may lie there as well"),
         "deep": Threshold(DEEP, "share of the held-out rows", "that half of the late rows lie behind"),
+        "pure": Threshold(PURE, "share of rows", "with one class a value, in a field of another name"),
         "alike": Threshold(ALIKE, "intraclass correlation", "below that rows of a group are hardly alike"),
     },
 )
@@ -76,7 +80,7 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             having = [s for s in train if name in s.columns and not s.columns[name].row_shape]
             for shard in (s for s in data.shards if s.split not in ("", "train") and name in s.columns):
-                if having and _is_group(having, name):
+                if having and (_is_group(having, name) or _tells_class(data, having, name)):
                     yield from _groups(data, having, shard, name)
                 elif having and is_time(name):
                     yield from _times(having, shard, name)
@@ -89,6 +93,8 @@ def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Itera
     both = np.isin(mine, distinct)
     overlap = float(both.mean()) if len(both) else 0.0
     if len(distinct) < GROUPS or len(theirs) < ROWS_PER_GROUP * len(distinct) or overlap < OVERLAP:
+        return
+    if overlap > PART and not _is_group(train, name):  # a category: all of its values are everywhere
         return
     alike, p = _alike(data, train, name)
     crossed = _crossed(train[0], name)
@@ -141,6 +147,29 @@ def _is_group(train: list[Shard], name: str) -> bool:
         return False
     kinds = len(np.unique(keys(column)))
     return kinds >= MANY and ROWS_PER_GROUP <= len(keys(column)) / kinds <= MOST_ROWS
+
+
+def _tells_class(data: DataSet, train: list[Shard], name: str) -> bool:
+    """Whether a field of any name holds many values of a few rows each, of which every one has a class of its own."""
+    shard = max(train, key=lambda s: s.rows)
+    column = shard.columns[name]
+    whole = column.kind == "text" or (column.kind == "number" and column.values.dtype.kind in "iu")
+    unsaid = column.kind == "text" and column.digests is None
+    if name in data.labels or not whole or is_time(name) or is_identifier(column) or unsaid:
+        return False
+    groups = _codes(keys(column))
+    kinds = int(groups.max()) + 1 if len(groups) else 0
+    if kinds < MANY or not ROWS_PER_GROUP <= len(groups) / kinds <= MOST_ROWS:
+        return False
+    for label in (n for n in data.labels if n != name and n in shard.columns and not shard.columns[n].row_shape):
+        y = _codes(keys(shard.columns[label]))
+        classes = int(y.max()) + 1
+        if 2 <= classes <= MOST_KINDS and len(y) == len(groups):
+            counts = np.zeros((kinds, classes))
+            np.add.at(counts, (groups, y), 1)
+            if counts.max(axis=1).sum() >= PURE * len(y) and counts.sum(axis=0).max() <= MIXED * len(y):
+                return True
+    return False
 
 
 def _crossed(shard: Shard, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,8 @@ from traindx_tools.on_weights.initialisers import FEWEST, Drawn, bounded_draw
 
 LISTENED = 3
 """Forward passes with gradients, of each model, in which every module is listened to."""
+FEW_LOOKS = 3
+"""Of a parameter that was there at fewer looks (a model of many that follow each other) nothing is said."""
 JUDGED_AT = 200
 """Optimizer steps after which a first judgement is written, in case the program is killed later."""
 COMPARED = 4096
@@ -102,7 +105,7 @@ class MembershipProbe(TorchProbe):
         self._listened: dict[int, int] = {}
         self._modes: dict[int, _Modes] = {}
         self._had_gradient: set[int] = set()
-        self._looked: set[int] = set()
+        self._looked: Counter[int] = Counter()
         self._wanted: set[int] = set()
         """Parameters that required a gradient at a backward pass that was looked at, of all that were there."""
         self._backwards = 0
@@ -157,7 +160,7 @@ class MembershipProbe(TorchProbe):
         self._usage.forget()
         if self.scene.due(self._cadence, self._backwards - 1):
             for p in self._parameters():
-                self._looked.add(id(p))
+                self._looked[id(p)] += 1
                 if p.grad is not None:
                     self._had_gradient.add(id(p))
                 if p.requires_grad:
@@ -225,7 +228,10 @@ class MembershipProbe(TorchProbe):
         first = next((i for i, m in self._usage.with_gradients.items() if next(m.parameters(recurse=False), None)
                       is not None), None)
         members = []
+        rested = self._backwards > self._cadence.first
         for order, (p, (path, module, registered)) in enumerate(owners.values()):
+            if rested and id(p) not in self._had_gradient and self._looked[id(p)] < FEW_LOOKS:
+                continue
             changed = id(p) in self._start and self._start[id(p)] != _mark(p)
             members.append(Member(
                 path=path, module=path.rpartition(".")[0] or path, numel=p.numel(), wants_gradient=self._wants(p),

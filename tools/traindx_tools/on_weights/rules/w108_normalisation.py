@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.fresh_statistics import Layer, fresh, untouched
-from traindx_tools.on_weights.input_scale import first_layer
+from traindx_tools.on_weights.input_scale import first_layer, standardised_layer
 from traindx_tools.on_weights.norm_makers import follows, scale_and_shift, weights_before
 from traindx_tools.on_weights.norm_movement import Moved, moved, values_of
 from traindx_tools.on_weights.seen import Seen
@@ -39,6 +39,8 @@ RULE = Rule(
     thresholds={
         "decades": Threshold(2.5, "powers of ten of variance over squared weights, against the other layers",
                              "layers of trained networks differ by at most 1.5"),
+        "quiet": Threshold(0.1, "times the squared weights at most, in each of 8 and more outputs of the first layer",
+                           "inputs of deviation 1 give that in some direction; 0.4 and more in trained networks"),
         "mean": Threshold(100.0, "standard deviations that a mean is off zero in most channels",
                           "what a convolution gives stays within ten"),
         "far": Threshold(0.7, "logarithm of the variance, or standard deviations of the mean, between two files",
@@ -48,6 +50,7 @@ RULE = Rule(
     },
 )
 _DECADES, _MEAN = 2.5, 100.0
+_QUIET, _OUTPUTS = 0.1, 8
 _FAR, _TIMES = 0.7, 4.0
 _CHANNELS, _CHANCE = 16, 1e-4
 _MOST = 2**26
@@ -96,6 +99,7 @@ def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Fi
 
 def _input(seen: Seen, told: set[str]) -> Iterator[Finding]:
     """The first layer, whose input the configuration bounds: no output passes that times all weights before it."""
+    yield from _too_quiet(seen, told)
     first = first_layer(seen)
     if first is None or first.module in told:
         return
@@ -113,6 +117,25 @@ def _input(seen: Seen, told: set[str]) -> Iterator[Finding]:
             f"to {first.most:.3g} times the sum of |w| of {first.kernel.name}, in the middle {np.median(times):.3g} "
             f"times, and means {far:.3g} times: they are of raw inputs, or of other weights", "input",
             channels=beyond)
+
+
+def _too_quiet(seen: Seen, told: set[str]) -> Iterator[Finding]:
+    """The first layer, whose inputs are said to have a deviation of 1: of many outputs some have the variance of the
+    sum of the squares of their weights, whatever the inputs have to do with each other."""
+    first = standardised_layer(seen)
+    if first is None or first.module in told:
+        return
+    variances, squares = values_of(first.variance), first.squares()
+    if variances is None or len(squares) != len(variances) or len(squares) < _OUTPUTS or not (squares > 0).all():
+        return
+    ratios = variances / squares
+    if 0 < float(ratios.max()) < _QUIET:
+        yield _finding(
+            seen, first.variance, first.module, f"variances of at most {ratios.max():.3g} times the sum of the squares "
+            f"of the weights of {first.kernel.name} ({len(ratios)} channels, in the middle {np.median(ratios):.3g}), "
+            f"as of inputs with a deviation of about {math.sqrt(float(ratios.mean())):.2g}, where the configuration "
+            "standardises them to 1: they were gathered on inputs that were prepared otherwise", "input",
+            channels=len(ratios))
 
 
 def _untouched(seen: Seen, layers: Sequence[Layer], begun: list[str]) -> Iterator[Finding]:

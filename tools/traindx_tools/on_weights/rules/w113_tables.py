@@ -91,6 +91,10 @@ def _frequencies(seen: Seen, stats: Stats) -> Finding | None:
             np.log(theta / asked)) > 0.02 and not seen.config.get("rope_scaling"):
         return _finding(seen, stats, f"follows a base of {theta:.6g}; the configuration beside it says rope_theta "
                         f"{asked:g}", "base", Severity.HIGH)
+    if len(wrong) == 0 and named and asked and abs(logs[0]) > 0.02 and not seen.config.get("rope_scaling"):
+        return _finding(seen, stats, f"is 1/{theta:.6g}^(i/{len(x)}) divided by {float(1 / x[0]):.4g}, as a linear "
+                        "scaling of the positions makes it; the configuration beside it says of no scaling", "base",
+                        Severity.HIGH)
     again = len(x) // 2
     if len(x) % 2 == 0 and np.array_equal(x[:again], x[again:]) and "inv_freq" in stats.name:  # axial positions repeat
         return _finding(seen, stats, f"is 1/{theta:.6g}^(i/{len(x)}) in entries 0..{again - 1}, and entries "
