@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.roles import input_fields, is_identifier, is_target
+from traindx_tools.on_data.roles import input_fields, is_identifier, is_target, is_time
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import DataSet
@@ -47,6 +47,25 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
         telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
     telling |= single
     return out, np.flatnonzero(telling)
+
+
+def signatures_of_numbers(shard: Shard) -> tuple[Array, Array, tuple[str, ...]]:
+    """The same over the single numbers of each row, its label among them, and the texts that are left out.
+
+    A molecule, a sentence or an address may be written in several ways: what was measured of it is the same. No rows
+    where there is no text beside the numbers, or too few rows are possible.
+    """
+    names = sorted(n for n, c in shard.columns.items() if c.kind == "number" and not c.row_shape and not is_time(n)
+                   and not is_identifier(c) and len(shard.summaries[n].digests) == shard.rows)
+    texts = tuple(n for n, c in shard.columns.items() if c.kind == "text" and c.digests is not None
+                  and not is_identifier(c) and shard.summaries[n].distinct_rows > shard.rows / 2)
+    floats = [n for n in names if shard.columns[n].is_float]
+    if not texts or len(floats) < 2 or not _many_rows_possible(shard, names):
+        return np.zeros(shard.rows, np.uint64), np.empty(0, np.int64), ()
+    out = np.zeros(shard.rows, np.uint64)
+    for place, name in enumerate(names):
+        out = mixed(out + shard.summaries[name].digests * np.uint64(2 * place + 3))
+    return out, np.arange(shard.rows), texts
 
 
 def _is_answer(shard: Shard, name: str) -> bool:

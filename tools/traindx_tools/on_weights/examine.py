@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from traindx_tools.on_weights.of_code import Beside
 
 ROOM = "traindx_tools.on_weights.rules"
+UP = 2
+OF_CHECKPOINTS = re.compile(r"(?i)^(?:.*(?:checkpoint|ckpt|weights|snapshot).*|(?:global_?|step_?|epoch_?)?\d+)$")
+"""What folders of checkpoints are called."""
 MOST_CONFIG = 2**20
 MOST_OF_A_RULE = 20
 """Findings of one rule in one part that are told one by one; a damage that is everywhere needs no longer list."""
@@ -169,11 +173,24 @@ def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other:
 
 
 def configuration(path: str) -> Mapping[str, Any]:
-    """config.json beside a checkpoint, {} where there is none that can be read."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    file = os.path.join(folder, "config.json")
+    """config.json beside a checkpoint, {} where there is none that can be read.
+
+    Beside the folder as well where it is called as those of checkpoints are (`checkpoints/260`, `ckpt`), twice at most.
+    """
+    folder = os.path.abspath(path if os.path.isdir(path) else os.path.dirname(path))
+    for _ in range(UP + 1):
+        file = os.path.join(folder, "config.json")
+        if os.path.isfile(file):
+            return _configuration(file)
+        if not OF_CHECKPOINTS.search(os.path.basename(folder)):
+            break
+        folder = os.path.dirname(folder)
+    return {}
+
+
+def _configuration(file: str) -> Mapping[str, Any]:
     try:
-        if not os.path.isfile(file) or os.path.getsize(file) > MOST_CONFIG:
+        if os.path.getsize(file) > MOST_CONFIG:
             return {}
         with open(file, encoding="utf-8") as stream:
             config = json.load(stream)

@@ -62,8 +62,8 @@ def standardised_layer(seen: Seen) -> FirstLayer | None:
 
 
 def _first_layer(seen: Seen, channels: int, largest: float) -> FirstLayer | None:
-    kernels = [(s, last) for s in seen.floats if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST
-               and s.finite == s.size and s.tensor.shape[0] > 1
+    every = (*seen.floats, *_beside(seen))
+    kernels = [(s, last) for s in every if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST and s.finite == s.size and s.tensor.shape[0] > 1
                and ((last := s.tensor.shape[1] != channels and "kernel" in s.name and s.tensor.shape[-2] == channels)
                     or s.tensor.shape[1] == channels)]
     if len(kernels) != 1:
@@ -78,6 +78,13 @@ def _first_layer(seen: Seen, channels: int, largest: float) -> FirstLayer | None
     if len(behind) > 1 and not _near(module, kernel.name):
         return None
     return FirstLayer(kernel, last, module, mean, variance, largest)
+
+
+def _beside(seen: Seen) -> Iterator[Stats]:
+    """The weights, for a part of statistics alone, as flax keeps it."""
+    if not any(s.tensor.matrix for s in seen.floats):
+        yield from (stats for tensor in seen.checkpoint.weights.tensors.values()
+                    if (stats := seen.measured.get(id(tensor))) is not None and tensor.floating)
 
 
 def _shared(one: str, other: str) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.copies import signatures
+from traindx_tools.on_data.copies import signatures, signatures_of_numbers
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import contained, distinct
@@ -56,14 +56,25 @@ def check(view: View) -> Iterator[Finding]:
         signed = {id(s): signatures(data, s) for s in data.shards if s.rows and s.columns}
         shards = [s for s in data.shards if id(s) in signed]
         known = {id(s): signed[id(s)][0][signed[id(s)][1]] for s in shards}
-        yield from _across(shards, signed, known)
+        found = list(_across(shards, signed, known))
+        yield from found or _written_otherwise(data)
         yield from _copied_shards(shards, known)
         yield from _within(data, known)
 
 
+def _written_otherwise(data: DataSet) -> Iterator[Finding]:
+    """Held-out rows that have all the numbers of a training row, and another text."""
+    made = {id(s): signatures_of_numbers(s) for s in data.shards if s.rows and s.columns}
+    signed = {k: (digests, rows) for k, (digests, rows, texts) in made.items() if texts}
+    shards = [s for s in data.shards if id(s) in signed]
+    texts = ", ".join(dict.fromkeys(t for s in shards for t in made[id(s)][2]))
+    yield from _across(shards, signed, {k: digests[rows] for k, (digests, rows) in signed.items()}, texts)
+
+
 def _across(
-    shards: list[Shard], signed: Mapping[int, tuple[Array, Array]], known: Mapping[int, Array]
+    shards: list[Shard], signed: Mapping[int, tuple[Array, Array]], known: Mapping[int, Array], texts: str = ""
 ) -> Iterator[Finding]:
+    """`texts`: the fields that were left out, where rows are told by their numbers."""
     train = [s for s in shards if s.split == "train"]
     if not train:
         return
@@ -84,16 +95,18 @@ def _across(
         there = signed[id(source)][1][contained(known[id(source)], held)]
         yield RULE.finding(
             f"{int(hits.sum()):,} of {shard.rows:,} rows of {short(shard)} ({percent(share)}) are in the training "
-            "data as "
-            f"well: {rows(shard, where)} (in {short(source)}: {rows(source, there)})",
+            f"data as well{f' but for {texts}: all their numbers are the same' if texts else ''}: "
+            f"{rows(shard, where)} (in {short(source)}: {rows(source, there)})",
             place(shard),
             shard.name,
-            bearing=Bearing.CAUSE,
+            bearing=Bearing.SIGN if texts else Bearing.CAUSE,
+            severity=Severity.MEDIUM if texts else None,
             measured={
                 "share": share,
                 "rows": tuple(int(i) for i in where[:20]),
                 "expected": expected,
                 "kind": "across-splits",
+                "texts": texts,
                 "shard": short(shard),
                 "other": short(source),
             },
