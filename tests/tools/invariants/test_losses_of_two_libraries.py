@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traindx_tools.on_code.entry import audit_texts
-from traindx_tools.on_code.files import Text
+from traindx_tools.code_audit.entry import audit_texts
+from traindx_tools.source_files.texts import Text
 
 TORCH = """
 import torch

@@ -63,7 +63,8 @@ def standardised_layer(seen: Seen) -> FirstLayer | None:
 
 def _first_layer(seen: Seen, channels: int, largest: float) -> FirstLayer | None:
     every = (*seen.floats, *_beside(seen))
-    kernels = [(s, last) for s in every if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST and s.finite == s.size and s.tensor.shape[0] > 1
+    kernels = [(s, last) for s in every if len(s.tensor.shape) >= 3 and s.tensor.nbytes <= _MOST
+               and s.finite == s.size and s.tensor.shape[0] > 1
                and ((last := s.tensor.shape[1] != channels and "kernel" in s.name and s.tensor.shape[-2] == channels)
                     or s.tensor.shape[1] == channels)]
     if len(kernels) != 1:

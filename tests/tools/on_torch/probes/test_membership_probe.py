@@ -333,7 +333,7 @@ def test_models_that_follow_each_other_are_not_judged_by_few_looks(watching):
     """Slots of a queue, folds, members of an ensemble: each is trained for a few steps, between two looks."""
     with watching(MembershipProbe) as seen:
         for _ in range(40):
-            model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+            model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
             optimizer = sgd(model.parameters())
             for _ in range(10):
                 step(model, optimizer)

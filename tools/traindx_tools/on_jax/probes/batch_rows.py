@@ -17,7 +17,6 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.batch_rows import (
     MOST_ROWS,
     MOST_TARGETS,
-    PROBE,
     SECONDS,
     TRAINED,
     BatchRows,
@@ -37,7 +36,7 @@ Leaf = tuple[str, NDArray[Any]]
 class BatchRowsProbe(JaxProbe):
     """Keeps the rows of each call of a function that is differentiated, until there are enough."""
 
-    name = PROBE
+    name = "batch-rows"
     on_request = True
     looks_before = True
 

@@ -21,7 +21,6 @@ from traindx_tools.live.batch_rows import (
     MOST_ROWS,
     MOST_TARGETS,
     PATIENCE,
-    PROBE,
     SECONDS,
     BatchRows,
     kept_targets,
@@ -51,7 +50,7 @@ class _Call(ModelCall):
 class BatchRowsProbe(TorchProbe):
     """Keeps the rows of each call of the model that is trained, until there are enough."""
 
-    name = PROBE
+    name = "batch-rows"
     on_request = True
 
     def __init__(self, scene: Scene) -> None:
