@@ -33,7 +33,7 @@ from traindx_tools.on_weights.initialisers import FEWEST, Drawn, bounded_draw
 LISTENED = 3
 """Forward passes with gradients, of each model, in which every module is listened to."""
 FEW_LOOKS = 3
-"""Of a parameter that was there at fewer looks (a model of many that follow each other) nothing is said."""
+"""Of a parameter whose model was called at fewer looks (one of many that follow each other) nothing is said."""
 JUDGED_AT = 200
 """Optimizer steps after which a first judgement is written, in case the program is killed later."""
 COMPARED = 4096
@@ -106,6 +106,8 @@ class MembershipProbe(TorchProbe):
         self._modes: dict[int, _Modes] = {}
         self._had_gradient: set[int] = set()
         self._looked: Counter[int] = Counter()
+        self._called: set[int] = set()
+        """Models that were called with gradients since the last backward pass."""
         self._wanted: set[int] = set()
         """Parameters that required a gradient at a backward pass that was looked at, of all that were there."""
         self._backwards = 0
@@ -135,6 +137,8 @@ class MembershipProbe(TorchProbe):
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Notes the mode; listens to the modules in the first passes."""
         modes, grad = self._modes.get(id(model)), torch.is_grad_enabled()
+        if grad:
+            self._called.add(id(model))
         if modes is not None and modes.layers:
             modes.called(grad)
         heard = self._listened.get(id(model), 0)
@@ -158,9 +162,11 @@ class MembershipProbe(TorchProbe):
         """Whom the gradients reach."""
         self._backwards += 1
         self._usage.forget()
+        called, self._called = self._called, set()
         if self.scene.due(self._cadence, self._backwards - 1):
+            resting = {id(p) for m in self.scene.models if id(m) not in called for p in m.parameters()}
             for p in self._parameters():
-                self._looked[id(p)] += 1
+                self._looked[id(p)] += id(p) not in resting
                 if p.grad is not None:
                     self._had_gradient.add(id(p))
                 if p.requires_grad:
