@@ -489,3 +489,13 @@ def test_a_matrix_that_is_drawn_once_has_a_scale_of_its_own(kept: bool, told: li
     state = {"model": {"B": frequencies.data, **net.state_dict()}}
     torch.save({**state, "optimizer": optimizer.state_dict()} if kept else state, tmp_path / "step_20.pt")
     assert [f.rule for f in _serious(examine(tmp_path / "step_20.pt")) if f.statement.startswith("B in ")] == told
+
+
+@pytest.mark.parametrize(("name", "told"), [("wte.weight", []), ("mixer.weight", ["W105"])])
+def test_rows_of_zeros_that_pad_a_vocabulary_are_no_cut_file(name: str, told: list[str], tmp_path: Path) -> None:
+    """64 rows for 42 tokens, and wider than tall: as small models have it."""
+    arrays = {k: v for k, v in planted.stack().items() if not k.startswith(("wte", "head"))}
+    table = np.random.default_rng(3).standard_normal((64, 72)).astype(np.float32)
+    table[42:] = 0
+    found = _serious(examine(planted.write("safetensors", tmp_path, {**arrays, name: table})))
+    assert [f.rule for f in found if f.rule == "W105"] == told

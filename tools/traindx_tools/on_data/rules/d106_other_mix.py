@@ -28,6 +28,8 @@ from traindx_tools.rules import Rule, Threshold
 EFFECT = 0.2
 FEWEST = 50
 BINS = 32
+BLOCKS = 3
+"""Times the number of values that they change from row to row at most, where rows are sorted by them."""
 
 RULE = Rule(
     id="D106",
@@ -118,13 +120,38 @@ def _among(data: DataSet, group: Sequence[Shard], name: str, comparisons: int) -
                 shares[odd.index] - typical,
                 kinds,
                 len(group),
-                of_its_own=are_entities(group),
+                _by_design(group, name),
             )
+
+
+def _by_design(group: Sequence[Shard], name: str) -> str:
+    """A clause where each file has a mix of its own by nature: it is one entity, or the rows are sorted by it."""
+    if are_entities(group) or _named_by_a_field(group):
+        return "; each file has a mix of its own"
+    values = [_values(s, name, is_label(s.columns[name])) for s in group]
+    every = np.concatenate([v for v, s in zip(values, group, strict=True) if len(v) == s.rows] or [np.zeros(0)])
+    kinds = len(np.unique(every))
+    if len(every) and kinds >= 2 and int((every[1:] != every[:-1]).sum()) < BLOCKS * kinds:
+        return "; the rows are sorted by it over all files"
+    return ""
+
+
+def _named_by_a_field(group: Sequence[Shard]) -> bool:
+    """Whether a text is the same in all rows of a file and another one in each: the name of its sensor or site."""
+    for name, column in group[0].columns.items():
+        own = [s.columns.get(name) for s in group]
+        if column.kind == "text" and all(c is not None and c.digests is not None and c.rows and
+                                         bool((c.digests == c.digests[0]).all()) for c in own):
+            firsts = {int(c.digests[0]) for c in own if c is not None and c.digests is not None}
+            words = all(c is not None and c.texts and any(x.isalpha() for x in c.texts[0]) for c in own)
+            if len(firsts) == len(group) and words:
+                return True
+    return False
 
 
 def _finding(
     data: DataSet, shard: Shard, name: str, effect: float, p: float, moved: Array, kinds: Array, compared: int,
-    of_its_own: bool,
+    by_design: str,
 ) -> Finding:
     up, down = int(np.argmax(moved)), int(np.argmin(moved))
     column = shard.columns[name]
@@ -137,11 +164,11 @@ def _finding(
         f"{of(name, shard)} is mixed otherwise than in its {compared - 1} siblings: {percent(effect)} of the "
         "values would "
         f"have to change ({most} occurs {percent(float(moved[up]))} more often, {least} "
-        f"{percent(-float(moved[down]))} less)" + ("; each file has a mix of its own" if of_its_own else ""),
+        f"{percent(-float(moved[down]))} less)" + by_design,
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=Severity.INFO if of_its_own else None,
+        severity=Severity.INFO if by_design else None,
         measured={
             "field": name,
             "effect": effect,

@@ -33,6 +33,7 @@ from traindx_tools.on_data.odd_parts import (
 from traindx_tools.on_data.places import number, place, short
 from traindx_tools.on_data.recordings import in_groups
 from traindx_tools.on_data.repairs import Repair, is_alike, repaired
+from traindx_tools.on_data.roles import is_label, keys
 from traindx_tools.on_data.row_statistics import Statistic, statistics_of
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
@@ -49,6 +50,8 @@ AGREE = 0.9
 """Share of the values of a field that must be as everywhere, as they are or after the operation that is named. Where
 features were reordered, some operation fits the oddest of them by chance."""
 MOST_VALUES = 64
+OTHER_CLASSES = 0.5
+"""Share of the rows that would have to be of another class for two files to have the same mix."""
 FEWEST_OTHER = 16
 """Rows of another file from which on its own change says something."""
 ALIKE = 0.25
@@ -158,6 +161,26 @@ def _counts(seen: _Seen) -> bool:
     return not seen.statistic.pairs or lost(*_split(seen, seen.statistic.pairs))
 
 
+def _of_other_classes(group: Sequence[Shard], seen: _Seen) -> str:
+    """A clause where a whole file holds other classes than its siblings: rows that are written in the order of them."""
+    if seen.part.stretch is not None:
+        return ""
+    for name, column in group[seen.part.index].columns.items():
+        if is_label(column) and all(name in s.columns for s in group):
+            mine = keys(column)
+            rest = np.concatenate([keys(s.columns[name]) for i, s in enumerate(group) if i != seen.part.index])
+            kinds = np.unique(np.concatenate([mine, rest]))
+            shares = [np.bincount(np.searchsorted(kinds, v), minlength=len(kinds)) / len(v) for v in (mine, rest)]
+            if 0.5 * float(np.abs(shares[0] - shares[1]).sum()) >= OTHER_CLASSES:
+                return f"its rows are of other classes by {name}"
+    return ""
+
+
+def _another_topic(seen: _Seen) -> bool:
+    """Whether a stretch of rows has other words and nothing else: texts are of their own topics, in whatever order."""
+    return seen.part.stretch is not None and seen.statistic.told.startswith("how usual its tokens are")
+
+
 def _is_counter(*sides: Array) -> bool:
     """Whether a field counts: whole numbers everywhere that go on by one step within the part or outside of it.
 
@@ -223,7 +246,7 @@ def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen
     shard = group[index]
     mine, others = _sides(best)
     undone = _undone(best, made)
-    declared = _declared(view, group, best) or _of_its_own(group, best, undone)
+    declared = _declared(view, group, best) or _of_its_own(group, best, undone) or _of_other_classes(group, best)
     fields = list(dict.fromkeys(s.statistic.field for s in sorted(seen, key=lambda s: -s.part.apart)))
     more = [s.statistic.told for s in sorted(seen, key=lambda s: -s.part.apart)
             if s.statistic.field == statistic.field and s is not best]
@@ -246,7 +269,7 @@ def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen
         place(shard, statistic.field),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=Severity.INFO if declared else None,
+        severity=Severity.INFO if declared else Severity.LOW if _another_topic(best) else None,
         measured={
             "field": statistic.field, "fields": tuple(fields[:20]), "statistic": statistic.told,
             "apart": best.part.apart, "log_p": best.part.log_chance, "shard": short(shard),

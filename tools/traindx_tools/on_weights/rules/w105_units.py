@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -136,7 +137,8 @@ def _table(stats: Stats) -> bool:
 def _cut(seen: Seen, stats: Stats, found: NDArray[np.intp], total: int, share: float) -> bool:
     """Whether zeros are one run up to the end, long, and no added rows of an embedding (which W106 judges)."""
     sparse = sum(len(s.zero_rows) > 1 for s in seen.weights) > 1
-    return share >= 0.1 and not _table(stats) and not sparse and _at_the_end(found, total)
+    words = _table(stats) or is_embedding(stats)  # padded to a round number of rows
+    return share >= 0.1 and not words and not sparse and _at_the_end(found, total)
 
 
 def _finding(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp], beside: str) -> Finding:
