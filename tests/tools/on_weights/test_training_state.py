@@ -165,3 +165,24 @@ def test_a_frozen_part_that_was_never_loaded_is_told_from_one_that_was(tmp_path:
     kind, severity = ("partly", Severity.INFO) if loaded else ("frozen-fresh", Severity.LOW)
     assert (found.measured["kind"], found.severity) == (kind, severity)
     assert ("neither trained nor loaded" in found.statement) is not loaded
+
+
+def test_a_state_that_is_written_to_files_of_its_own_is_whole(tmp_path: Path) -> None:
+    """As transformers does: weights, optimizer, schedule and arguments beside each other."""
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.Adam(net.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    net(torch.randn(2, 8)).sum().backward()
+    optimizer.step()
+    schedule.step()
+    torch.save({**net.state_dict(), "last_epoch": 1}, tmp_path / "pytorch_model.bin")
+    torch.save(schedule.state_dict(), tmp_path / "scheduler.pt")
+
+    def absent() -> list[str]:
+        reports = [examine(tmp_path / n) for n in ("pytorch_model.bin", "scheduler.pt")]
+        return [f.measured["kind"] for r in reports for f in r.findings if f.rule == "W111"]  # type: ignore[misc]
+
+    assert absent() == ["absent"]
+    torch.save(optimizer.state_dict(), tmp_path / "optimizer.pt")
+    assert absent() == []

@@ -10,6 +10,7 @@ gradient, and only remarked; those that still are to the last digit what an init
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -197,8 +198,22 @@ def _steps_told(seen: Seen) -> tuple[str, float] | None:
     return None
 
 
+def _optimizer_beside(path: str) -> bool:
+    """Whether a file in the same folder is called as that of an optimizer."""
+    try:
+        names = os.listdir(os.path.dirname(path) or ".")
+    except OSError:
+        return False
+    return any("optim" in n.lower() and n != os.path.basename(path) for n in names)
+
+
 def _absent(seen: Seen) -> Iterator[Finding]:
-    """A schedule or a scaler without the optimizer that they belong to."""
+    """A schedule or a scaler without the optimizer that they belong to, in a file that holds weights.
+
+    Trainers write each part of a state to a file of its own.
+    """
+    if not seen.checkpoint.weights.tensors or _optimizer_beside(seen.path):
+        return
     values = seen.checkpoint.values
     companions = [k for k in values if k.rpartition(".")[2] in ("last_epoch", "_last_lr", "growth_factor")]
     named = [k for k, v in values.items() if "optim" in k.lower() and v is None]
