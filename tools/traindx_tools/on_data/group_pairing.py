@@ -187,9 +187,10 @@ def _inputs_alike(rows: _Rows, inside: Array, kinds: int) -> bool:
     return 0.5 * float(np.abs(mixes[0] - mixes[1]).sum()) <= SAME_MIX + noise
 
 
-def _mapped(kinds: int, y: Array, named: Array, typical: float, comparisons: float
-            ) -> tuple[float, tuple[tuple[int, int], ...]] | None:
-    """Log of the chance, and which class means which, where exchanging classes makes the labels agree."""
+def exchanged(kinds: int, y: Array, named: Array, comparisons: float
+              ) -> tuple[Array, tuple[int, ...], float, int] | None:
+    """The permutation of the classes that makes labels agree with what a model names, the labels that it moves, the log
+    of its chance, and how many rows more agree; None where there is none beyond chance."""
     confusion = np.zeros((kinds, kinds))
     np.add.at(confusion, (y, named), 1.0)
     best = assigned(-confusion - 0.5 * np.eye(kinds))
@@ -200,8 +201,18 @@ def _mapped(kinds: int, y: Array, named: Array, typical: float, comparisons: flo
     chance += maps(len(np.unique(y)), len(moved))
     if len(moved) < 2 or chance > math.log(LEVEL) or gained - lost < GAIN * float(np.isin(y, moved).sum()):
         return None
+    return np.asarray(best), moved, chance, gained - lost
+
+
+def _mapped(kinds: int, y: Array, named: Array, typical: float, comparisons: float
+            ) -> tuple[float, tuple[tuple[int, int], ...]] | None:
+    """Log of the chance, and which class means which, where exchanging classes makes the labels agree."""
+    found = exchanged(kinds, y, named, comparisons)
+    if found is None:
+        return None
+    best, moved, chance, more = found
     guess = float(np.bincount(y).max() / len(y))
-    if skill(after, guess) < AS_GOOD * typical or not is_closed(moved, best, gained - lost, len(y)):
+    if skill(best[y] == named, guess) < AS_GOOD * typical or not is_closed(moved, best, more, len(y)):
         return None
     return chance, tuple((k, int(best[k])) for k in moved)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.label_maps import AS_GOOD, EACH, GAIN, is_closed, maps
+from traindx_tools.on_data.group_pairing import exchanged
+from traindx_tools.on_data.label_maps import AS_GOOD, is_closed
 from traindx_tools.on_data.named_runs import Looked
-from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.tasks import solved
 
 SKILL = 0.4
@@ -67,18 +66,13 @@ def mapped_runs(looked: Looked, runs: Mapping[str, Array], comparisons: float) -
 def _mapped(y: Array, named: Array, kinds: int, typical: float, guess: float, comparisons: float
             ) -> tuple[Array, tuple[int, ...], float] | None:
     """The permutation, the labels that it moves and the log of its chance, where it makes the labels agree."""
-    confusion = np.zeros((kinds, kinds))
-    np.add.at(confusion, (y, named), 1.0)
-    best = assigned(-confusion - 0.5 * np.eye(kinds))
-    moved = tuple(int(k) for k in np.unique(y) if best[k] != k and confusion[k, best[k]] >= EACH)
-    after, before = best[y] == named, y == named
-    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    chance = math.log(max(paired_tail(gained, lost), 1e-300)) + math.log(comparisons)
-    chance += maps(len(np.unique(y)), len(moved))
-    if len(moved) < 2 or chance > math.log(LEVEL) or gained - lost < GAIN * float(np.isin(y, moved).sum()):
+    found = exchanged(kinds, y, named, comparisons)
+    if found is None:
         return None
+    best, moved, chance, more = found
+    after = best[y] == named
     skill = (float(after.mean()) - guess) / max(1e-9, 1.0 - guess)
-    as_good = skill >= AS_GOOD * typical and is_closed(moved, best, gained - lost, len(y))
+    as_good = skill >= AS_GOOD * typical and is_closed(moved, best, more, len(y))
     return (best, moved, chance) if as_good else None
 
 
