@@ -89,8 +89,8 @@ def _finding(shard: Shard, values: Array, table: Shard) -> Finding:
     name, left = next(iter(shard.columns)), table.rows - end
     return RULE.finding(
         f"the {len(values):,} numbers of {short(shard)} name {percent(len(values) / end)} of the rows 0..{end - 1} and "
-        f"none of the other {left:,} of {short(table)} ({percent(left / table.rows)}): a list of rows that was made when "
-        "the table was shorter",
+        f"none of the other {left:,} of {short(table)} ({percent(left / table.rows)}): a list of rows that was made "
+        "when the table was shorter",
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
