@@ -42,6 +42,11 @@ def test_one_cell_of_a_table_of_text_changes_and_every_other_line_stays(tmp_path
     assert seen["text"][4] == "a 1, b"
 
 
+def test_a_mark_of_byte_order_stays(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_bytes(b"\xef\xbb\xbf" + csv_text().encode())
+    assert changed("d.csv", tmp_path, {"x": {9: 10}}).startswith(b"\xef\xbb\xbfx,text,y\n")
+
+
 def test_arrays_change_in_the_rows_that_are_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=X, y=Y, s=S, mean=X.mean(0))
     np.save(tmp_path / "x.npy", X)
@@ -77,6 +82,7 @@ def test_files_of_the_same_rows_are_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "data"), [
+    ("d.csv", b"a,a\n" + b"1,2\n" * 99),
     ("d.csv", b""), ("d.csv", b"a,b\n1\n2,3\n"), ("d.csv", b"\xff\xfe\x00"), ("d.npz", b"PK\x03\x04"), ("d.npy", b"no"),
     ("d.jsonl", b"[1]\n"), ("d.jsonl", b"{"), ("d.jsonl", b"[" * 100_000), ("d.parquet", b"PAR1"),
     ("d.bin", b"1,2\n" * 99),

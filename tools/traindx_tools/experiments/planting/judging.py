@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.live.batch_rows import BatchRows
+from traindx_tools.rows.book import SUMS
 
-SUMS = 3
-"""The first values of a kept row are its mean, standard deviation and largest absolute value."""
 CHANGED = 1e-3
 """Standard deviations of a column: by less it has not changed."""
 TIMES = 10.0
@@ -25,11 +24,12 @@ UNLIKE = 0.5
 FEWEST = 4
 """Rows whose target changed that are needed to judge."""
 NEARLY_ALL, NONE = 0.8, 0.2
+"""Shares of the rows whose target changed, of which the input did as well."""
 RARE, BASE = 1e-4, 0.4
+"""Probability of as many coincidences by chance, and the share of other rows whose input changed that is too much."""
 LARGE = 0.5
 """Of the change of most targets: where a target is taken relative to its own input (a difference to the present value,
 a window's mean), a value that is changed in the input moves it too, and less, or the other way."""
-"""Probability of as many coincidences by chance, and the share of other rows whose input changed that is too much."""
 SAME = 0.9999
 """Correlation from which a column is the target itself, in half precision too."""
 Flags = NDArray[np.bool_]

@@ -18,6 +18,7 @@ from traindx_tools.experiments.planting.judging import FEWEST, Compared, Togethe
 from traindx_tools.experiments.planting.tables import READABLE, Column, Swap, Table, changed, tables
 from traindx_tools.live.batch_rows import MOST_ROWS, PROBE, TRAINED, BatchRows, path_for, read
 from traindx_tools.live.reading import LiveRun, read_folder
+from traindx_tools.rows.book import SUMS
 from traindx_tools.scope.tree import read_text
 
 EPOCHS = 1.5
@@ -194,7 +195,7 @@ class Planting:
             return None
 
     def _names(self, control: BatchRows, both: Together) -> tuple[tuple[str, ...], tuple[str, int] | None]:
-        if not both.columns or control.inputs.shape[1] - 3 != control.per_row:
+        if not both.columns or control.inputs.shape[1] - SUMS != control.per_row:
             return (), None
         if len(control.names) != control.per_row:
             return tuple(f"[{i}]" for i in both.columns), None

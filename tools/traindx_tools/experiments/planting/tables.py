@@ -25,6 +25,8 @@ MOST_BYTES = 64 * 2**20
 FEWEST_ROWS, MOST_ROWS = 60, 400_000
 MOST_COLUMNS, MOST_WIDTH = 200, 64
 """Columns of a table; columns of an array that count one by one, above that a row of it is one value."""
+_MARK = b"\xef\xbb\xbf"
+"""The mark of byte order that some programs write before UTF-8: a file that has one keeps it."""
 Swap = Mapping[int, int]
 """For each changed row the row whose value it gets."""
 
@@ -118,6 +120,8 @@ def _csv_columns(data: bytes) -> list[tuple[str, Any]]:
     if width < 1 or any(len(r) != width for r in body):
         raise ValueError("its rows are not of one width")
     names = rows[0] if head and len(rows[0]) == width else [str(i) for i in range(width)]
+    if len(set(names)) < width:
+        raise ValueError("two of its columns have one name")
     return [(names[i], [r[i] for r in body]) for i in range(width)]
 
 
@@ -141,7 +145,7 @@ def _csv_changed(data: bytes, swaps: Mapping[str, Swap]) -> bytes:
         end = "\r\n" if lines[ends[i]].endswith("\r\n") else "\n"
         csv.writer(line, delimiter=between, lineterminator=end).writerow(body[i])
         out.append(line.getvalue())
-    return "".join(out).encode()
+    return (_MARK if data.startswith(_MARK) else b"") + "".join(out).encode()
 
 
 # ---- JSON lines
