@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.rules.w117_repeated_part import longest_repeat
 from traindx_tools.on_weights.statistics import Stats, measure
 from traindx_tools.on_weights.tensor import CHUNK, Tensor, as_numbers
-
-_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planted = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted)
 
 
 def measured(folder: Path, values: Any) -> Stats:

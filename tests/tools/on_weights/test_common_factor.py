@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tools.on_weights.planted import stack, write_npz, write_safetensors
+from weight_planting import stack, write_npz, write_safetensors
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity

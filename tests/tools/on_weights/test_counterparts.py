@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import examine
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 torch = pytest.importorskip("torch")
-planted = _load("planted")
 Arrays = dict[str, Any]
 
 

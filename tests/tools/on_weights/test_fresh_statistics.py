@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.on_weights import examine
 
-_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planted = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted)
 LAYERS, WIDTH = 4, 24
 NAMES = {"torch": ("layers.{}.bn", ".weight", ".bias", ".running_mean", ".running_var", "layers.{}.conv.weight"),
          "keras": ("bn_{}", "/gamma", "/beta", "/moving_mean", "/moving_variance", "conv_{}/kernel"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import json
 import os
@@ -20,17 +19,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights import examine
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.tensor_pickle import read_tensors
-
-_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planted = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted)
 
 
 def _zip(path: Path, data: bytes, members: dict[str, bytes] | None = None, packed: bool = False) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tools.on_weights.planted import write_safetensors
+from weight_planting import write_safetensors
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity

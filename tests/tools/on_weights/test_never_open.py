@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import examine
 
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-planted = _load("planted")
 Arrays = dict[str, Any]
 Shapes = tuple[tuple[int, ...], ...]
 MLP = ((64, 20), (64, 64), (48, 64), (6, 48))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import part_planting as planting
 import pytest
 
 from traindx_tools.finding import Finding, Severity
@@ -16,12 +15,6 @@ from traindx_tools.on_weights import examine
 
 torch = pytest.importorskip("torch")
 
-_spec = importlib.util.spec_from_file_location("part_planting", Path(__file__).with_name("part_planting.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planting = importlib.util.module_from_spec(_spec)
-sys.modules["part_planting"] = planting
-_spec.loader.exec_module(planting)
 
 PLANTED = {
     "fused_with_another_norm": ("W129", "convs.3.weight"),

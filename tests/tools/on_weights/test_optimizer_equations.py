@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redundancy_planting as planting
+import weight_planting as planted
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
@@ -19,17 +19,6 @@ from traindx_tools.on_weights.moment_names import moment_named
 torch = pytest.importorskip("torch")
 
 
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-planted, planting = _load("planted"), _load("redundancy_planting")
 State = dict[int, dict[str, Any]]
 FLAT: Mapping[str, Callable[[str, str], str]] = {
     "optimizer before": lambda n, k: f"optimizer.{k}.{n}", "bare before": lambda n, k: f"{k}.{n}",

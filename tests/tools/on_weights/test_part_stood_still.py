@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights import examine
@@ -17,11 +17,6 @@ from traindx_tools.on_weights import examine
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planted = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted)
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
 

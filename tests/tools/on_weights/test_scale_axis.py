@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import redundancy_planting as planting
+import weight_planting as planted
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import examine
@@ -17,17 +17,6 @@ from traindx_tools.on_weights import examine
 torch = pytest.importorskip("torch")
 
 
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-planted, planting = _load("planted"), _load("redundancy_planting")
 planted._SAFE["|i1"] = "I8"
 DOWN, UP = "blocks.2.down.weight", "blocks.4.up.weight"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import examine
@@ -16,17 +15,6 @@ from traindx_tools.on_weights import examine
 torch = pytest.importorskip("torch")
 
 
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-planted = _load("planted")
 Arrays = dict[str, Any]
 BLOCKS, WIDTH, INNER = 6, 48, 96
 

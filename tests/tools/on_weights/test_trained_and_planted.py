@@ -6,7 +6,6 @@ The healthy twins come from the same trainings.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import weight_planting as planted
 
 from traindx_tools.finding import Severity
 from traindx_tools.on_weights import examine
@@ -22,11 +22,6 @@ torch = pytest.importorskip("torch")
 nn = torch.nn
 F = torch.nn.functional
 
-_spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
-assert _spec is not None
-assert _spec.loader is not None
-planted = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted)
 
 LAYERS, WIDTH, WORDS = 4, 64, 64
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tools.on_weights.planted import convolutions, stack, write_npz
+from weight_planting import convolutions, stack, write_npz
 
 from traindx_tools.finding import Severity
 from traindx_tools.on_weights import examine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.tools.on_weights.planted import Arrays, stack, write
+from weight_planting import Arrays, stack, write
 
 from traindx_tools.finding import Severity
 from traindx_tools.on_weights import examine
