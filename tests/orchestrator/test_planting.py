@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def project(folder: Path, text: str) -> Path:
 
 def planted(folder: Path, text: str) -> PlantAnswer:
     outcome = parse_outcome("level:training loss")
-    return run_planting(Request(project(folder, text), "python train.py", (), outcome, 200.0))
+    return run_planting(Request(project(folder, text), f"{sys.executable} train.py", (), outcome, 200.0))
 
 
 @slow
@@ -138,6 +139,13 @@ def test_a_program_whose_batches_cannot_be_seen_is_told(tmp_path: Path) -> None:
     assert answer.exit_code == 3
 
 
+@slow
+def test_a_program_that_fails_by_itself_is_told_with_its_error(tmp_path: Path) -> None:
+    answer = planted(tmp_path, "import numpy as np\nnp.load('d.npz')['x']\nraise KeyError('lr')\n")
+    assert answer.study.why == "the run as it is failed: KeyError: 'lr'"
+    assert answer.exit_code == 3
+
+
 def test_a_request_without_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="empty"):
         run_planting(Request(tmp_path, " ", (), parse_outcome("exit")))
@@ -146,5 +154,5 @@ def test_a_request_without_a_command_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [["--change", "seed"], ["--screen"]])
 def test_planting_is_asked_for_alone(tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folder = project(tmp_path, PAIRS)
-    assert traindx(["experiment", str(folder), "--run", "python train.py", "--plant", *more]) == 2
+    assert traindx(["experiment", str(folder), "--run", f"{sys.executable} train.py", "--plant", *more]) == 2
     assert "--plant makes its own runs" in capsys.readouterr().err

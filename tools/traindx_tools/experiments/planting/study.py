@@ -27,6 +27,7 @@ FEWEST_TRAINED = 1_000
 UNRECORDED, MOST_UNRECORDED = frozenset({".parquet"}), 20
 """Files that are read by libraries that open them in C."""
 NO_TABLE = "none of the files that the program reads has a form whose values can be changed"
+UNSEEN = "the program's batches were not seen (torch: a model, a loss and its rows)"
 MOST_CANDIDATES = 3
 """Columns that are tried as the one that the target is made of."""
 ENDED = 240.0
@@ -103,6 +104,8 @@ class Planting:
     untold: str = ""
     """Why the last pair of runs said nothing."""
     _read_by_the_run: tuple[str, ...] = ()
+    _failed: str = ""
+    """How the last run ended whose batches were not seen, where it failed."""
 
     def study(self) -> Study:
         """Makes the runs until both questions are answered, or cannot be."""
@@ -111,7 +114,7 @@ class Planting:
             return self._ended(NO_TABLE)
         control = self._run({}, found[0].rows if found else MOST_ROWS)
         if control is None:
-            return self._ended("the program's batches were not seen (torch: a model, a loss and its rows)")
+            return self._ended(self._failed or UNSEEN)
         if found is None:
             found = tables(self._read_by_the_run, self.place.workspace)
             if not found:
@@ -192,6 +195,7 @@ class Planting:
         try:
             return read(path_for(trace.folder / "live", 0))
         except UnreadableInput:
+            self._failed = f"the run as it is failed: {trace.broke}" if trace.broke else ""
             return None
 
     def _names(self, control: BatchRows, both: Together) -> tuple[tuple[str, ...], tuple[str, int] | None]:
