@@ -9,6 +9,7 @@ from traindx_tools.finding import Finding, Location
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.on_code.filling.program_of import program_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.program.program import Program
 from traindx_tools.rules import RuleModule
 
 ROOM = "traindx_tools.invariants"
@@ -21,6 +22,12 @@ def findings(module: RuleModule, project: Project) -> Iterator[Finding]:
     if told is None:
         told = program.memo[module.module] = list(module.check(program))
     yield from (_finding(module, breach) for breach in told if breach.id == module.rule.id)
+
+
+def program_failures(project: Project) -> list[str]:
+    """What could not be asked of a program that was judged, each with its error."""
+    known = project.__dict__.get("_program")
+    return known.failed if isinstance(known, Program) else []
 
 
 def _finding(module: RuleModule, breach: Breach) -> Finding:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.code_audit.breaches import ROOM as INVARIANTS
-from traindx_tools.code_audit.breaches import findings
+from traindx_tools.code_audit.breaches import findings, program_failures
 from traindx_tools.code_audit.results import BROKEN, RuleResults
 from traindx_tools.finding import Finding
 from traindx_tools.on_code.project import Project
@@ -94,7 +94,9 @@ def _judge_programs(modules: Sequence[RuleModule], programs: Sequence[Program], 
 
 
 def _failed(project: Project) -> list[Artifact]:
-    return [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+    in_part = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+    return in_part + [Artifact(why.partition(":")[0], "rule", note=f"stopped{why[why.index(':'):]}")
+                      for why in program_failures(project)]
 
 
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> RuleResults:

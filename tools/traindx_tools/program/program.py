@@ -115,6 +115,8 @@ class Program:
     """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
     opaque: frozenset[Hashable] = frozenset()
     """What went into unknown code with its graph, in terms of `Act.traces`: what comes out is not followed."""
+    failed: list[str] = field(default_factory=list)
+    """Questions that were left open by a defect of this package, each with the error."""
     unknown: list[str] = field(default_factory=list)
     """What is not known and why, one sentence each."""
     timeline: Timeline = field(default_factory=Timeline)

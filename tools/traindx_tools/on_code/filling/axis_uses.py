@@ -32,7 +32,7 @@ def _normalised(event: Event, in_losses: set[tuple[str, int]], logged: set[Site 
     layer = event.receiver
     own = isinstance(layer, Tensor)
     x = layer if isinstance(layer, Tensor) else event.args[0] if event.args else None
-    if isinstance(layer, Thing):
+    if isinstance(layer, Thing) and layer.short in _LAYERS:
         name, dim = _LAYERS[layer.short], layer.argument(0, "dim")
     else:
         name, dim = event.method, event.argument(0 if own else 1, "dim") or event.kwargs.get("axis")

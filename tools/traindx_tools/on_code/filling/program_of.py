@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
@@ -50,9 +55,9 @@ from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
-from traindx_tools.on_code.lookup import lookup
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
-from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, unwrap
 from traindx_tools.program.moments import Act, Section
@@ -92,47 +97,12 @@ def program_of(project: Project) -> Program:
     acts = [a for event in optimizers for a in sections.made(event)]
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
     made.aside += _aside(project, made, sections)
-    made.drops += dropped(project)
-    made.collections += collected(project)
-    made.loss_calls += loss_calls(project, entities)
-    made.loaders += loaders(project)
-    made.averages += averages(project)
-    made.engine_loops += engine_loops(project)
-    made.collectives += collectives(project)
-    made.pairs_apart += [*pairs_apart(project), *moved_alone(project)]
-    made.axis_uses += axis_uses(project, made.loss_calls)
-    made.axes_moved += axes_moved(project)
-    made.mask_uses += mask_uses(project)
-    made.objectives += objectives(project)
-    made.bootstraps += bootstraps(project)
-    made.watches += watches(project)
-    made.rate_products += rate_products(project)
-    made.schedule_uses += [*schedule_uses(project), *schedules_reset(project)]
-    made.distances += distances(project)
-    made.alphabets += alphabets(project)
-    made.blank_uses += blank_uses(project)
-    made.part_fits += part_fits(project)
-    made.text_switches += text_switches(project)
-    made.ways_out += ways_out(project)
-    made.timed_calls += timed_calls(project)
-    made.kept_arrays += kept_arrays(project)
-    made.own_ratios += own_ratios(project)
-    made.distances_to_itself += to_itself(project)
-    made.output_layers += output_layers(project, optimizers)
-    made.code_lookups += code_lookups(project)
-    made.part_calls += part_calls(project, entities)
-    made.states_back += states_back(project)
-    made.states_skipped += states_skipped(project)
-    made.unread_settings += unread_settings(project)
-    made.mismatches += mismatches(project)
-    made.running_states += running_states(project)
-    made.constants += constants(project)
-    made.hooked_schedules += hooked_schedules(project)
-    made.indexings += [*indexings(project), *ignored(project)]
-    made.poles += poles(project)
-    made.half_updates += half_updates(project)
-    made.rounded += rounded_numbers(project)
-    _of_jax(project, made)
+    filling = _Filling(project, made, entities, optimizers)
+    for name, ask in (*_FACTS, *(_FACTS_OF_JAX if _speaks_of_jax(project) else ())):
+        try:
+            getattr(made, name).extend(ask(filling))
+        except Exception as error:  # noqa: BLE001 - what one question cannot read must not silence the others
+            made.failed.append(f"{name}: {type(error).__name__}: {error}")
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))
@@ -140,15 +110,75 @@ def program_of(project: Project) -> Program:
     return made
 
 
-def _of_jax(project: Project, made: Program) -> None:
-    """What is traced and compiled, and what of its results is lost."""
-    if any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files):
-        look = lookup(project)
-        made.traced += traced_functions(look)
-        made.compiled_anew += [*compiled_anew(look), *by_value(project)]
-        made.windows += windows(project)
-        made.unused_results += unused_results(project, look)
-        made.shared_keys += [*shared_keys(project), *repeated_keys(look)]
+@dataclass(frozen=True, eq=False)
+class _Filling:
+    """What questions to a text ask."""
+
+    project: Project
+    made: Program
+    entities: Entities
+    optimizers: list[Event]
+
+    @cached_property
+    def look(self) -> Lookup:
+        """Names by their places."""
+        return lookup(self.project)
+
+
+_FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
+    ("drops", lambda f: dropped(f.project)),
+    ("collections", lambda f: collected(f.project)),
+    ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
+    ("loaders", lambda f: loaders(f.project)),
+    ("averages", lambda f: averages(f.project)),
+    ("engine_loops", lambda f: engine_loops(f.project)),
+    ("collectives", lambda f: collectives(f.project)),
+    ("pairs_apart", lambda f: [*pairs_apart(f.project), *moved_alone(f.project)]),
+    ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
+    ("axes_moved", lambda f: axes_moved(f.project)),
+    ("mask_uses", lambda f: mask_uses(f.project)),
+    ("objectives", lambda f: objectives(f.project)),
+    ("bootstraps", lambda f: bootstraps(f.project)),
+    ("watches", lambda f: watches(f.project)),
+    ("rate_products", lambda f: rate_products(f.project)),
+    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project)]),
+    ("distances", lambda f: distances(f.project)),
+    ("alphabets", lambda f: alphabets(f.project)),
+    ("blank_uses", lambda f: blank_uses(f.project)),
+    ("part_fits", lambda f: part_fits(f.project)),
+    ("text_switches", lambda f: text_switches(f.project)),
+    ("ways_out", lambda f: ways_out(f.project)),
+    ("timed_calls", lambda f: timed_calls(f.project)),
+    ("kept_arrays", lambda f: kept_arrays(f.project)),
+    ("own_ratios", lambda f: own_ratios(f.project)),
+    ("distances_to_itself", lambda f: to_itself(f.project)),
+    ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
+    ("code_lookups", lambda f: code_lookups(f.project)),
+    ("part_calls", lambda f: part_calls(f.project, f.entities)),
+    ("states_back", lambda f: states_back(f.project)),
+    ("states_skipped", lambda f: states_skipped(f.project)),
+    ("unread_settings", lambda f: unread_settings(f.project)),
+    ("mismatches", lambda f: mismatches(f.project)),
+    ("running_states", lambda f: running_states(f.project)),
+    ("constants", lambda f: constants(f.project)),
+    ("hooked_schedules", lambda f: hooked_schedules(f.project)),
+    ("indexings", lambda f: [*indexings(f.project), *ignored(f.project)]),
+    ("poles", lambda f: poles(f.project)),
+    ("half_updates", lambda f: half_updates(f.project)),
+    ("rounded", lambda f: rounded_numbers(f.project)),
+)
+"""Facts of the program, by their field, in the order in which they are asked for: later ones may read earlier ones."""
+_FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
+    ("traced", lambda f: traced_functions(f.look)),
+    ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
+    ("windows", lambda f: windows(f.project)),
+    ("unused_results", lambda f: unused_results(f.project, f.look)),
+    ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]),
+)
+
+
+def _speaks_of_jax(project: Project) -> bool:
+    return any("jax" in f.text or "equinox" in f.text or "optax" in f.text for f in project.files)
 
 
 def _aside(project: Project, program: Program, sections: Sections) -> list[Act]:
