@@ -108,6 +108,7 @@ def test_a_scratch_folder_that_leads_out_of_the_workspace_is_not_cleaned(
     assert run("clean", str(tmp_path / "gone"), capsys=capsys)[0] == 2
 
 
+@pytest.mark.slow
 def test_folders_as_deep_as_a_disk_allows_and_folders_of_ones_own_are_no_hindrance(
         work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = work / "scratch" / "debug"

@@ -60,6 +60,7 @@ def test_a_killed_session_is_interrupted_and_says_how_to_go_on(work: Path) -> No
     assert resume_session_sync(found.folder, report=False).status == "awaiting_approval"
 
 
+@pytest.mark.slow
 def test_a_session_that_is_driven_is_running(work: Path) -> None:
     killed(work, "diagnosing")
     [found] = list_sessions(work)
@@ -68,6 +69,7 @@ def test_a_session_that_is_driven_is_running(work: Path) -> None:
     assert read_result(found.folder).status == "interrupted"
 
 
+@pytest.mark.slow
 def test_one_that_was_killed_before_its_verification_says_what_stands_changed(work: Path) -> None:
     before = (work / "train.py").read_bytes()
     killed(work, "verifying the fix")
@@ -90,6 +92,7 @@ def test_an_approval_that_nobody_went_on_with_is_not_called_running(work: Path) 
     assert decided.reason.startswith("the approved fix is not applied yet")
 
 
+@pytest.mark.slow
 def test_a_row_is_no_longer_than_the_page(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_debug_session_sync("loss is nan", work, report=False)
     killed(work, "diagnosing")

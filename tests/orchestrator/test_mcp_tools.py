@@ -330,6 +330,7 @@ def test_what_can_be_changed_is_listed_with_pages(root: Path):
         ask(root, "list_experiments", name="no-such")
 
 
+@pytest.mark.slow
 def test_with_consent_a_jax_function_is_summarised(root: Path):
     pytest.importorskip("jax")
     (root / "code" / "model.py").write_text(

@@ -40,6 +40,7 @@ def trained(folder: Path) -> None:
         optimizer.step()
 
 
+@pytest.mark.slow
 def test_all_steps_are_read_and_what_is_missing_is_said(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     report = diagnose(tmp_path)
@@ -50,6 +51,7 @@ def test_all_steps_are_read_and_what_is_missing_is_said(tmp_path: Path) -> None:
     assert END not in diagnose(tmp_path).terminal({}, verbose=True)
 
 
+@pytest.mark.slow
 def test_another_run_is_not_concerned(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     (tmp_path / "other").mkdir()

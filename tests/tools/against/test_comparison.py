@@ -126,6 +126,7 @@ def test_any_values_are_compared(here: list[float], there: list[float]) -> None:
         assert found.step is None or found.step in series(here).step
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(), min_size=3, max_size=12), st.lists(st.floats(), min_size=3, max_size=12))
 @hypothesis_settings(max_examples=12, deadline=None)
 def test_any_values_are_drawn_or_left_out(tmp_path_factory: pytest.TempPathFactory, here: list[float],

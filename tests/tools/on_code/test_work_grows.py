@@ -96,6 +96,7 @@ def work_of(text: str) -> int:
     return sum(entry.callcount for entry in counting.getstats())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_twice_the_statements_are_about_twice_the_work(kind: str) -> None:
     work_of(written(kind, 5))  # what is imported and compiled once
@@ -189,6 +190,7 @@ def _is_python(text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_patches_of_a_long_file_are_all_checked() -> None:
     text = written("functions with such a loss", 2000)
     findings = [f for f in audited(text).findings if f.rule == "C102"]

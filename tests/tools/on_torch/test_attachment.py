@@ -292,6 +292,7 @@ def test_everything_is_taken_out_again(tmp_path: Path) -> None:
     assert attached() is None
 
 
+@pytest.mark.slow
 def test_compilation_is_the_same_with_and_without(tmp_path: Path) -> None:
     from torch._dynamo.testing import CompileCounter
 

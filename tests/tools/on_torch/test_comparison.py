@@ -144,6 +144,7 @@ def test_layers_that_one_side_never_calls():
     assert seen.findings()[0].measured["kind"] == "missing"
 
 
+@pytest.mark.slow
 def test_eager_against_compiled_agrees_and_a_backend_that_is_wrong_is_caught():
     def doubled(graph, _):
         def run(*args):

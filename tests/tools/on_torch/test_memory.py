@@ -383,6 +383,7 @@ def test_idle_reserved_memory_is_fragmentation_only_where_it_is_much():
     assert list(t805_fragmentation.check(close, 1, "test", 0)) == []
 
 
+@pytest.mark.slow
 def test_hooks_registered_once_an_epoch_pile_up_and_those_that_are_removed_do_not():
     training, kept = Training(), []
 

@@ -158,6 +158,7 @@ def test_an_optimizer_s_step_is_run_again_beside_two_others(tmp_path: Path) -> N
     assert (origin.measured["phase"], origin.measured["reason"]) == ("optimizer", "optimizer-division")
 
 
+@pytest.mark.slow
 def test_what_it_holds_is_recorded_and_let_go(tmp_path: Path) -> None:
     model = nn.Linear(100, 100)
     optimizer = torch.optim.Adam(model.parameters())

@@ -58,6 +58,7 @@ def in_threads(count: int, steps: int = 30) -> list[list[str]]:
     return told
 
 
+@pytest.mark.slow
 def test_of_threads_that_train_at_once_one_is_watched(attached: Callable[[], Any]) -> None:
     alone = [train(i) for i in range(4)]
     made = attached()
@@ -77,6 +78,7 @@ def test_a_thread_that_trains_while_another_calls_models_ends_the_watch(attached
     assert "the instruments are off" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_threads_one_after_the_other_are_all_watched(attached: Callable[[], Any]) -> None:
     made = attached()
     for _ in range(3):
@@ -90,6 +92,7 @@ def twice(original: Any) -> Any:
     return lambda *a, **k: 2 * original(*a, **k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["patched before", "patched after"])
 def test_a_function_that_the_program_replaced_is_called_once(before: bool, attached: Callable[[], Any],
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +113,7 @@ def test_a_function_that_the_program_replaced_is_called_once(before: bool, attac
         assert train(1) == told
 
 
+@pytest.mark.slow
 def test_backward_that_the_program_replaced_is_called_once(attached: Callable[[], Any],
                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []

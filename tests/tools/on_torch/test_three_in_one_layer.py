@@ -53,6 +53,7 @@ def line_of(fault: str) -> int:
     return next(i for i, line in enumerate(text, 1) if line.endswith(f"# <- {fault}"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snapshot", [False, True], ids=["second-pass", "snapshot"])
 @pytest.mark.parametrize("fault", WANTED)
 def test_each_is_named_with_its_operation_line_and_module(fault: str, snapshot: bool, tmp_path: Path) -> None:

@@ -231,6 +231,7 @@ def test_every_cut_of_a_checkpoint_is_told_and_none_crashes(tmp_path: Path) -> N
             _refused(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_pickle_damaged_anywhere_gives_one_line_or_a_value(tmp_path: Path) -> None:
     data = bytearray(_described((2, 3), (3, 1), 6))
     rng = np.random.default_rng(0)

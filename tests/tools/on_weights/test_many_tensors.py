@@ -39,6 +39,7 @@ def test_twenty_thousand_tensors_take_seconds(tmp_path: Path, within: Within, fo
         examine(tmp_path / "many.safetensors")
 
 
+@pytest.mark.slow
 def test_what_is_wrong_among_many_is_still_told(tmp_path: Path) -> None:
     tensors = _experts(4, 64)
     name = "model.layers.2.mlp.experts.17.up_proj.weight"

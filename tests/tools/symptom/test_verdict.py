@@ -99,6 +99,7 @@ def test_a_stated_symptom_that_is_unexplained_never_ends_in_healthy(folder: Path
     assert len(found.symptom_answers) == len(parse(words, [s.original for s in found.run.series]))
 
 
+@pytest.mark.slow
 @given(words=st.text(max_size=200))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_gives_a_verdict(folder: Path, words: str) -> None:

@@ -24,8 +24,8 @@ class Notebook:
     left_out: str = ""
 
 
-def code_of_notebook(text: str) -> Notebook | str:
-    """The code of a notebook's JSON; in words what is wrong where it is none of Python.
+def code_of_notebook(text: str, most: int | None = None) -> Notebook | str:
+    """The code of a notebook's JSON; in words what is wrong where it is none of Python, or more than `most` characters.
 
     IPython's own forms become Python and cells that are none become empty lines, so that line numbers stay.
     """
@@ -35,9 +35,12 @@ def code_of_notebook(text: str) -> Notebook | str:
     language = _language(read)
     if language and "python" not in language.lower():
         return f"not parsed: a notebook of {language[:40]}, not of Python"
+    sources = [source_of(cell) for cell in cells]
+    if most is not None and sum(map(len, sources)) > most:
+        return f"refused: its code is larger than {most:,} bytes"
     starts, code, left_out = [], [], []
     line = 1
-    for number, source in enumerate(map(source_of, cells), 1):
+    for number, source in enumerate(sources, 1):
         cell = python_of(source)
         starts.append(line)
         code.append(cell.code)

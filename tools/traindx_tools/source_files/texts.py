@@ -81,11 +81,9 @@ def text_of(path: str, raw: bytes) -> Text | Artifact:
     digest = hashlib.sha256(raw).hexdigest()
     if not path.endswith(".ipynb"):
         return Text(path, text, digest, encoding=encoding)
-    notebook = code_of_notebook(text)
+    notebook = code_of_notebook(text, MAX_BYTES)
     if isinstance(notebook, str):
         return Artifact(path, "python", note=notebook)
-    if len(notebook.code) > MAX_BYTES:
-        return Artifact(path, "python", note=f"refused: its code is larger than {MAX_BYTES:,} bytes")
     return Text(path, notebook.code, digest, notebook.starts, notebook.left_out)
 
 

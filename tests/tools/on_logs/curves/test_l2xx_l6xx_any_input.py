@@ -159,6 +159,7 @@ def well_formed(f: Finding) -> None:
     assert Finding.from_json(json.loads(json.dumps(f.to_json()))).statement == f.statement
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_run())
 def test_arbitrary_runs(r: Run) -> None:
