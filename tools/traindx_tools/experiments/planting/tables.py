@@ -18,15 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.experiments.interventions.writing.rows import has_header
+from traindx_tools.experiments.interventions.writing.rows import CsvRows, csv_rows
 
 MOST_BYTES = 64 * 2**20
 """A larger file is not looked at."""
 FEWEST_ROWS, MOST_ROWS = 60, 400_000
 MOST_COLUMNS, MOST_WIDTH = 200, 64
 """Columns of a table; columns of an array that count one by one, above that a row of it is one value."""
-_MARK = b"\xef\xbb\xbf"
-"""The mark of byte order that some programs write before UTF-8: a file that has one keeps it."""
 Swap = Mapping[int, int]
 """For each changed row the row whose value it gets."""
 
@@ -99,53 +97,42 @@ def _typed(values: Any) -> tuple[NDArray[np.float64] | None, tuple[str, ...] | N
 
 # ---- CSV
 
-def _cells(data: bytes) -> tuple[list[str], list[int], list[list[str]], int, str]:
-    """Lines, the line at which each row ends, rows, how many of them are a header, and what stands between cells."""
-    text = data.decode("utf-8-sig")
-    lines = text.splitlines(keepends=True)
-    first = lines[0] if lines else ""
-    between = max(",;\t", key=first.count)
-    reader = csv.reader(lines, delimiter=between)
-    ends, rows = [0], []
-    for row in reader:
-        rows.append(row)
-        ends.append(reader.line_num)
-    return lines, ends, rows, int(has_header(rows)), between
-
-
 def _csv_columns(data: bytes) -> list[tuple[str, Any]]:
-    _, _, rows, head, _ = _cells(data)
-    body = rows[head:]
+    table = csv_rows(data)
+    body = table.rows[table.head:]
     width = len(body[0]) if body else 0
     if width < 1 or any(len(r) != width for r in body):
         raise ValueError("its rows are not of one width")
-    names = rows[0] if head and len(rows[0]) == width else [str(i) for i in range(width)]
+    names = _names(table)
+    if len(names) != width:
+        names = [str(i) for i in range(width)]
     if len(set(names)) < width:
         raise ValueError("two of its columns have one name")
     return [(names[i], [r[i] for r in body]) for i in range(width)]
 
 
+def _names(table: CsvRows) -> list[str]:
+    return table.rows[0] if table.head else [str(i) for i in range(len(table.rows[0]))]
+
+
 def _csv_changed(data: bytes, swaps: Mapping[str, Swap]) -> bytes:
-    lines, ends, rows, head, between = _cells(data)
-    width = len(rows[head])
-    names = rows[0] if head else [str(i) for i in range(width)]
-    body = [list(r) for r in rows]
-    touched = set()
+    table = csv_rows(data)
+    names = _names(table)
+    made: dict[int, list[str]] = {}
     for name, swap in swaps.items():
         at = names.index(name)
         for row, donor in swap.items():
-            body[row + head][at] = rows[donor + head][at]
-            touched.add(row + head)
-    out = []
-    for i in range(len(rows)):
-        if i not in touched:
-            out.append("".join(lines[ends[i]:ends[i + 1]]))
-            continue
-        line = io.StringIO()
-        end = "\r\n" if lines[ends[i]].endswith("\r\n") else "\n"
-        csv.writer(line, delimiter=between, lineterminator=end).writerow(body[i])
-        out.append(line.getvalue())
-    return (_MARK if data.startswith(_MARK) else b"") + "".join(out).encode()
+            here, there = row + table.head, donor + table.head
+            made.setdefault(here, list(table.rows[here]))[at] = table.rows[there][at]
+    out = [_written(made[i], table, i) if i in made else table.line(i) for i in range(len(table.rows))]
+    return table.mark + "".join(out).encode()
+
+
+def _written(cells: list[str], table: CsvRows, row: int) -> str:
+    line = io.StringIO()
+    end = "\r\n" if table.lines[table.ends[row]].endswith("\r\n") else "\n"
+    csv.writer(line, delimiter=table.between, lineterminator=end).writerow(cells)
+    return line.getvalue()
 
 
 # ---- JSON lines

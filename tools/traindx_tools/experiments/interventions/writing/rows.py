@@ -11,6 +11,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ Keep = Callable[[int], list[int]]
 """How many rows there are in, the numbers of those that stay out."""
 MOST_BYTES = 2 * 2**30
 """A larger file is not held in memory."""
+MARK = b"\xef\xbb\xbf"
+"""The mark of byte order that some programs write before UTF-8: a file that has one keeps it."""
 
 
 def with_rows(path: Path, keep: Keep) -> bytes:
@@ -48,19 +51,43 @@ def _lines(data: bytes, keep: Keep) -> bytes:
     return b"".join(lines[i] for i in keep(len(lines)))
 
 
-def _table(data: bytes, keep: Keep) -> bytes:
-    """A row may hold line breaks within quotes: the reader tells where each begins."""
+@dataclass(frozen=True, eq=False)
+class CsvRows:
+    """A table in a text. `lines` with their ends; row i stands in `lines[ends[i]:ends[i + 1]]`, as a row may hold line
+    breaks within quotes."""
+
+    lines: list[str]
+    ends: list[int]
+    rows: list[list[str]]
+    head: int
+    """Rows that are a header: 0 or 1."""
+    between: str
+    """What stands between two cells."""
+    mark: bytes
+    """The mark of byte order in front of the text, where there is one."""
+
+    def line(self, row: int) -> str:
+        """A row as it stands in the file."""
+        return "".join(self.lines[self.ends[row]:self.ends[row + 1]])
+
+
+def csv_rows(data: bytes) -> CsvRows:
+    """The rows of a CSV or TSV file (UTF-8; commas, semicolons or tabs). Raises ValueError, csv.Error."""
     text = data.decode("utf-8-sig")
     lines = text.splitlines(keepends=True)
-    reader = csv.reader(lines)
-    ends = [0]
-    rows: list[list[str]] = []
+    between = max(",;\t", key=(lines[0] if lines else "").count)
+    reader = csv.reader(lines, delimiter=between)
+    ends, rows = [0], []
     for row in reader:
         rows.append(row)
         ends.append(reader.line_num)
-    head = 1 if has_header(rows) else 0
-    kept = [*range(head), *(i + head for i in keep(len(rows) - head))]
-    return "".join("".join(lines[ends[i]:ends[i + 1]]) for i in kept).encode()
+    return CsvRows(lines, ends, rows, int(has_header(rows)), between, MARK if data.startswith(MARK) else b"")
+
+
+def _table(data: bytes, keep: Keep) -> bytes:
+    table = csv_rows(data)
+    kept = [*range(table.head), *(i + table.head for i in keep(len(table.rows) - table.head))]
+    return table.mark + "".join(map(table.line, kept)).encode()
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
