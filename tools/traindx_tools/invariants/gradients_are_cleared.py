@@ -36,14 +36,14 @@ def check(program: Program) -> Iterator[Breach]:
             if loop is not None and all(_stale(s) for s in scenarios):
                 yield _breach(run, loop, act, optimizer, scenarios)
             elif loop is not None and len(optimizers_of(run)) == 2:
-                yield from _of_another_loss(act, scenarios)
+                yield from _of_another_loss(act, scenarios, optimizer)
 
 
-def _of_another_loss(act: Act, scenarios: Uses) -> Iterator[Breach]:
-    """A step that also applies what another player has stepped with."""
+def _of_another_loss(act: Act, scenarios: Uses, optimizer: Optimizer) -> Iterator[Breach]:
+    """A step that also applies what another player has stepped with; where unknown code made a loss, nobody knows."""
     found = [next((u.foreign for u in s if u.foreign), None) for s in scenarios]
     foreign = found[0] if found and None not in found else None
-    if foreign is None:
+    if foreign is None or foreign.act.models is None or optimizer.holds is None:
         return
     yield Breach(
         "C167", f"{act.owner}.step() at {act.at} also applies the gradients of the loss sent backward at line "

@@ -84,7 +84,8 @@ def _division(pole: Pole) -> Breach:
 def _count(pole: Pole) -> Breach:
     return Breach(
         "C138", f"{pole.text} at {pole.at} divides by the number of True elements of a mask, which is 0 where a batch "
-        "has none: 0 / 0 is NaN", pole.at, Known.GUESSED, {"kind": "count"}, remedy=_remedy("at least one", pole))
+        "has none: 0 / 0 is NaN", pole.at, Known.GUESSED, {"kind": "count"}, Severity.LOW,
+        _remedy("at least one", pole))
 
 
 def _hidden(pole: Pole) -> Breach:

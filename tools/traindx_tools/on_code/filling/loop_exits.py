@@ -109,9 +109,20 @@ def _bindings(code: Syntax, loop: ast.For | ast.While) -> _Names:
                 continue
             tests = [u.test for u in code.above(node) if isinstance(u, ast.If)] if loop in code.above(node) else []
             for whole in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                for target, part in _pairs(whole, value):
+                for target, part in _gone_over(whole, value) if isinstance(node, ast.For) else _pairs(whole, value):
                     found.setdefault(written(target), []).extend([part, *tests])
     return found
+
+
+def _gone_over(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of a loop. A count of its turns is made of nothing: it is the same in every process."""
+    call = iterable
+    while isinstance(call, ast.Call) and call.args and last_name(call.func) != "enumerate":
+        call = call.args[0]
+    if isinstance(call, ast.Call) and call.args and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        yield from _pairs(target.elts[1], call.args[0])
+    else:
+        yield from _pairs(target, iterable)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
