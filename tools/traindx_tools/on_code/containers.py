@@ -168,7 +168,13 @@ def _thing_item(base: Thing, index: Value) -> Value:
         return joined([*table.items.values(), *([table.rest] if table.rest else [])])
     if known is not None and not (isinstance(index, Bag) and index.kind == "slice"):
         return joined(known.items)
-    return base if known is not None else Symbol("item", _key(index), base, 1)
+    if known is None:
+        return Symbol("item", _key(index), base, 1)
+    taken = _bag_item(known, index)
+    if not isinstance(taken, Bag) or taken.open:
+        return base
+    args = tuple(taken.items) if base.short == "Sequential" else (taken,)
+    return replace(base, args=args, state={k: v for k, v in base.state.items() if k != "attrs"})
 
 
 def members(thing: Thing) -> Bag | None:
