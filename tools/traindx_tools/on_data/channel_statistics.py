@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.roles import is_id_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
 from traindx_tools.on_data.table import DataSet
-from traindx_tools.on_data.view import Statistics, View
+from traindx_tools.on_data.view import Statistics
 
 FEWEST = 50
 AGREES = 0.1
@@ -117,9 +118,9 @@ def transformed(said: Statistics, measured: Measured, k: int, scale: float) -> b
     )
 
 
-def orders_of(view: View, data: DataSet, count: int) -> Iterator[list[str]]:
+def orders_of(lists: Iterable[NameList], data: DataSet, count: int) -> Iterator[list[str]]:
     """Orders in which the columns may be stacked: that of a list of their names, and that of the table."""
-    for held in view.name_lists:
+    for held in lists:
         if len(held.names) == count and all(n in data.fields for n in held.names):
             yield list(held.names)
     first = data.shards[0]

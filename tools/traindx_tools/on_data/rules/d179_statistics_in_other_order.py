@@ -66,7 +66,7 @@ def _of_set(view: View, data: DataSet, said: Statistics) -> Iterator[Finding]:
         order = _other_order([measured], said)
         if order is not None:
             yield _finding(said, measured, order, [f"channel {k}" for k in range(len(order))])
-    orders = list(orders_of(view, data, len(said.means)))
+    orders = list(orders_of(view.name_lists, data, len(said.means)))
     laid = [(names, m) for names in orders for m in of_columns(data, names)]
     order = _other_order([m for _, m in laid], said)
     if order is not None:

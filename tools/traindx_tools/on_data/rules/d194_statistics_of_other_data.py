@@ -82,7 +82,7 @@ def _laid(view: View, data: DataSet, said: Statistics) -> Iterator[tuple[Measure
         if _usable(m):
             yield m, list(said.names) or [f"channel {k}" for k in range(len(said.means))]
     if not said.names:
-        for names in orders_of(view, data, len(said.means)):
+        for names in orders_of(view.name_lists, data, len(said.means)):
             yield from ((m, names) for m in of_columns(data, names) if _usable(m))
 
 

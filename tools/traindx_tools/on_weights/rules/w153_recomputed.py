@@ -1,0 +1,202 @@
+"""A network is computed again on labelled rows beside it, and one of its parts does not do what the others were trained
+with.
+
+What the labels say is the proof that inputs and layers are put together as in training: outputs that go with them far
+beyond chance. From there three things are asked. Are most units of a hidden layer zero for every row? Do the outputs go
+with the labels much better where a normalisation takes the statistics of the rows than with the stored ones? Do they go
+with them much better where the outputs are put in another order? Networks whose outputs go with no label in any usual
+way of computing them are left alone: something about them is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.finding import Severity as Sev
+from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_weights.forward import RECTIFIERS, Network, Pass, Way, network_of
+from traindx_tools.on_weights.labelled_rows import Rows, rows_beside
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.rules import Rule, Threshold
+
+_VALID, _TIMES, _GAIN = 0.35, 0.6, 0.25
+_DEAD, _UNITS = 0.6, 8
+_SAME, _CLASSES = 0.25, 3
+
+RULE = Rule(
+    id="W153",
+    name="recomputed",
+    title="Computed again on the data beside it, a part of the network does not fit the rest",
+    severity=Sev.HIGH,
+    sees="outputs and hidden units of a network of dense layers on labelled rows beside it, with stored statistics, with "
+         "those of the rows, and with outputs in another order",
+    matters="Evaluation uses what training never did: statistics of another network, units that are gone.",
+    alike=("inputs that the code prepares in a way that is not known here: no way of computing fits, nothing is said",
+           "sparse networks: a few units are zero for every row of a small file"),
+    confirm=("run the named rows through the model in train mode and in evaluation mode and compare the metric",
+             "count the units that are ever above zero"),
+    thresholds={
+        "valid": Threshold(_VALID, "of what is to be explained", "accuracy above the largest class, or correlation"),
+        "times": Threshold(_TIMES, "times", "that the stored statistics or order explain of it, at most"),
+        "gain": Threshold(_GAIN, "of what is to be explained", "that is gained, at least"),
+        "dead": Threshold(_DEAD, "of the units of a hidden layer", "that are below zero in every row"),
+    },
+)
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Try:
+    """One way of computing, and how well it goes with a label."""
+
+    score: float
+    way: Way
+    label: str
+    rows: Rows
+    inputs: Array
+    passed: Pass
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """The main part, where it is a network that is understood and rows lie beside it."""
+    network = network_of(seen) if seen.main else None
+    if network is None:
+        return
+    for rows in rows_beside(seen.path, network.inputs):
+        stored = _best(network, rows, frozenset())
+        if stored.score >= _VALID:
+            yield from _dead(seen, network, stored)
+        found = _statistics(seen, network, rows, stored) or _order(seen, network, rows, stored)
+        if found is not None:
+            yield found
+        if stored.score >= _VALID or found is not None:
+            return
+
+
+def _best(network: Network, rows: Rows, own: frozenset[int]) -> _Try:
+    """The way that goes best with any of the labels."""
+    tries = []
+    for inputs in _scaled(rows.inputs):
+        for way in network.ways(own):
+            passed = network(inputs, way)
+            if np.isfinite(passed.out).all():
+                tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, inputs, passed)
+                          for n, v in rows.labels.items()]
+    return max(tries, key=lambda t: t.score, default=_Try(0.0, Way("relu"), "", rows, rows.inputs,
+                                                        Pass(rows.inputs, (), {})))
+
+
+def _scaled(inputs: Array) -> Iterator[Array]:
+    """As they are, and standardised by themselves."""
+    yield inputs
+    spread = inputs.std(axis=0)
+    if (spread > 0).all():
+        yield (inputs - inputs.mean(axis=0)) / spread
+
+
+def score(out: Array, label: Array, any_order: bool = False) -> float:
+    """How well outputs go with a label: accuracy above the largest class, as a share of what is left, or correlation.
+
+    `any_order`: classes that are numbered by their words may stand in any order.
+    """
+    if label.shape[1] == 1 and out.shape[1] > 1 and (label == np.rint(label)).all():
+        classes, shares = np.unique(label, return_counts=True)
+        if not 2 <= len(classes) <= out.shape[1] or label.min() < 0 or label.max() >= out.shape[1]:
+            return 0.0
+        table = confusion(out, label)
+        right = float(table[np.arange(len(table)), _matched(table)].sum() if any_order else np.trace(table))
+        most = float(shares.max() / shares.sum())
+        return (right / len(out) - most) / (1 - most)
+    if label.shape[1] != out.shape[1]:
+        return 0.0
+    spreads = out.std(axis=0) * label.std(axis=0)
+    if not (spreads > 0).all():
+        return 0.0
+    return float(np.mean(((out - out.mean(axis=0)) * (label - label.mean(axis=0))).mean(axis=0) / spreads))
+
+
+def confusion(out: Array, label: Array) -> Array:
+    """Rows by class and by the largest output."""
+    table = np.zeros((out.shape[1], out.shape[1]))
+    np.add.at(table, (label[:, 0].astype(int), out.argmax(axis=1)), 1.0)
+    return table
+
+
+def _matched(table: Array) -> NDArray[np.int64]:
+    return np.asarray(assigned(table.max() - table))
+
+
+def _dead(seen: Seen, network: Network, best: _Try) -> Iterator[Finding]:
+    """Hidden layers most of whose units no row opens; the activation has to be a rectifier for all of the best ways."""
+    if best.way.activation not in RECTIFIERS:
+        return
+    for layer, values in zip(network.layers, best.passed.before, strict=False):
+        closed = int((values.max(axis=0) < (0 if best.way.activation == "relu" else -4.0)).sum())
+        if values.shape[1] >= _UNITS and closed >= _DEAD * values.shape[1]:
+            yield _finding(
+                seen, layer.weight.name, best, "dead", f"{closed} of {values.shape[1]} units of {layer.weight.name} are "
+                f"below zero in each of {len(values):,} rows of {best.rows.file}: what follows hangs on the other "
+                f"{values.shape[1] - closed}", units=closed, of=values.shape[1])
+
+
+def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | None:
+    """Normalisations whose own statistics keep the network from doing what it was trained for."""
+    if not network.norms:
+        return None
+    own = _best(network, rows, frozenset(network.norms))
+    if not _gained(stored.score, own.score) or _rescaled(network, own):
+        return None
+    single = {at: _best(network, rows, frozenset({at})).score for at in network.norms}
+    at, alone = max(single.items(), key=lambda s: s[1])
+    one = _gained(stored.score, alone) and alone >= 0.9 * own.score and len(single) > 1
+    modules = [network.norms[at].module] if one else [n.module for n in network.norms.values()]
+    return _finding(
+        seen, modules[0], own, "statistics", f"the stored running statistics of {', '.join(modules[:4])} are not those "
+        f"of this network: on {len(rows.inputs):,} rows of {rows.file} its outputs explain {max(stored.score, 0):.2f} of "
+        f"{own.label} with them, and {alone if one else own.score:.2f} where "
+        f"{'this layer takes' if one else 'the layers take'} the mean and variance of the rows, as in training",
+        layers=len(modules), stored=round(stored.score, 3), own=round(own.score, 3))
+
+
+def _gained(stored: float, other: float) -> bool:
+    return other >= _VALID and stored <= _TIMES * other and other - stored >= _GAIN
+
+
+def _rescaled(network: Network, own: _Try) -> bool:
+    """Whether one factor on all inputs explains the first normalisation, as where the code scales them first."""
+    at = min(network.norms)
+    rows = own.passed.normed[at]
+    ratios = np.log(np.maximum(network.norms[at].variance, 1e-30) / np.maximum(rows.var(axis=0), 1e-30))
+    rest = [np.median(np.abs(np.log(np.maximum(network.norms[k].variance, 1e-30) / np.maximum(
+        own.passed.normed[k].var(axis=0), 1e-30)))) for k in network.norms if k != at]
+    return bool(np.std(ratios) < _SAME and all(r < _SAME for r in rest))
+
+
+def _order(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | None:
+    """Outputs that are those of other classes than the labels say."""
+    labels = {n: v for n, v in rows.labels.items() if n not in rows.texts and v.shape[1] == 1
+              and (v == np.rint(v)).all() and len(np.unique(v)) == network.outputs >= _CLASSES}
+    if not labels:
+        return None
+    other = _best(network, replace(rows, labels=labels, texts=frozenset(labels)), frozenset())
+    plain = score(other.passed.out, rows.labels[other.label]) if other.label else 0.0
+    if not _gained(max(plain, stored.score), other.score):
+        return None
+    places = _matched(confusion(other.passed.out, rows.labels[other.label]))
+    moved = [f"{k} in output {int(p)}" for k, p in enumerate(places) if p != k]
+    last = network.layers[-1].weight.name
+    return _finding(
+        seen, last, other, "classes", f"the outputs of {last} stand in another order than the classes of {other.label} "
+        f"in {rows.file}: as they stand they explain {max(plain, 0):.2f} of it on {len(rows.inputs):,} rows, and "
+        f"{other.score:.2f} with {', '.join(moved[:6])}", moved=len(moved), of=network.outputs)
+
+
+def _finding(seen: Seen, name: str, best: _Try, kind: str, statement: str, **measured: float) -> Finding:
+    way = f"; computed with {best.way.activation}, which fits best"
+    return RULE.finding(f"{statement} ({seen.path}{way})", seen.where(name), seen.path, bearing=Bearing.CAUSE,
+                        measured={"kind": kind, "name": name, "score": round(best.score, 3), **measured})
