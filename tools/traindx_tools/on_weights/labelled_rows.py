@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 FEWEST, MOST_ROWS = 200, 4000
 _SUFFIXES = frozenset({".npz", ".csv", ".parquet", ".tsv"})
 _MOST_FILES, _MOST_BYTES, _MOST_BESIDE, _SECONDS = 6, 2**25, 100, 10.0
-_MOST_LABELS, _UP = 12, 2
+_MOST_LABELS, _UP, _MOST_SETTINGS = 12, 2, 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,10 @@ def rows_beside(path: str, width: int) -> Iterator[Rows]:
     """Each table of this width in the folder of a checkpoint, or in the nearest around it that has tables."""
     home = os.path.abspath(path if os.path.isdir(path) else os.path.dirname(path))
     for _ in range(_UP + 1):
-        files = _files(home)
-        if files:
-            yield from _of_files(files, width)
+        files = tuple(f for f in _files(home) if os.path.realpath(f) != os.path.realpath(path))
+        found = list(_of_files(files, width)) if files else []
+        if found:
+            yield from found
             return
         home = os.path.dirname(home)
 
@@ -62,10 +64,20 @@ def _read(files: tuple[str, ...], _: tuple[float, ...]) -> tuple[Sequence[DataSe
     return readable(files, _SECONDS)
 
 
+def _name_lists(home: str) -> Sequence[NameList]:
+    """Lists of names in the settings beside the tables: in which order the code stacks the columns."""
+    from traindx_tools.on_data.name_lists import name_lists_of
+
+    found = [p for n in sorted(os.listdir(home)) if n.endswith(".json") and os.path.getsize(
+        p := os.path.join(home, n)) <= _MOST_SETTINGS]
+    return name_lists_of((Path(p), p) for p in found[:_MOST_FILES])
+
+
 def _of_files(files: tuple[str, ...], width: int) -> Iterator[Rows]:
     from traindx_tools.on_data.channel_statistics import orders_of
 
-    sets, lists = _read(files, tuple(os.path.getmtime(f) for f in files))
+    sets, held = _read(files, tuple(os.path.getmtime(f) for f in files))
+    lists = [*held, *_name_lists(os.path.dirname(files[0]))]
     for data in sets:
         orders = [tuple(names) for names in orders_of(lists, data, width)]
         for shard in data.shards:

@@ -10,6 +10,7 @@ way of computing them are left alone: something about them is not known here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -19,14 +20,18 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Bearing, Finding
 from traindx_tools.finding import Severity as Sev
 from traindx_tools.on_data.assignment import assigned
-from traindx_tools.on_weights.forward import RECTIFIERS, Network, Pass, Way, network_of
+from traindx_tools.on_weights.forward import RECTIFIERS, Network, Norm, Pass, Way, network_of
 from traindx_tools.on_weights.labelled_rows import Rows, rows_beside
 from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.trained import steps_of
 from traindx_tools.rules import Rule, Threshold
 
 _VALID, _TIMES, _GAIN = 0.35, 0.6, 0.25
 _DEAD, _UNITS = 0.6, 8
-_SAME, _CLASSES = 0.25, 3
+_TIE, _NEARLY, _LEFT = 0.005, 0.9, 3.0
+_SAME, _CLASSES, _CLEAR, _YOUNG = 0.25, 3, 0.65, 500
+_STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)$")
+"""Steps that a file says it has made. A young network changes faster than averages follow."""
 
 RULE = Rule(
     id="W153",
@@ -44,6 +49,7 @@ RULE = Rule(
         "valid": Threshold(_VALID, "of what is to be explained", "accuracy above the largest class, or correlation"),
         "times": Threshold(_TIMES, "times", "that the stored statistics or order explain of it, at most"),
         "gain": Threshold(_GAIN, "of what is to be explained", "that is gained, at least"),
+        "clear": Threshold(_CLEAR, "of what is to be explained", "with the statistics of the rows, or in the other order"),
         "dead": Threshold(_DEAD, "of the units of a hidden layer", "that are below zero in every row"),
     },
 )
@@ -87,7 +93,7 @@ def _best(network: Network, rows: Rows, own: frozenset[int]) -> _Try:
             if np.isfinite(passed.out).all():
                 tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, inputs, passed)
                           for n, v in rows.labels.items()]
-    return max(tries, key=lambda t: t.score, default=_Try(0.0, Way("relu"), "", rows, rows.inputs,
+    return max(tries, key=lambda t: t.score + _TIE * (t.way.activation == "relu"), default=_Try(0.0, Way("relu"), "", rows, rows.inputs,
                                                         Pass(rows.inputs, (), {})))
 
 
@@ -149,7 +155,7 @@ def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Findi
     if not network.norms:
         return None
     own = _best(network, rows, frozenset(network.norms))
-    if not _gained(stored.score, own.score) or _rescaled(network, own):
+    if own.score < _CLEAR or not _gained(stored.score, own.score) or _explained(seen, network, own):
         return None
     single = {at: _best(network, rows, frozenset({at})).score for at in network.norms}
     at, alone = max(single.items(), key=lambda s: s[1])
@@ -164,17 +170,39 @@ def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Findi
 
 
 def _gained(stored: float, other: float) -> bool:
+    """Whether much is explained that was not, or where nearly all is, three times as much is left without it."""
+    if other >= _NEARLY and 1 - stored**2 >= _LEFT * (1 - other**2) and stored <= _NEARLY * other:
+        return True
     return other >= _VALID and stored <= _TIMES * other and other - stored >= _GAIN
 
 
-def _rescaled(network: Network, own: _Try) -> bool:
-    """Whether one factor on all inputs explains the first normalisation, as where the code scales them first."""
-    at = min(network.norms)
-    rows = own.passed.normed[at]
-    ratios = np.log(np.maximum(network.norms[at].variance, 1e-30) / np.maximum(rows.var(axis=0), 1e-30))
-    rest = [np.median(np.abs(np.log(np.maximum(network.norms[k].variance, 1e-30) / np.maximum(
-        own.passed.normed[k].var(axis=0), 1e-30)))) for k in network.norms if k != at]
-    return bool(np.std(ratios) < _SAME and all(r < _SAME for r in rest))
+def _explained(seen: Seen, network: Network, own: _Try) -> bool:
+    """Whether the inputs may only be prepared otherwise, or the averages be on their way.
+
+    One factor on all inputs, or any of each where they are normalised first, changes the first normalisation alone.
+    """
+    first = min(network.norms)
+    off = {at: _log_ratio(network.norms[at].variance, own.passed.normed[at]) for at in network.norms}
+    rest = all(float(np.median(np.abs(v))) < _SAME for at, v in off.items() if at != first)
+    if rest and (first == 0 or float(np.std(off[first])) < _SAME):
+        return True
+    steps = _STEPS.search(steps_of(seen.checkpoint))
+    if steps is not None:
+        return float(steps[1]) < _YOUNG
+    return all(_on_the_way(network.norms[at], own.passed.normed[at]) for at in network.norms)
+
+
+def _log_ratio(variance: Array, rows: Array) -> Array:
+    return np.asarray(np.log(np.maximum(variance, 1e-30) / np.maximum(rows.var(axis=0), 1e-30)))
+
+
+def _on_the_way(norm: Norm, rows: Array) -> bool:
+    """Whether averages lie between where they begin (0 and 1) and the statistics of the rows."""
+    mean, variance = rows.mean(axis=0), rows.var(axis=0)
+    share = float((norm.mean * mean).sum() / max((mean**2).sum(), 1e-30))
+    low, high = np.minimum(1.0, variance), np.maximum(1.0, variance)
+    between = ((norm.variance > 0.7 * low) & (norm.variance < 1.4 * high)).mean()
+    return 0.05 < share < 0.97 and float(between) > 0.9
 
 
 def _order(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | None:
@@ -185,7 +213,7 @@ def _order(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | 
         return None
     other = _best(network, replace(rows, labels=labels, texts=frozenset(labels)), frozenset())
     plain = score(other.passed.out, rows.labels[other.label]) if other.label else 0.0
-    if not _gained(max(plain, stored.score), other.score):
+    if other.score < _CLEAR or not _gained(max(plain, stored.score), other.score):
         return None
     places = _matched(confusion(other.passed.out, rows.labels[other.label]))
     moved = [f"{k} in output {int(p)}" for k, p in enumerate(places) if p != k]
