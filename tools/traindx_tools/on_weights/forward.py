@@ -1,7 +1,7 @@
 """A network of dense layers, with batch normalisation or without, computed again on rows of data.
 
-What a file does not say (the activation, whether a normalisation stands before it or behind) is tried in all usual ways;
-the labels beside the rows say which of them the network was trained as.
+What a file does not say (the activation, whether a normalisation stands before it or behind) is tried in all usual
+ways; the labels beside the rows say which of them the network was trained as.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ def network_of(seen: Seen) -> Network | None:
     placed = _placed(layers, norms)
     used = {t for one in layers for t in (one.weight.name, one.bias.name)}
     used |= {f"{n.module}.{end}" for n in norms for end in (*_SCALES, *_SHIFTS, *_MEANS, *_MEANS.values())}
-    left = [n for n, t in seen.part.tensors.items() if n not in used and not _COUNTS.search(n) and not _is_mask(seen, t)]
+    left = [n for n, t in seen.part.tensors.items() if not (n in used or _COUNTS.search(n) or _is_mask(seen, t))]
     return None if placed is None or left else Network(layers, placed)
 
 
@@ -144,8 +145,7 @@ def _chained(layers: Sequence[Layer]) -> Sequence[Layer]:
     orders = [list(layers)]
     orders += [[*(x for x in layers if x is not one), one] for one in layers]
     orders += [[one, *(x for x in layers if x is not one)] for one in layers]
-    return next((o for o in orders if len(o) >= 2 and all(a.outputs == b.inputs for a, b in zip(o, o[1:], strict=False))
-                 ), ())
+    return next((o for o in orders if len(o) >= 2 and all(a.outputs == b.inputs for a, b in pairwise(o))), ())
 
 
 def _norms(seen: Seen) -> Iterator[Norm]:

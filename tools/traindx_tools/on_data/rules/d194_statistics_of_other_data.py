@@ -2,7 +2,7 @@
 
 A layer that normalises its inputs keeps a mean and a spread of each column. That they are of these columns, in this
 order, is told by their magnitudes: no other order fits as well. That they are of other data is told where most of them
-are half a standard deviation off and more: of another site, another year or unit, or of the file before it was filtered.
+are half a standard deviation off and more: of another site or year, or of the file before it was filtered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.channel_statistics import (
     AGREES,
-    FEWEST,
     Measured,
     matching,
     of_columns,

@@ -50,8 +50,10 @@ RULE = Rule(
 
 @dataclass(frozen=True)
 class _Part:
-    """A matrix that is still as it was drawn, or the lines of one. `exact`: what agrees with it beside its values; `sure`: to the
-    bit, or to the bound."""
+    """A matrix that is still as it was drawn, or the lines of one.
+
+    `exact`: what agrees with it beside its values; `sure`: to the bit, or to the bound.
+    """
 
     stats: Stats
     lines: str
@@ -150,8 +152,8 @@ def _finding(seen: Seen, block: str, found: Sequence[_Part]) -> Finding:
     sure = any(p.sure for p in found)
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
     return RULE.finding(
-        f"a part of {block} in {seen.path} is still as an initialiser drew it, and the same part of the other blocks is "
-        f"trained: {', '.join(p.told for p in found[:4])}{more}; {sum(p.values for p in found):,} values",
+        f"a part of {block} in {seen.path} is still as an initialiser drew it, and the same part of the other blocks "
+        f"is trained: {', '.join(p.told for p in found[:4])}{more}; {sum(p.values for p in found):,} values",
         seen.where(found[0].stats.name), seen.path, bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         severity=None if sure else Severity.MEDIUM,
         measured={"kind": "part", "name": block, "tensors": tuple(p.stats.name for p in found),

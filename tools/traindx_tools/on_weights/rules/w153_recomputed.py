@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.finding import Bearing, Finding
-from traindx_tools.finding import Severity as Sev
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_weights.forward import RECTIFIERS, Network, Norm, Pass, Way, network_of
 from traindx_tools.on_weights.labelled_rows import Rows, rows_beside
@@ -37,9 +36,9 @@ RULE = Rule(
     id="W153",
     name="recomputed",
     title="Computed again on the data beside it, a part of the network does not fit the rest",
-    severity=Sev.HIGH,
-    sees="outputs and hidden units of a network of dense layers on labelled rows beside it, with stored statistics, with "
-         "those of the rows, and with outputs in another order",
+    severity=Severity.HIGH,
+    sees="outputs and hidden units of a network of dense layers on labelled rows beside it, with stored statistics, "
+         "with those of the rows, and with outputs in another order",
     matters="Evaluation uses what training never did: statistics of another network, units that are gone.",
     alike=("inputs that the code prepares in a way that is not known here: no way of computing fits, nothing is said",
            "sparse networks: a few units are zero for every row of a small file"),
@@ -49,7 +48,7 @@ RULE = Rule(
         "valid": Threshold(_VALID, "of what is to be explained", "accuracy above the largest class, or correlation"),
         "times": Threshold(_TIMES, "times", "that the stored statistics or order explain of it, at most"),
         "gain": Threshold(_GAIN, "of what is to be explained", "that is gained, at least"),
-        "clear": Threshold(_CLEAR, "of what is to be explained", "with the statistics of the rows, or in the other order"),
+        "clear": Threshold(_CLEAR, "of what is to be explained", "with the rows' statistics, or in the other order"),
         "dead": Threshold(_DEAD, "of the units of a hidden layer", "that are below zero in every row"),
     },
 )
@@ -64,7 +63,6 @@ class _Try:
     way: Way
     label: str
     rows: Rows
-    inputs: Array
     passed: Pass
 
 
@@ -91,10 +89,10 @@ def _best(network: Network, rows: Rows, own: frozenset[int]) -> _Try:
         for way in network.ways(own):
             passed = network(inputs, way)
             if np.isfinite(passed.out).all():
-                tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, inputs, passed)
+                tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, passed)
                           for n, v in rows.labels.items()]
-    return max(tries, key=lambda t: t.score + _TIE * (t.way.activation == "relu"), default=_Try(0.0, Way("relu"), "", rows, rows.inputs,
-                                                        Pass(rows.inputs, (), {})))
+    nothing = _Try(0.0, Way("relu"), "", rows, Pass(rows.inputs, (), {}))
+    return max(tries, key=lambda t: t.score + _TIE * (t.way.activation == "relu"), default=nothing)
 
 
 def _scaled(inputs: Array) -> Iterator[Array]:
@@ -145,8 +143,8 @@ def _dead(seen: Seen, network: Network, best: _Try) -> Iterator[Finding]:
         closed = int((values.max(axis=0) < (0 if best.way.activation == "relu" else -4.0)).sum())
         if values.shape[1] >= _UNITS and closed >= _DEAD * values.shape[1]:
             yield _finding(
-                seen, layer.weight.name, best, "dead", f"{closed} of {values.shape[1]} units of {layer.weight.name} are "
-                f"below zero in each of {len(values):,} rows of {best.rows.file}: what follows hangs on the other "
+                seen, layer.weight.name, best, "dead", f"{closed} of {values.shape[1]} units of {layer.weight.name} "
+                f"are below zero in each of {len(values):,} rows of {best.rows.file}: what follows hangs on the other "
                 f"{values.shape[1] - closed}", units=closed, of=values.shape[1])
 
 
@@ -163,8 +161,8 @@ def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Findi
     modules = [network.norms[at].module] if one else [n.module for n in network.norms.values()]
     return _finding(
         seen, modules[0], own, "statistics", f"the stored running statistics of {', '.join(modules[:4])} are not those "
-        f"of this network: on {len(rows.inputs):,} rows of {rows.file} its outputs explain {max(stored.score, 0):.2f} of "
-        f"{own.label} with them, and {alone if one else own.score:.2f} where "
+        f"of this network: on {len(rows.inputs):,} rows of {rows.file} its outputs explain "
+        f"{max(stored.score, 0):.2f} of {own.label} with them, and {alone if one else own.score:.2f} where "
         f"{'this layer takes' if one else 'the layers take'} the mean and variance of the rows, as in training",
         layers=len(modules), stored=round(stored.score, 3), own=round(own.score, 3))
 
