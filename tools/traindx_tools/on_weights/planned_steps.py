@@ -25,7 +25,7 @@ _MOST_FILES, _MOST_BYTES = 20, 2**18
 
 @dataclass(frozen=True)
 class Planned:
-    """`steps`: the fewest steps that are planned; `file`: which file says so. `accumulated`: batches of a step; `warmups`:
+    """`steps`: the fewest that are planned; `file`: which file says so. `accumulated`: batches of a step; `warmups`:
     steps of a warm-up."""
 
     steps: int

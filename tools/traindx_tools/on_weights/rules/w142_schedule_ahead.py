@@ -2,8 +2,8 @@
 
 A schedule is stepped once for each step of the optimizer (or once an epoch, then it counts fewer). One that counts a
 whole multiple of them was stepped in every small batch, or by every process, and is at its end after that part of the
-training. What is planned stands in the configuration beside the checkpoint. A rate that is that of a cosine or of a line
-over just the planned steps, at the schedule's own count, says that the schedule was made for them.
+training. What is planned stands in the configuration beside the checkpoint. A rate that is that of a cosine or of a
+line over just the planned steps, at the schedule's own count, says that the schedule was made for them.
 """
 
 from __future__ import annotations
