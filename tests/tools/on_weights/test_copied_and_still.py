@@ -134,8 +134,14 @@ def test_statistics_that_stood_still(by: float, batches: int, severity: Severity
     assert (found.severity, found.measured["layers"]) == (severity, 6)
 
 
+def test_some_layers_stood_still(tmp_path: Path) -> None:
+    ends = tuple(f"layers.{i}.bn.running_{n}" for i in (1, 4) for n in ("mean", "var"))
+    (found,) = _told("W152", *_pair(tmp_path, "npz", _later(0.1, *ends)))
+    assert (found.severity, found.measured["layers"], found.measured["of"]) == (Severity.MEDIUM, 2, 6)
+
+
 @pytest.mark.parametrize(("by", "still", "frozen", "batches"), [
-    (0.4, (), (), 300), (0.02, ("running_mean", "running_var"), (), 0),
+    (0.1, (), ("layers.1", "layers.4"), 0), (0.4, (), (), 300), (0.02, ("running_mean", "running_var"), (), 0),
     (0.4, ("running_mean", "running_var"), ("layers.0",), 0),
     (0.4, ("running_mean", "running_var", "bn.weight", "bn.bias"), (), 0)])
 def test_statistics_that_moved_or_are_frozen(by: float, still: tuple[str, ...], frozen: tuple[str, ...], batches: int,
@@ -147,6 +153,7 @@ def test_statistics_at_the_start_and_of_another_shape(tmp_path: Path) -> None:
     after, before = _later(1.0, "running_mean", "running_var")
     fresh = {n: v for n, v in _fresh().items() if "running" in n}
     assert _told("W152", *_pair(tmp_path, "npz", (after | fresh, before | fresh))) == []
+    after |= {n: v for n, v in _later(1.0)[0].items() if "running" in n}
     after["layers.1.bn.running_var"] = np.ones(7, "<f4")
     after["layers.2.bn.running_var"] = np.full(24, np.nan, "<f4")
     assert _told("W152", *_pair(tmp_path, "npz", (after, before))) == []

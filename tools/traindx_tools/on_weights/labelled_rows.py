@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traindx_tools.on_data.table import DataSet
 
 Array = NDArray[np.float64]
-FEWEST, MOST_ROWS = 200, 4000
+FEWEST, MOST_ROWS = 200, 2000
 _SUFFIXES = frozenset({".npz", ".csv", ".parquet", ".tsv"})
 _MOST_FILES, _MOST_BYTES, _MOST_BESIDE, _SECONDS = 6, 2**25, 100, 10.0
 _MOST_LABELS, _UP, _MOST_SETTINGS = 12, 2, 2**20
@@ -35,12 +35,15 @@ class Rows:
     texts: frozenset[str]
 
 
-def rows_beside(path: str, width: int) -> Iterator[Rows]:
-    """Each table of this width in the folder of a checkpoint, or in the nearest around it that has tables."""
+def rows_beside(path: str, width: int, most: int = MOST_ROWS) -> Iterator[Rows]:
+    """Each table of this width in the folder of a checkpoint, or in the nearest around it that has such tables.
+
+    `most`: of the rows of each.
+    """
     home = os.path.abspath(path if os.path.isdir(path) else os.path.dirname(path))
     for _ in range(_UP + 1):
         files = tuple(f for f in _files(home) if os.path.realpath(f) != os.path.realpath(path))
-        found = list(_of_files(files, width)) if files else []
+        found = list(_of_files(files, width, min(most, MOST_ROWS))) if files else []
         if found:
             yield from found
             return
@@ -73,7 +76,7 @@ def _name_lists(home: str) -> Sequence[NameList]:
     return name_lists_of((Path(p), p) for p in found[:_MOST_FILES])
 
 
-def _of_files(files: tuple[str, ...], width: int) -> Iterator[Rows]:
+def _of_files(files: tuple[str, ...], width: int, most: int) -> Iterator[Rows]:
     from traindx_tools.on_data.channel_statistics import orders_of
 
     sets, held = _read(files, tuple(os.path.getmtime(f) for f in files))
@@ -83,7 +86,7 @@ def _of_files(files: tuple[str, ...], width: int) -> Iterator[Rows]:
         for shard in data.shards:
             if shard.rows < FEWEST:
                 continue
-            some = slice(None, None, -(-shard.rows // MOST_ROWS))
+            some = slice(None, None, -(-shard.rows // most))
             for name, column in shard.columns.items():
                 if column.kind == "number" and column.row_shape == (width,):
                     yield from _made(shard, column.values[some], [name], some)

@@ -8,7 +8,7 @@ by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from traindx_tools.on_weights.norm_movement import batches, values_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
-_FAR, _MUCH = 0.2, 0.5
+_FAR, _MUCH, _AFFINE = 0.2, 0.5, 0.02
+_OWN = ("weight", "scale", "gamma", "bias", "beta", "offset")
 _FEWEST = 2
 
 RULE = Rule(
@@ -34,6 +35,7 @@ RULE = Rule(
              "look where the new batch statistics are put back into the state that is saved"),
     thresholds={
         "far": Threshold(_FAR, "of their norm", "that the weights moved, together; fine-tunings stay below a tenth"),
+        "affine": Threshold(_AFFINE, "of their norm", "that scales or shifts moved, where some of the layers stood still"),
         "much": Threshold(_MUCH, "of their norm", "from which on it is no fine-tuning"),
     },
 )
@@ -52,7 +54,13 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield _finding(seen, counted, len(layers), f"and {counted[0]} counted on from "
                        f"{batches(seen.other, counted[0]):,} to {batches(seen, counted[0]):,} batches", True)
         return
-    moved = _moved(seen)
+    changes = _changes(seen)
+    trained = [m for m in still if any(changes.get(f"{m}.{n}", 0.0) >= _AFFINE for n in _OWN)]
+    if 0 < len(trained) == len(still) < len(layers):
+        yield _finding(seen, still, len(layers), f"and those of the other "
+                       f"{len(layers) - len(still)} are not, while their own scales and shifts moved", False)
+        return
+    moved = _moved(seen, changes)
     if len(still) == len(layers) >= _FEWEST and moved >= _FAR:
         yield _finding(seen, still, len(layers), f"and the weights moved by {moved:.2g} of their norm", moved >= _MUCH)
 
@@ -66,14 +74,18 @@ def _same(seen: Seen, name: str) -> bool:
     return values is not None and earlier is not None and np.array_equal(values, earlier)
 
 
-def _moved(seen: Seen) -> float:
-    """The median relative change of the matrices; 0 where something did not move: what is frozen keeps its statistics.
-    """
+def _changes(seen: Seen) -> Mapping[str, float]:
+    """The relative change of each weight that is no running statistic."""
     assert seen.other is not None
     now, then = seen.checkpoint.weights.tensors, seen.other.checkpoint.weights.tensors
     kept = {n for m, mean, var in seen.normalisations() for n in (mean.name, var.name)}
-    changes = {n: c for n, c in movement(now, then).items() if n not in kept and np.isfinite(c) and now[n].size > 1}
-    matrices = [c for n, c in changes.items() if now[n].matrix]
+    return {n: c for n, c in movement(now, then).items() if n not in kept and np.isfinite(c) and now[n].size > 1}
+
+
+def _moved(seen: Seen, changes: Mapping[str, float]) -> float:
+    """The median relative change of the matrices; 0 where something did not move: what is frozen keeps its statistics.
+    """
+    matrices = [c for n, c in changes.items() if seen.checkpoint.weights.tensors[n].matrix]
     return float(np.median(matrices)) if matrices and min(changes.values()) > 0 else 0.0
 
 

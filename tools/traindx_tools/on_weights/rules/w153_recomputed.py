@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_weights.forward import RECTIFIERS, Network, Norm, Pass, Way, network_of
-from traindx_tools.on_weights.labelled_rows import Rows, rows_beside
+from traindx_tools.on_weights.labelled_rows import FEWEST, Rows, rows_beside
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.trained import steps_of
 from traindx_tools.rules import Rule, Threshold
 
 _VALID, _TIMES, _GAIN = 0.35, 0.6, 0.25
-_DEAD, _UNITS = 0.6, 8
+_DEAD, _NEARLY_ALL, _UNITS = 0.6, 0.8, 8
 _TIE, _NEARLY, _LEFT = 0.005, 0.9, 3.0
+_PRODUCTS = 2**29
+"""Of a weight and an input, in one pass over the rows."""
 _SAME, _CLASSES, _CLEAR, _YOUNG = 0.25, 3, 0.65, 500
 _STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)$")
 """Steps that a file says it has made. A young network changes faster than averages follow."""
@@ -50,6 +52,7 @@ RULE = Rule(
         "gain": Threshold(_GAIN, "of what is to be explained", "that is gained, at least"),
         "clear": Threshold(_CLEAR, "of what is to be explained", "with the rows' statistics, or in the other order"),
         "dead": Threshold(_DEAD, "of the units of a hidden layer", "that are below zero in every row"),
+        "nearly_all": Threshold(_NEARLY_ALL, "of them", "from which on it is no sparse network"),
     },
 )
 Array = NDArray[np.float64]
@@ -63,6 +66,7 @@ class _Try:
     way: Way
     label: str
     rows: Rows
+    inputs: Array
     passed: Pass
 
 
@@ -71,7 +75,8 @@ def check(seen: Seen) -> Iterator[Finding]:
     network = network_of(seen) if seen.main else None
     if network is None:
         return
-    for rows in rows_beside(seen.path, network.inputs):
+    most = max(FEWEST, _PRODUCTS // sum(one.weight.size for one in network.layers))
+    for rows in rows_beside(seen.path, network.inputs, most):
         stored = _best(network, rows, frozenset())
         if stored.score >= _VALID:
             yield from _dead(seen, network, stored)
@@ -89,10 +94,17 @@ def _best(network: Network, rows: Rows, own: frozenset[int]) -> _Try:
         for way in network.ways(own):
             passed = network(inputs, way)
             if np.isfinite(passed.out).all():
-                tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, passed)
+                tries += [_Try(score(passed.out, v, n in rows.texts), way, n, rows, inputs, passed)
                           for n, v in rows.labels.items()]
-    nothing = _Try(0.0, Way("relu"), "", rows, Pass(rows.inputs, (), {}))
+    nothing = _Try(0.0, Way("relu"), "", rows, rows.inputs, Pass(rows.inputs, (), {}))
     return max(tries, key=lambda t: t.score + _TIE * (t.way.activation == "relu"), default=nothing)
+
+
+def _alike(network: Network, best: _Try, own: frozenset[int]) -> float:
+    """How well the same way goes with the same label where other normalisations take the statistics of the rows."""
+    out = network(best.inputs, replace(best.way, own=own)).out
+    label, words = best.rows.labels[best.label], best.label in best.rows.texts
+    return score(out, label, words) if np.isfinite(out).all() else 0.0
 
 
 def _scaled(inputs: Array) -> Iterator[Array]:
@@ -145,7 +157,8 @@ def _dead(seen: Seen, network: Network, best: _Try) -> Iterator[Finding]:
             yield _finding(
                 seen, layer.weight.name, best, "dead", f"{closed} of {values.shape[1]} units of {layer.weight.name} "
                 f"are below zero in each of {len(values):,} rows of {best.rows.file}: what follows hangs on the other "
-                f"{values.shape[1] - closed}", units=closed, of=values.shape[1])
+                f"{values.shape[1] - closed}", closed >= _NEARLY_ALL * values.shape[1], units=closed,
+                of=values.shape[1])
 
 
 def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | None:
@@ -155,7 +168,7 @@ def _statistics(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Findi
     own = _best(network, rows, frozenset(network.norms))
     if own.score < _CLEAR or not _gained(stored.score, own.score) or _explained(seen, network, own):
         return None
-    single = {at: _best(network, rows, frozenset({at})).score for at in network.norms}
+    single = {at: _alike(network, own, frozenset({at})) for at in network.norms}
     at, alone = max(single.items(), key=lambda s: s[1])
     one = _gained(stored.score, alone) and alone >= 0.9 * own.score and len(single) > 1
     modules = [network.norms[at].module] if one else [n.module for n in network.norms.values()]
@@ -222,7 +235,9 @@ def _order(seen: Seen, network: Network, rows: Rows, stored: _Try) -> Finding | 
         f"{other.score:.2f} with {', '.join(moved[:6])}", moved=len(moved), of=network.outputs)
 
 
-def _finding(seen: Seen, name: str, best: _Try, kind: str, statement: str, **measured: float) -> Finding:
+def _finding(seen: Seen, name: str, best: _Try, kind: str, statement: str, sure: bool = True, **measured: float
+             ) -> Finding:
     way = f"; computed with {best.way.activation}, which fits best"
-    return RULE.finding(f"{statement} ({seen.path}{way})", seen.where(name), seen.path, bearing=Bearing.CAUSE,
+    return RULE.finding(f"{statement} ({seen.path}{way})", seen.where(name), seen.path,
+                        bearing=Bearing.CAUSE if sure else Bearing.SIGN, severity=None if sure else Severity.MEDIUM,
                         measured={"kind": kind, "name": name, "score": round(best.score, 3), **measured})
