@@ -35,7 +35,7 @@ RULE = Rule(
              "look where the new batch statistics are put back into the state that is saved"),
     thresholds={
         "far": Threshold(_FAR, "of their norm", "that the weights moved, together; fine-tunings stay below a tenth"),
-        "affine": Threshold(_AFFINE, "of their norm", "that scales or shifts moved, where some of the layers stood still"),
+        "affine": Threshold(_AFFINE, "of their norm", "that scales or shifts moved, where some layers stood still"),
         "much": Threshold(_MUCH, "of their norm", "from which on it is no fine-tuning"),
     },
 )
