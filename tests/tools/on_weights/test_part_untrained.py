@@ -76,6 +76,13 @@ def test_parts_without_biases(part: str, uniform: bool, told: bool, tmp_path: Pa
     assert _told(planted.write("npz", tmp_path, _without_biases(_trained()), "sound")) == []
 
 
+def test_siblings_of_another_deviation(tmp_path: Path) -> None:
+    """Their spectrum is hardly above noise; the norms of their rows and their deviation tell them from draws."""
+    fresh = _drawn(_without_biases(planted.stack(6, 48)), "h.2.mlp.up")
+    (found,) = _told(planted.write("npz", tmp_path, fresh))
+    assert (found.measured["tensors"], found.severity) == (("h.2.mlp.up.weight",), Severity.MEDIUM)
+
+
 @pytest.mark.parametrize("third", [0, 1, 2])
 def test_a_third_of_a_packed_tensor(third: int, tmp_path: Path) -> None:
     arrays = _without_biases(_packed(_trained()))

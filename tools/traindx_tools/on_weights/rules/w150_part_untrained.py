@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.freshness import Matrix, freshness, matrix_of, parts
 from traindx_tools.on_weights.initialisers import deviations, sharply_drawn
@@ -23,7 +25,7 @@ from traindx_tools.rules import Rule, Threshold
 
 _FEWEST = 3
 _SHARE = 0.25
-_ERRORS, _FAR = 3.0, 3.0
+_ERRORS, _FAR, _TIMES = 3.0, 3.0, 1.3
 _MOST = 2**27
 """Bytes of all stacks that are looked at."""
 _BY_DESIGN = ("expert", "lora", "adapter")
@@ -44,6 +46,7 @@ RULE = Rule(
         "blocks": Threshold(_FEWEST, "blocks", "of which all but a quarter at most are clearly trained in this part"),
         "errors": Threshold(_ERRORS, "standard errors", "from the deviation of an initialiser, where no bias tells"),
         "far": Threshold(_FAR, "tolerances", "of the neighbours above the edge of noise, there"),
+        "times": Threshold(_TIMES, "times", "that the deviations of all others are off, or the neighbours' spectrum"),
     },
 )
 
@@ -121,9 +124,14 @@ def _odd(matrices: Sequence[Matrix]) -> Iterator[int]:
 
 
 def _between(matrices: Sequence[Matrix], at: int) -> bool:
-    """Whether it stands behind the first block, and its neighbours are far from draws by their spectrum."""
+    """Whether it stands behind the first block, and its neighbours are far from draws by their spectrum, or all others
+    have another deviation by far.
+    """
     near = [freshness(matrices[i]) for i in (at - 1, at + 1) if 0 <= i < len(matrices)]
-    return at > 0 and all(t is not None and t.above >= _FAR for t in near)
+    own = float(np.sqrt((matrices[at] ** 2).mean()))
+    others = [float(np.sqrt((m**2).mean())) for i, m in enumerate(matrices) if i != at]
+    return at > 0 and (all(t is not None and t.above >= _FAR for t in near)
+                       or all(abs(np.log(r / own)) >= np.log(_TIMES) for r in others))
 
 
 def _whole(seen: Seen, stack: Stack, at: int, matrices: Sequence[Matrix]) -> _Part | None:
