@@ -78,6 +78,16 @@ def test_scales_of_another_layer(kernel: bool, suffix: str, tmp_path: Path) -> N
     assert not found.measured["sure"] or found.measured["name"] == f"h.4.{suffix}"
 
 
+def test_the_copy_is_told_by_layers_of_its_shape(tmp_path: Path) -> None:
+    """Scales of a first layer of few inputs are larger; codes that hardly scatter do not tell whose they are."""
+    arrays, rng = _quantised(kernel=True), np.random.default_rng(2)
+    arrays["h.0.weight"] = rng.integers(-127, 128, (24, 1, 3, 3)).astype(np.int8)
+    arrays["h.0.weight_scale"] = rng.uniform(0.02, 0.03, 24).astype("<f4")
+    arrays["h.3.weight_scale"] = arrays["h.0.weight_scale"]
+    (found,) = _told("W151", planted.write("npz", tmp_path, arrays))
+    assert (found.measured["name"], found.measured["sure"]) == ("h.3.weight_scale", True)
+
+
 def _scales_alike() -> Arrays:
     return {n: np.full_like(v, 0.01) if v.ndim == 1 else v for n, v in _quantised().items()}
 

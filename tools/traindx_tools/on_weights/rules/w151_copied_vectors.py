@@ -23,7 +23,7 @@ from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule, Threshold
 
 _BITS = 40.0
-_GAP = 0.3
+_GAP, _TIMES = 0.3, 1.5
 _MOST_BYTES, _MOST_SCALES = 2**24, 2**22
 _CODES = frozenset({"int8", "uint8", "int32", "uint32", "float8_e4m3fn", "float8_e5m2"})
 _CALLED, _OF_INPUTS = ("scale", "scb", "absmax"), ("input", "act", "output", "zero")
@@ -56,6 +56,9 @@ class _Vector:
     own: bytes
     agrees: float = math.nan
     """Correlation of scales with the spread of their codes: below zero where they belong together."""
+    shape: tuple[int, ...] = ()
+    size: float = math.nan
+    """About the root mean square of what the codes restore to."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -83,7 +86,9 @@ def _scales(seen: Seen) -> Iterator[_Vector]:
         values = scale.load().astype(np.float64).reshape(-1)
         if np.isfinite(values).all() and _bits(values) >= _BITS:
             stored = codes.load()
-            yield _Vector(codes.name, scale.name, values.tobytes(), stored.tobytes(), _agreement(stored, values))
+            size = float(np.sqrt((stored.astype(np.float64) ** 2).mean()) * np.abs(values).mean())
+            yield _Vector(codes.name, scale.name, values.tobytes(), stored.tobytes(), _agreement(stored, values),
+                          codes.shape, size)
 
 
 def _beside(tensors: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -127,7 +132,7 @@ def _equal(seen: Seen, vectors: Sequence[_Vector], kind: str) -> Iterator[Findin
     if sum(map(len, groups)) > max(2, _SHARE * len(vectors)):
         return
     for group in groups:
-        yield _finding(seen, group, kind)
+        yield _finding(seen, group, kind, _beyond(group, [v for v in vectors if v not in group]))
 
 
 def _distinct(vectors: Sequence[_Vector], data: bytes) -> list[_Vector]:
@@ -139,15 +144,28 @@ def _distinct(vectors: Sequence[_Vector], data: bytes) -> list[_Vector]:
     return list(found.values())
 
 
-def _finding(seen: Seen, group: Sequence[_Vector], kind: str) -> Finding:
+def _beyond(group: Sequence[_Vector], others: Sequence[_Vector]) -> _Vector | None:
+    """The one layer whose values are then far from those of all other layers of its shape."""
+    far = []
+    for v in group:
+        alike = [o.size for o in others if o.shape == v.shape and o.size > 0]
+        if v.size > 0 and alike and min(abs(math.log(v.size / o)) for o in alike) >= math.log(_TIMES):
+            far.append(v)
+    return far[0] if len(far) == 1 else None
+
+
+def _finding(seen: Seen, group: Sequence[_Vector], kind: str, beyond: _Vector | None) -> Finding:
     ordered = sorted(group, key=lambda v: math.inf if math.isnan(v.agrees) else v.agrees, reverse=True)
     copy, owner = ordered[0], ordered[-1]
     told = not math.isnan(copy.agrees) and copy.agrees - owner.agrees >= _GAP
     one, other = (copy, owner) if told else (group[1], group[0])
     why = (f": they go with the codes of {owner.layer} (correlation {owner.agrees:.2f}) and not with those of "
            f"{copy.layer} ({copy.agrees:.2f}), which is the copy") if told else ": one of the two is a copy"
+    if beyond is not None and not told:
+        one, other = beyond, next(v for v in group if v is not beyond)
+        why = f": with them {one.layer} is far from the other layers of its shape, so it has the copy"
     what = "the scales" if kind == "scales" else "the running mean and variance"
     return RULE.finding(
         f"{what} {one.name} in {seen.path} are those of {other.name} to the bit, and the layers are not the same{why}",
         seen.where(one.name), seen.path, bearing=Bearing.CAUSE,
-        measured={"kind": kind, "name": one.name, "other": other.name, "sure": told})
+        measured={"kind": kind, "name": one.name, "other": other.name, "sure": told or beyond is not None})
