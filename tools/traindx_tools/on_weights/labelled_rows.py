@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 FEWEST, MOST_ROWS = 200, 2000
 _SUFFIXES = frozenset({".npz", ".csv", ".parquet", ".tsv"})
-_MOST_FILES, _MOST_BYTES, _MOST_BESIDE, _SECONDS = 6, 2**25, 100, 10.0
+_MOST_FILES, _MOST_BYTES, _MOST_BESIDE, _SECONDS = 6, 2**24, 100, 5.0
 _MOST_LABELS, _UP, _MOST_SETTINGS = 12, 2, 2**20
 
 
@@ -71,8 +71,8 @@ def _name_lists(home: str) -> Sequence[NameList]:
     """Lists of names in the settings beside the tables: in which order the code stacks the columns."""
     from traindx_tools.on_data.name_lists import name_lists_of
 
-    found = [p for n in sorted(os.listdir(home)) if n.endswith(".json") and os.path.getsize(
-        p := os.path.join(home, n)) <= _MOST_SETTINGS]
+    found = [p for n in sorted(os.listdir(home)) if n.endswith(".json") and os.path.isfile(p := os.path.join(home, n))
+             and os.path.getsize(p) <= _MOST_SETTINGS]
     return name_lists_of((Path(p), p) for p in found[:_MOST_FILES])
 
 
