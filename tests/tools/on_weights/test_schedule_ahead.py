@@ -49,7 +49,8 @@ def told(path: Path) -> list[Finding]:
 
 
 @pytest.mark.parametrize("config", ["config.yaml", "config.json"])
-@pytest.mark.parametrize(("kind", "steps"), [("cosine", 250), ("cosine", 100), ("linear", 250)])
+@pytest.mark.parametrize(("kind", "steps"), [("cosine", 250), ("cosine", 100), ("linear", 250),
+                                             ("linear", 100)])
 def test_a_schedule_that_steps_in_every_small_batch(kind: str, steps: int, config: str, tmp_path: Path) -> None:
     (found,) = told(saved(tmp_path, steps, 4, kind=kind, config=config))
     assert (found.measured["kind"], found.measured["k"], found.measured["count"]) == ("several", 4, 4 * steps)
@@ -58,6 +59,7 @@ def test_a_schedule_that_steps_in_every_small_batch(kind: str, steps: int, confi
 
 @pytest.mark.parametrize(("steps", "times", "more"), [
     (250, 1, {}), (950, 1, {}), (250, 4, {"length": 4000}), (250, 4, {"planned": 250}), (10, 4, {}),
+    (100, 4, {"length": 4000, "kind": "linear"}), (100, 1, {"kind": "linear"}),
     (250, 1, {"length": 250, "kind": "restarts"}), (250, 1, {"length": 250, "lowest": 1e-4}),
 ])
 def test_schedules_that_fit_their_training(steps: int, times: int, more: dict[str, Any], tmp_path: Path) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.name_list import NameList
+from traindx_tools.on_data.roles import is_id_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics
 
 FEWEST = 50
+AGREES = 0.1
+"""Standard deviations within which a channel agrees."""
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -95,3 +99,34 @@ def off_by(said: Statistics, measured: Measured, order: Array, scale: float) -> 
     spread = np.maximum(measured.spreads * scale, 1e-30)
     mean = np.abs(said.means[order] - measured.means * scale) / spread
     return np.maximum(mean, np.abs(np.log(np.maximum(said.spreads[order], 1e-30) / spread)))
+
+
+def transformed(said: Statistics, measured: Measured, k: int, scale: float) -> bool:
+    """Whether a usual transformation of the channel has these statistics."""
+    values = measured.values(k) * scale
+    values = values[np.isfinite(values)]
+    ways = [values[values != 0.0]]
+    if len(values) and values.min() >= 0.0:
+        positive = values[values > 0.0]
+        ways += [np.log1p(values), np.sqrt(values), np.log(positive), np.log10(positive), np.log10(values + 1.0)]
+    low, high = np.quantile(values, (0.01, 0.99)) if len(values) else (0.0, 0.0)
+    ways += [np.clip(values, low, high), values[(values >= low) & (values <= high)]]
+    return any(
+        len(w) >= FEWEST and abs(w.mean() - said.means[k]) < AGREES * w.std()
+        and abs(math.log(max(float(w.std()), 1e-30) / said.spreads[k])) < AGREES
+        for w in ways
+    )
+
+
+def orders_of(lists: Iterable[NameList], data: DataSet, count: int) -> Iterator[list[str]]:
+    """Orders in which the columns may be stacked: that of a list of their names, and that of the table."""
+    for held in lists:
+        if len(held.names) == count and all(n in data.fields for n in held.names):
+            yield list(held.names)
+    first = data.shards[0]
+    plain = [n for n, c in first.columns.items() if c.kind == "number" and not c.row_shape and all(
+        n in s.columns and s.columns[n].missing is None for s in data.shards)]
+    inputs = [n for n in plain if n not in data.labels and not is_id_name(n)]
+    for names in (plain, inputs, plain[:-1], plain[1:], [n for n in plain if not is_id_name(n)][:-1]):
+        if len(names) == count:
+            yield names

@@ -63,9 +63,12 @@ class Layer:
         return self.bias.tensor.load().astype(np.float64).reshape(-1)
 
 
-def layers_of(seen: Seen) -> list[Layer]:
-    """The layers of a part whose bias is as long as one end of their weight; recurrent ones are none."""
-    pairs = [(s, b) for s in seen.floats if _is_weight(s) and (b := _bias(seen, s)) is not None
+def layers_of(seen: Seen, smallest: int = 2) -> list[Layer]:
+    """The layers of a part whose bias is as long as one end of their weight; recurrent ones are none.
+
+    `smallest`: outputs of a layer, at least.
+    """
+    pairs = [(s, b) for s in seen.floats if _is_weight(s) and (b := _bias(seen, s, smallest)) is not None
              and b.size in (s.tensor.shape[0], s.tensor.shape[-1])]
     sides = {id(s): _side(seen, s, b) for s, b in pairs}
     usual = Counter(side for side in sides.values() if side is not None).most_common(1)
@@ -80,7 +83,7 @@ def _is_weight(stats: Stats) -> bool:
             and stats.finite == stats.size and max(shape) > 1)
 
 
-def _bias(seen: Seen, stats: Stats) -> Stats | None:
+def _bias(seen: Seen, stats: Stats, smallest: int) -> Stats | None:
     """The vector that is called as the weight is but for one word; None beside a second weight, as of recurrences."""
     found = _WEIGHT.fullmatch(stats.name)
     if found is None:
@@ -90,8 +93,8 @@ def _bias(seen: Seen, stats: Stats) -> Stats | None:
         return None
     for called in _BIASES.get(word, ("bias", "biases")):
         bias = seen.stats.get(f"{head}{called}{tail}")
-        if bias is not None and bias.tensor.floating and bias.size > 1 and bias.finite == bias.size and (
-                sum(n > 1 for n in bias.tensor.shape) == 1):
+        if bias is not None and bias.tensor.floating and bias.size >= smallest and bias.finite == bias.size and (
+                max(bias.tensor.shape, default=1) == bias.size):
             return bias
     return None
 

@@ -16,6 +16,7 @@ from traindx_tools.on_weights.checkpoint import Checkpoint
 _STEPS = re.compile(r"(?i)^(?:max|total|optimizer|(?:max_|num_|total_)?train(?:ing)?)_?"
                     r"(?:optim\w*_)?(?:steps?|iters|iterations|updates)$|^num_iterations$|^num_updates$")
 """`steps` and `n_steps` alone are as often those of a sampler or of a rollout."""
+_WARMUP = re.compile(r"(?i)^(?:num_|lr_)?warm_?up(?:_?(?:steps?|iters|iterations|updates))?$")
 _ACCUMULATED = re.compile(r"(?i)^(?:grad\w*_)?accum\w*$")
 _SETTING = re.compile(r"""["']?([A-Za-z_][\w\-]*)["']?\s*[:=]\s*["']?(\d[\d_]*)(?![\d.eE])""")
 _SUFFIXES = frozenset({".json", ".yaml", ".yml", ".toml"})
@@ -24,11 +25,13 @@ _MOST_FILES, _MOST_BYTES = 20, 2**18
 
 @dataclass(frozen=True)
 class Planned:
-    """`steps`: the fewest steps that are planned; `file`: which file says so. `accumulated`: batches of a step."""
+    """`steps`: the fewest that are planned; `file`: which file says so. `accumulated`: batches of a step; `warmups`:
+    steps of a warm-up."""
 
     steps: int
     file: str
     accumulated: frozenset[int]
+    warmups: frozenset[int] = frozenset()
 
 
 def planned_steps(checkpoint: Checkpoint) -> Planned | None:
@@ -40,7 +43,9 @@ def planned_steps(checkpoint: Checkpoint) -> Planned | None:
     if not steps:
         return None
     fewest = min(steps)
-    return Planned(*fewest, frozenset(v for key, v, _ in told if _ACCUMULATED.match(key.replace("-", "_"))))
+    accumulated, warmups = (frozenset(v for key, v, _ in told if pattern.match(key.replace("-", "_")))
+                            for pattern in (_ACCUMULATED, _WARMUP))
+    return Planned(*fewest, accumulated, warmups)
 
 
 def _settings(path: Path) -> Iterator[tuple[str, int, str]]:

@@ -30,7 +30,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Quantised:
-    """Codes of two axes and their scales, one a line of one axis. `said`: 0 rows, 1 columns, None: it may be both."""
+    """Codes and their scales, one a line of one axis. `said`: 0 rows, 1 columns, None: it may be both.
+
+    Kernels have their outputs as rows, or as columns where these are the last axis.
+    """
 
     tensor: Tensor
     scale_name: str
@@ -38,9 +41,14 @@ class Quantised:
     said: int | None
     zeros: Vector | None
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return two_axes(self.tensor.shape, len(self.scales))
+
     def codes(self) -> NDArray[np.float32]:
         """The codes as numbers; those of uint8 around 128 where no zero points are kept. Raises UnreadableInput."""
-        codes = np.asarray(self.tensor.load(MOST_BYTES), np.float32)
+        codes = np.asarray(self.tensor.load(MOST_BYTES), np.float32).reshape(self.shape)
         return codes - 128 if self.tensor.dtype == "uint8" and self.zeros is None else codes
 
     @cached_property
@@ -70,12 +78,19 @@ class Quantised:
 
     def restored(self, axis: int) -> NDArray[np.float64] | None:
         """The weights, with scales along an axis; None where their number is another."""
-        if self.tensor.shape[axis] != len(self.scales):
+        if self.shape[axis] != len(self.scales):
             return None
         shape = (-1, 1) if axis == 0 else (1, -1)
         codes = self.codes().astype(np.float64)
         return np.asarray((codes if self.zeros is None else codes - self.zeros.reshape(shape))
                           * self.scales.reshape(shape))
+
+
+def two_axes(shape: tuple[int, ...], lines: int) -> tuple[int, int]:
+    """The shape of a matrix as it is, that of a kernel with the axis of so many lines kept."""
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    return (shape[0], math.prod(shape[1:])) if shape[0] == lines else (math.prod(shape[:-1]), shape[-1])
 
 
 def axis_of(codes: NDArray[np.floating]) -> int | None:
@@ -89,17 +104,16 @@ def axis_of(codes: NDArray[np.floating]) -> int | None:
 
 
 def quantised(tensors: Mapping[str, Tensor]) -> Iterator[Quantised]:
-    """Each matrix of eight-bit codes with one scale a line. Raises UnreadableInput."""
+    """Each matrix and kernel of eight-bit codes with one scale a line. Raises UnreadableInput."""
     by_module: dict[str, list[Tensor]] = {}
     for name, tensor in tensors.items():
         by_module.setdefault(name.rpartition(".")[0], []).append(tensor)
     for name, tensor in tensors.items():
-        if tensor.dtype not in ("int8", "uint8") or len(tensor.shape) != 2 or min(tensor.shape) < SHORTEST or (
-                tensor.nbytes > MOST_BYTES):
+        if tensor.dtype not in ("int8", "uint8") or len(tensor.shape) < 2 or tensor.nbytes > MOST_BYTES:
             continue
         beside = [*by_module.get(name.rpartition(".")[0], ()), *by_module.get(name, ())]
         scale = _vector(name, tensor, beside, _SCALES, _OTHERS)
-        if scale is None:
+        if scale is None or min(two_axes(tensor.shape, scale.size)) < SHORTEST:
             continue
         values = scale.load().astype(np.float64).reshape(-1)
         if np.isfinite(values).all() and (values > 0).all():
@@ -117,7 +131,7 @@ def _vector(name: str, tensor: Tensor, beside: list[Tensor], called: tuple[str, 
     for one in beside:
         last = one.name.removeprefix(name.rpartition(".")[0]).lower()
         if one is not tensor and any(c in last for c in called) and not any(o in last for o in others) and (
-                one.size in tensor.shape and max(one.shape, default=0) == one.size):
+                one.size in (tensor.shape[0], tensor.shape[-1]) and max(one.shape, default=0) == one.size):
             found.append((stem not in last, len(last), one))
     own = [f for f in found if not f[0]] or (found if len({f[2].name for f in found}) == 1 else [])
     return min(own, key=lambda f: f[:2])[2] if own else None
@@ -125,6 +139,8 @@ def _vector(name: str, tensor: Tensor, beside: list[Tensor], called: tuple[str, 
 
 def _said(tensor: Tensor, scale: Tensor) -> int | None:
     """The axis by the shape of the scales, or by their number."""
+    if len(tensor.shape) > 2:
+        return 0 if tensor.shape[0] == scale.size else 1
     if len(scale.shape) == 2 and scale.size > 1:
         return 0 if scale.shape[0] == scale.size else 1
     return None if tensor.shape[0] == tensor.shape[1] else tensor.shape.index(scale.size)

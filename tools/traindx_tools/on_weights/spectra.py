@@ -29,10 +29,13 @@ def above_edge(stats: Stats) -> float | None:
     if min(rows, columns) < SMALLEST:
         return None
     values = stats.tensor.load().astype(np.float64).reshape(rows, columns)
-    deviation = float(values.std())
-    if not deviation > 0:
-        return None
-    edge = deviation * (rows**0.5 + columns**0.5)
+    return edge_of(values) if float(values.std()) > 0 else None
+
+
+def edge_of(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    """The same of a matrix that is loaded, and is not constant."""
+    rows, columns = values.shape
+    edge = float(values.std()) * (rows**0.5 + columns**0.5)
     return float((_largest(values) / edge - 1) / tolerance(rows, columns))
 
 

@@ -8,19 +8,17 @@ zeros) are as they should be.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_data.channel_statistics import FEWEST, Measured, matching, off_by
+from traindx_tools.on_data.channel_statistics import AGREES, FEWEST, Measured, matching, off_by, transformed
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
 
-AGREES = 0.1
 FAR = 0.5
 TIMES = 5.0
 SCALES = (1.0, 1.0 / 255.0, 255.0)
@@ -73,7 +71,7 @@ def _finding(said: Statistics, measured: Measured) -> Finding | None:
     if not len(far) or agree.sum() < enough or agree.sum() + len(far) < len(off):
         return None
     if exchanged is None:
-        far = np.array([k for k in far if not _transformed(said, measured, int(k), scale)], np.int64)
+        far = np.array([k for k in far if not transformed(said, measured, int(k), scale)], np.int64)
     return _told(said, measured, far, exchanged, scale) if len(far) else None
 
 
@@ -84,23 +82,6 @@ def _exchanged(said: Statistics, measured: Measured, far: Array, scale: float) -
     order[far] = far[::-1]
     off = off_by(said, measured, order, scale)
     return (int(far[0]), int(far[1])) if bool((off[far] < AGREES).all()) else None
-
-
-def _transformed(said: Statistics, measured: Measured, k: int, scale: float) -> bool:
-    """Whether a usual transformation of the channel has these statistics."""
-    values = measured.values(k) * scale
-    values = values[np.isfinite(values)]
-    ways = [values[values != 0.0]]
-    if len(values) and values.min() >= 0.0:
-        positive = values[values > 0.0]
-        ways += [np.log1p(values), np.sqrt(values), np.log(positive), np.log10(positive), np.log10(values + 1.0)]
-    low, high = np.quantile(values, (0.01, 0.99)) if len(values) else (0.0, 0.0)
-    ways += [np.clip(values, low, high), values[(values >= low) & (values <= high)]]
-    return any(
-        len(w) >= FEWEST and abs(w.mean() - said.means[k]) < AGREES * w.std()
-        and abs(math.log(max(float(w.std()), 1e-30) / said.spreads[k])) < AGREES
-        for w in ways
-    )
 
 
 def _told(

@@ -14,10 +14,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.assignment import assigned
-from traindx_tools.on_data.channel_statistics import FEWEST, Measured, matching, of_columns, off_by
+from traindx_tools.on_data.channel_statistics import FEWEST, Measured, matching, of_columns, off_by, orders_of
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
-from traindx_tools.on_data.roles import is_id_name
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
@@ -67,25 +66,11 @@ def _of_set(view: View, data: DataSet, said: Statistics) -> Iterator[Finding]:
         order = _other_order([measured], said)
         if order is not None:
             yield _finding(said, measured, order, [f"channel {k}" for k in range(len(order))])
-    orders = list(_orders(view, data, len(said.means)))
+    orders = list(orders_of(view.name_lists, data, len(said.means)))
     laid = [(names, m) for names in orders for m in of_columns(data, names)]
     order = _other_order([m for _, m in laid], said)
     if order is not None:
         yield _finding(said, laid[0][1], order, laid[0][0])
-
-
-def _orders(view: View, data: DataSet, count: int) -> Iterator[list[str]]:
-    """Orders in which the columns may be stacked: that of a list of their names, and that of the table."""
-    for held in view.name_lists:
-        if len(held.names) == count and all(n in data.fields for n in held.names):
-            yield list(held.names)
-    first = data.shards[0]
-    plain = [n for n, c in first.columns.items() if c.kind == "number" and not c.row_shape and all(
-        n in s.columns and s.columns[n].missing is None for s in data.shards)]
-    inputs = [n for n in plain if n not in data.labels and not is_id_name(n)]
-    for names in (plain, inputs, plain[:-1], plain[1:], [n for n in plain if not is_id_name(n)][:-1]):
-        if len(names) == count:
-            yield names
 
 
 def _other_order(laid: list[Measured], said: Statistics) -> Array | None:

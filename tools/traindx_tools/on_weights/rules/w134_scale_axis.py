@@ -185,7 +185,7 @@ def _of(tensors: Mapping[str, Tensor], one: Quantised) -> NDArray[np.float64] | 
     found = next((t for n in names if (t := tensors.get(n)) is not None), None)
     if found is None or not found.floating or found.shape != one.tensor.shape or found.nbytes > 8 * MOST_BYTES:
         return None
-    values = found.load().astype(np.float64)
+    values = found.load().astype(np.float64).reshape(one.shape)
     return values if np.isfinite(values).all() and values.any() else None
 
 

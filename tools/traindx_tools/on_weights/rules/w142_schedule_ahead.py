@@ -2,23 +2,25 @@
 
 A schedule is stepped once for each step of the optimizer (or once an epoch, then it counts fewer). One that counts a
 whole multiple of them was stepped in every small batch, or by every process, and is at its end after that part of the
-training. What is planned stands in the configuration beside the checkpoint.
+training. What is planned stands in the configuration beside the checkpoint. A rate that is that of a cosine or of a
+line over just the planned steps, at the schedule's own count, says that the schedule was made for them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_weights.counters import counters_of
+from traindx_tools.on_weights.counters import counters_of, named_step
 from traindx_tools.on_weights.planned_steps import Planned, planned_steps
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
-_LEFT, _LEAST, _ZERO = 0.9, 20, 1e-6
+_LEFT, _LEAST, _ZERO, _DIGITS = 0.9, 20, 1e-6, 1e-6
 
 RULE = Rule(
     id="W142",
@@ -84,7 +86,7 @@ def _judged(seen: Seen, schedule: _Schedule, steps: int, planned: Planned) -> It
     several = times >= 2 and abs(schedule.count - times * steps) <= times
     left = f"{planned.steps - steps:,} of the {planned.steps:,} steps that {planned.file} plans are still to go"
     rate = f"the rate is {schedule.rates[0]:.3g}" if schedule.rates else "the rate is not kept"
-    if several and (schedule.at_end or schedule.length == planned.steps):
+    if several and (schedule.at_end or schedule.length == planned.steps or _on_plan(schedule, planned)):
         why = ("as many as the configuration accumulates small batches: it is stepped in each of them"
                if times in planned.accumulated else "it is stepped in every small batch, or by every process")
         yield _finding(
@@ -96,6 +98,19 @@ def _judged(seen: Seen, schedule: _Schedule, steps: int, planned: Planned) -> It
         yield _finding(
             seen, schedule, f"{rate} at {schedule.key} {schedule.count:,}{length}, and {left}: the schedule is over "
             "before the training is", "over", Bearing.SIGN, Severity.MEDIUM, steps, planned.steps, 1)
+
+
+def _on_plan(schedule: _Schedule, planned: Planned) -> bool:
+    """Whether the rate is that of a cosine or a line to zero over the planned steps, at the schedule's count."""
+    if not schedule.rates or not schedule.first or not 0 < schedule.count < planned.steps or schedule.restarts:
+        return False
+    share = schedule.rates[0] / schedule.first[0] if schedule.first[0] > 0 else 0.0
+    for warmup in {0, *planned.warmups}:
+        done = (schedule.count - warmup) / max(1, planned.steps - warmup)
+        if 0.05 < done < 0.95 and any(abs(share - s) < _DIGITS for s in (0.5 * (1 + math.cos(math.pi * done)),
+                                                                          1 - done)):
+            return True
+    return False
 
 
 def _schedules(values: Mapping[str, Any]) -> Iterator[_Schedule]:
@@ -116,12 +131,16 @@ def _numbers(value: object) -> tuple[float, ...]:
 
 
 def _steps(seen: Seen) -> int:
-    """Steps of the one optimizer: those that most of its parameters made, or the run's where it counts none."""
+    """Steps of the one optimizer: those that most of its parameters made, or the run's where it counts none or the path
+    says the same as the run.
+    """
     if len(seen.checkpoint.optimizers) != 1:
         return 0
     counts = counters_of(seen.checkpoint)
     own = counts.get(f"{seen.checkpoint.optimizers[0].key}.step".lstrip("."))
     named = Counter(n for k, n in counts.items() if k.rpartition(".")[2] in ("global_step", "step"))
+    if named_step(seen.path) in named:
+        return named_step(seen.path) or 0
     return own if own is not None else named.most_common(1)[0][0] if named else 0
 
 

@@ -1,0 +1,125 @@
+"""D194: layers of a checkpoint whose means and variances are those of other data than the data beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data.rules import d194_statistics_of_other_data as d194
+
+Seen = Callable[[ModuleType, Path], list[Finding]]
+Array = np.ndarray[Any, Any]
+NAMES = ["speed", "age", "weight", "angle", "load", "drift"]
+MEANS, SPREADS = np.array([30.0, 4, 900, -2, 0.5, 120]), np.array([5.0, 2, 80, 0.3, 0.1, 33])
+MOVED = np.array([0.9, -1.4, 2.0, 1.1, 0.2, -0.8])
+"""Standard deviations by which the means of the other set differ."""
+
+
+def csv(folder: Path, name: str = "train.csv", rows: int = 600) -> Array:
+    x = MEANS + SPREADS * np.random.default_rng(0).normal(size=(rows, 6))
+    lines = [",".join(f"{v:.4f}" for v in row) + f",{int(row[0] > 30)}" for row in x]
+    (folder / name).write_text("\n".join([",".join([*NAMES, "broken"]), *lines]))
+    return x
+
+
+def sequences(folder: Path, name: str = "train.npz") -> Array:
+    x = MEANS + SPREADS * np.random.default_rng(0).normal(size=(600, 20, 6))
+    np.savez(folder / name, x=x.astype(np.float32), y=np.arange(600) % 3)
+    return x.reshape(-1, 6)
+
+
+def keras(folder: Path, mean: Array, spread: Array) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "model.weights.h5", "w") as file:
+        for layer, held in (("normalization", [mean, spread**2, np.int32(0)]),
+                            ("dense", [np.ones((6, 8), np.float32), np.zeros(8, np.float32)])):
+            for i, value in enumerate(held):
+                file.create_dataset(f"layers/{layer}/vars/{i}", data=np.asarray(value))
+
+
+def torch_file(folder: Path, mean: Array, spread: Array) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"model": {"net.0.weight": torch.randn(8, 6), "net.0.bias": torch.zeros(8),
+                          "bn_in.running_mean": torch.tensor(mean), "bn_in.running_var": torch.tensor(spread**2)}},
+               folder / "model.pt")
+
+
+def plain(folder: Path, mean: Array, spread: Array) -> None:
+    (folder / "scaler.json").write_text(json.dumps(
+        {"feature_names": NAMES, "mean": mean.tolist(), "std": spread.tolist()}))
+
+
+@pytest.mark.parametrize("data", [csv, sequences])
+@pytest.mark.parametrize("write", [keras, torch_file])
+def test_statistics_of_another_site(write: Any, data: Any, tmp_path: Path, seen_by: Seen) -> None:
+    x = data(tmp_path)
+    write(tmp_path, x.mean(axis=0) + MOVED * SPREADS, x.std(axis=0) * 1.1)
+    (told,) = seen_by(d194, tmp_path)
+    assert (told.severity, told.measured["kind"], told.measured["far"]) == (Severity.HIGH, "other", 5)
+    if data is csv:
+        assert "load" not in told.measured["channels"]  # type: ignore[operator]
+
+
+def test_a_file_of_them(tmp_path: Path, seen_by: Seen) -> None:
+    x = csv(tmp_path)
+    plain(tmp_path, x.mean(axis=0) + 1.5 * MOVED * SPREADS, x.std(axis=0) * 1.1)
+    (told,) = seen_by(d194, tmp_path)
+    assert (told.severity, told.measured["far"]) == (Severity.MEDIUM, 5)
+
+
+@pytest.mark.parametrize(("k", "told"), [([2], 1), ([0, 4], 1)])
+@pytest.mark.parametrize("write", [keras, torch_file])
+def test_some_columns_of_a_layer(write: Any, k: list[int], told: int, tmp_path: Path, seen_by: Seen) -> None:
+    x = csv(tmp_path)
+    mean = x.mean(axis=0)
+    mean[k] += 3 * SPREADS[k]
+    write(tmp_path, mean, x.std(axis=0))
+    (found,) = seen_by(d194, tmp_path)
+    assert (found.measured["kind"], found.measured["channels"]) == ("part", tuple(NAMES[i] for i in k))
+
+
+@pytest.mark.parametrize("write", [keras, torch_file, plain])
+def test_sound_statistics(write: Any, tmp_path: Path, seen_by: Seen) -> None:
+    x = csv(tmp_path)
+    write(tmp_path, x.mean(axis=0), x.std(axis=0))
+    assert seen_by(d194, tmp_path) == []
+    write(tmp_path, x[:300].mean(axis=0), x[:300].std(axis=0))  # a part of the rows
+    assert seen_by(d194, tmp_path) == []
+    write(tmp_path, 0.7 * x.mean(axis=0), np.sqrt(0.7 * x.var(axis=0) + 0.3))  # averages that are on their way
+    assert seen_by(d194, tmp_path) == []
+
+
+@pytest.mark.parametrize("write", [keras, torch_file])
+def test_hidden_layers_and_transformed_columns(write: Any, tmp_path: Path, seen_by: Seen) -> None:
+    x = csv(tmp_path)
+    rng = np.random.default_rng(3)
+    write(tmp_path, rng.normal(size=6), rng.uniform(0.5, 2, 6))  # of six hidden channels
+    assert seen_by(d194, tmp_path) == []
+    logs = np.log1p(np.abs(x))
+    write(tmp_path, logs.mean(axis=0), logs.std(axis=0))
+    assert seen_by(d194, tmp_path) == []
+
+
+@pytest.mark.parametrize("write", [keras, torch_file, plain])
+def test_data_that_the_model_was_not_trained_on(write: Any, tmp_path: Path, seen_by: Seen) -> None:
+    """A batch to be judged may differ by a standard deviation; statistics of no column are another matter."""
+    x = csv(tmp_path, "valid.csv")
+    write(tmp_path, x.mean(axis=0) + MOVED * SPREADS, x.std(axis=0))
+    assert seen_by(d194, tmp_path) == []
+
+
+@pytest.mark.parametrize("write", [keras, torch_file])
+def test_statistics_that_are_no_numbers_and_few_rows(write: Any, tmp_path: Path, seen_by: Seen) -> None:
+    x = csv(tmp_path)
+    write(tmp_path, np.where(np.arange(6) == 2, np.nan, x.mean(axis=0)), x.std(axis=0))
+    assert seen_by(d194, tmp_path) == []
+    x = csv(tmp_path, rows=60)
+    write(tmp_path, x.mean(axis=0) + 2 * SPREADS, x.std(axis=0))
+    assert seen_by(d194, tmp_path) == []
