@@ -38,6 +38,7 @@ from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.restored import restored_lost
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
@@ -123,6 +124,7 @@ def program_of(project: Project) -> Program:
     made.part_calls += part_calls(project, entities)
     made.states_back += states_back(project)
     made.states_skipped += states_skipped(project)
+    made.restored_lost += restored_lost(project, lookup(project))
     made.unread_settings += unread_settings(project)
     made.mismatches += mismatches(project)
     made.running_states += running_states(project)
