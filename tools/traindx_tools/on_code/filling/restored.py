@@ -43,8 +43,8 @@ def _place(loss: Loss) -> Spot:
 def _is_reset(loss: Loss) -> bool:
     """Whether the method sets things and does no more: no constructor, and no loop that goes on."""
     body = loss.code.function(loss.node)
-    return body is not None and body.name != "__init__" and not (
-        loss.code.inside(body, ast.For) or loss.code.inside(body, ast.While))
+    return body is not None and body.name != "__init__" and not any(
+        isinstance(n, (ast.For, ast.While)) for n in ast.walk(body))
 
 
 def _kind(loss: Loss) -> str:
