@@ -29,6 +29,8 @@ class Player:
         self.pending: dict[_Place, Mark] = {}
         self.written = _keys_written(look)
         self.files: dict[int, Frame] = {id(code): Frame() for code in look.codes}
+        self.waiting: list[Loss] = []
+        """What was emptied by the call that is being played."""
         self.restored: set[str] = set()
         """The kinds of objects into which a state of a file was put."""
         self.conditions: tuple[tuple[int, int], ...] = ()
@@ -52,6 +54,8 @@ class Player:
         return any(self._statement(code, frame, one) for one in body)
 
     def _statement(self, code: Syntax, frame: Frame, one: ast.stmt) -> bool:
+        self.losses += self.waiting  # the call that emptied it is no reading
+        self.waiting = []
         self._statements -= 1
         if self._statements < 0 or isinstance(one, (*FunctionNode, ast.ClassDef, ast.Import, ast.ImportFrom)):
             return self._statements < 0
@@ -285,6 +289,8 @@ class Player:
         given = [self.value(code, frame, part) for part in (*node.args, *(k.value for k in node.keywords))]
         mark = next((h.loaded for h in given if h.loaded is not None), None)
         name = code.qualified(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "clear" and not given:
+            self._emptied(code, frame, node, node.func.value)
         if owner is None or not isinstance(node.func, ast.Attribute):
             self.value(code, frame, node.func)
         elif mark is not None and sources.puts_in(node):
@@ -297,6 +303,18 @@ class Player:
                 return Held(loaded=self.entry(owner, code, node, sources.key_of(node)))
         converts = last_name(node.func) in sources.CONVERTS
         return Held(loaded=mark if converts else None, made=name or _made_by(node, owner))
+
+    def _emptied(self, code: Syntax, frame: Frame, node: ast.Call, target: ast.expr) -> None:
+        """`memory.clear()`: what came out of a file is gone, and the same object is used on."""
+        held = self.value(code, frame, target, reads=False)
+        place, mark = None, held.pending
+        if isinstance(target, (ast.Name, ast.Attribute)):
+            home, name = (frame.home(target.id), target.id) if isinstance(target, ast.Name) else (
+                self.value(code, frame, target.value, reads=False).attrs, target.attr)
+            place = (id(home), name)
+            mark = self.pending.get(place, mark)
+        if place is not None and mark is not None and self._always(mark):
+            self.waiting.append(Loss(mark, ast.unparse(target), code, node, Held(), held, place))
 
     def _class(self, code: Syntax, func: ast.expr) -> tuple[Syntax, ast.ClassDef] | None:
         found = self.look.classes.get(last_name(func), []) if isinstance(func, (ast.Name, ast.Attribute)) else []
