@@ -59,3 +59,14 @@ def _name(part: str, path: Any, parameters: Sequence[str]) -> str:
     index, rest = (0, path) if part == "first" else (path[1].idx + 1, path[2:])
     name = parameters[index] if index < len(parameters) else f"argument {index}"
     return f"{name}{jax.tree_util.keystr(tuple(rest))}"
+
+
+def function_of(watched: Any, args: Sequence[Any]) -> Any:
+    """The function that a call of a jitted one runs: with equinox it is among the arguments."""
+    fn = getattr(watched.inner, "__wrapped__", watched.inner)
+    if not str(getattr(fn, "__module__", "")).startswith("equinox") or len(args) != 3 or not _split(args):
+        return fn
+    try:
+        return next((f for f in args[2][0][0] if inspect.isfunction(f)), fn)
+    except (TypeError, IndexError):
+        return fn

@@ -44,6 +44,7 @@ from traindx_tools.program.parts import (
     TimedCall,
 )
 from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
+from traindx_tools.program.restored import RestoredLost
 from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
@@ -71,6 +72,7 @@ class Program:
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)
     states_skipped: list[StateSkipped] = field(default_factory=list)
+    restored_lost: list[RestoredLost] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
     hooked_schedules: list[HookedSchedule] = field(default_factory=list)

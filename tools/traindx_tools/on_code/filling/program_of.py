@@ -43,6 +43,7 @@ from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.restored import restored_lost
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
@@ -166,6 +167,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("poles", lambda f: poles(f.project)),
     ("half_updates", lambda f: half_updates(f.project)),
     ("rounded", lambda f: rounded_numbers(f.project)),
+    ("restored_lost", lambda f: restored_lost(f.project, f.look)),
 )
 """Facts of the program, by their field, in the order in which they are asked for: later ones may read earlier ones."""
 _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (

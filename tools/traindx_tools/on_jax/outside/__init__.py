@@ -1,0 +1,1 @@
+"""What traced code takes from outside of its arguments: names of its surroundings, and what is reached from them."""
