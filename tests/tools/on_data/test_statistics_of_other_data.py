@@ -1,4 +1,4 @@
-"""D194: layers of a checkpoint whose means and variances are those of other data than the data beside it."""
+"""D199: layers of a checkpoint whose means and variances are those of other data than the data beside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_data.rules import d194_statistics_of_other_data as d194
+from traindx_tools.on_data.rules import d199_statistics_of_other_data as d199
 
 Seen = Callable[[ModuleType, Path], list[Finding]]
 Array = np.ndarray[Any, Any]
@@ -61,7 +61,7 @@ def plain(folder: Path, mean: Array, spread: Array) -> None:
 def test_statistics_of_another_site(write: Any, data: Any, tmp_path: Path, seen_by: Seen) -> None:
     x = data(tmp_path)
     write(tmp_path, x.mean(axis=0) + MOVED * SPREADS, x.std(axis=0) * 1.1)
-    (told,) = seen_by(d194, tmp_path)
+    (told,) = seen_by(d199, tmp_path)
     assert (told.severity, told.measured["kind"], told.measured["far"]) == (Severity.HIGH, "other", 5)
     if data is csv:
         assert "load" not in told.measured["channels"]  # type: ignore[operator]
@@ -70,7 +70,7 @@ def test_statistics_of_another_site(write: Any, data: Any, tmp_path: Path, seen_
 def test_a_file_of_them(tmp_path: Path, seen_by: Seen) -> None:
     x = csv(tmp_path)
     plain(tmp_path, x.mean(axis=0) + 1.5 * MOVED * SPREADS, x.std(axis=0) * 1.1)
-    (told,) = seen_by(d194, tmp_path)
+    (told,) = seen_by(d199, tmp_path)
     assert (told.severity, told.measured["far"]) == (Severity.MEDIUM, 5)
 
 
@@ -81,7 +81,7 @@ def test_some_columns_of_a_layer(write: Any, k: list[int], told: int, tmp_path: 
     mean = x.mean(axis=0)
     mean[k] += 3 * SPREADS[k]
     write(tmp_path, mean, x.std(axis=0))
-    (found,) = seen_by(d194, tmp_path)
+    (found,) = seen_by(d199, tmp_path)
     assert (found.measured["kind"], found.measured["channels"]) == ("part", tuple(NAMES[i] for i in k))
 
 
@@ -89,11 +89,11 @@ def test_some_columns_of_a_layer(write: Any, k: list[int], told: int, tmp_path: 
 def test_sound_statistics(write: Any, tmp_path: Path, seen_by: Seen) -> None:
     x = csv(tmp_path)
     write(tmp_path, x.mean(axis=0), x.std(axis=0))
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
     write(tmp_path, x[:300].mean(axis=0), x[:300].std(axis=0))  # a part of the rows
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
     write(tmp_path, 0.7 * x.mean(axis=0), np.sqrt(0.7 * x.var(axis=0) + 0.3))  # averages that are on their way
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
 
 
 @pytest.mark.parametrize("write", [keras, torch_file])
@@ -101,10 +101,10 @@ def test_hidden_layers_and_transformed_columns(write: Any, tmp_path: Path, seen_
     x = csv(tmp_path)
     rng = np.random.default_rng(3)
     write(tmp_path, rng.normal(size=6), rng.uniform(0.5, 2, 6))  # of six hidden channels
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
     logs = np.log1p(np.abs(x))
     write(tmp_path, logs.mean(axis=0), logs.std(axis=0))
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
 
 
 @pytest.mark.parametrize("write", [keras, torch_file, plain])
@@ -112,14 +112,14 @@ def test_data_that_the_model_was_not_trained_on(write: Any, tmp_path: Path, seen
     """A batch to be judged may differ by a standard deviation; statistics of no column are another matter."""
     x = csv(tmp_path, "valid.csv")
     write(tmp_path, x.mean(axis=0) + MOVED * SPREADS, x.std(axis=0))
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
 
 
 @pytest.mark.parametrize("write", [keras, torch_file])
 def test_statistics_that_are_no_numbers_and_few_rows(write: Any, tmp_path: Path, seen_by: Seen) -> None:
     x = csv(tmp_path)
     write(tmp_path, np.where(np.arange(6) == 2, np.nan, x.mean(axis=0)), x.std(axis=0))
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []
     x = csv(tmp_path, rows=60)
     write(tmp_path, x.mean(axis=0) + 2 * SPREADS, x.std(axis=0))
-    assert seen_by(d194, tmp_path) == []
+    assert seen_by(d199, tmp_path) == []

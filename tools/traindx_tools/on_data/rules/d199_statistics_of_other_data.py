@@ -35,7 +35,7 @@ DRAWS = 4000
 ROWS = 200
 
 RULE = Rule(
-    id="D194",
+    id="D199",
     name="statistics-of-other-data",
     title="Stored statistics are those of other data",
     severity=Severity.HIGH,
