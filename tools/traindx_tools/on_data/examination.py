@@ -18,6 +18,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.column import Damage
+from traindx_tools.on_data.file_groups import unfolded
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
@@ -109,6 +110,7 @@ def examine(
     root = _common([p for p, _ in files])
     _read_all(files, root, started + seconds, reading)
     sets = data_sets(joined(reading.placed))
+    sets += tuple(unfolded(sets))
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])

@@ -34,6 +34,9 @@ PAIRS = 8
 CLIP = 6.0
 BEND = 0.7
 FEWEST_VALUES = 5
+SERIES = 32
+"""Places from which on a row of numbers is a series, in which something may begin."""
+FEWEST_LENGTHS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +115,9 @@ def records_of(group: Sequence[Shard], without: frozenset[str]) -> Records | Non
             continue
         at = [row[shard == i] for i in range(len(group))]
         found = _atoms(name, there, at)
-        if found and len(atoms) + len(found) <= MOST_ATOMS:
+        if len(atoms) + len(found) <= MOST_ATOMS:
             atoms += found
-        elif (told := _beside(name, there, at)) is not None and sum(b.shape[1] for b in beside) < 3 * WIDE:
+        if not found and (told := _beside(name, there, at)) is not None and sum(b.shape[1] for b in beside) < 3 * WIDE:
             beside.append(told)
     if len(atoms) < 2 and not (atoms and beside):
         return None
@@ -126,6 +129,8 @@ def records_of(group: Sequence[Shard], without: frozenset[str]) -> Records | Non
 
 def _atoms(name: str, columns: Sequence[Column], at: Sequence[Array]) -> list[Atom]:
     first = columns[0]
+    if first.kind in ("text", "sequence"):
+        return _lengths(name, columns, at)
     plain = all(c.kind == "number" and c.values.dtype.kind in "iuf" and not is_row_id(c) for c in columns)
     if not plain or is_id_name(name) or len({c.row_shape for c in columns}) > 1:
         return []
@@ -142,6 +147,8 @@ def _atoms(name: str, columns: Sequence[Column], at: Sequence[Array]) -> list[At
 def _channels(name: str, columns: Sequence[Column], at: Sequence[Array], whole: bool) -> list[Atom]:
     """The features of a row of numbers; of series of several channels these."""
     shape = columns[0].row_shape
+    if len(shape) == 1 and shape[0] >= SERIES:
+        return _positions(name, [np.asarray(c.values[r])[:, None] for c, r in zip(columns, at, strict=True)])
     if len(shape) == 1 and 2 <= shape[0] <= MOST_CHANNELS:
         values = np.concatenate([np.asarray(c.values[r], np.float64) for c, r in zip(columns, at, strict=True)])
         return [Atom(f"{name}[{k}]", name, values[:, k:k + 1], whole) for k in range(shape[0])
@@ -153,7 +160,40 @@ def _channels(name: str, columns: Sequence[Column], at: Sequence[Array], whole: 
             for c, r in zip(columns, at, strict=True)]
     every = np.concatenate(told)
     mark = "{}[:, {}]" if axis == 1 else "{}[{}]"
-    return [Atom(mark.format(name, k), name, every[:, k], False) for k in range(shape[axis])]
+    out = [Atom(mark.format(name, k), name, every[:, k], False) for k in range(shape[axis])]
+    if max(shape) >= SERIES:
+        out += _positions(name, [np.moveaxis(np.asarray(c.values[r]), axis + 1, 1)
+                                 for c, r in zip(columns, at, strict=True)])
+    return out
+
+
+def _lengths(name: str, columns: Sequence[Column], at: Sequence[Array]) -> list[Atom]:
+    """How long texts and sequences are, where that varies."""
+    if len({c.kind for c in columns}) > 1 or is_id_name(name) or is_time(name) or any(map(is_identifier, columns)):
+        return []
+    values = np.concatenate([np.asarray(c.lengths[r], np.float64) for c, r in zip(columns, at, strict=True)])
+    return [Atom(f"the length of {name}", name, values[:, None], True)] if len(
+        np.unique(values[:4000])) >= FEWEST_LENGTHS else []
+
+
+def _positions(name: str, parts: Sequence[Array]) -> list[Atom]:
+    """Where series, shape (rows, channels, places), begin to move and are largest, where that differs from row to row.
+    """
+    found = [_begins(np.nan_to_num(p.astype(np.float32))) for p in parts]
+    every = np.concatenate(found)
+    return [Atom(f"where {name} {said}", name, every[:, k:k + 1], False) for k, said in enumerate(
+        ("begins", "is largest")) if len(np.unique(every[:4000, k])) >= FEWEST_LENGTHS]
+
+
+def _begins(series: Array) -> Array:
+    """float64 shape (rows, 2): the place of the steepest rise of energy from one window to the next; of the largest."""
+    series = series - np.median(series, axis=2, keepdims=True)
+    energy = np.sqrt((series**2 / np.maximum(series.var(axis=2, keepdims=True), 1e-12)).sum(axis=1))
+    width = int(np.clip(energy.shape[1] // 40, 2, 64))
+    sums = np.cumsum(np.pad(energy, ((0, 0), (1, 0))), axis=1, dtype=np.float64)
+    window = (sums[:, width:] - sums[:, :-width]) / width
+    rise = np.log(window[:, width:] + 0.1) - np.log(window[:, :-width] + 0.1)
+    return np.stack([rise.argmax(axis=1) + width, energy.argmax(axis=1)], axis=1).astype(np.float64)
 
 
 def _told(channels: Array) -> Array:
