@@ -24,6 +24,7 @@ from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.name_lists import name_lists_of
+from traindx_tools.on_data.numbered_names import numbered_of
 from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
@@ -117,7 +118,7 @@ def examine(
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
     findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
-                           kept=of_weights(p for p, _ in files)), notes)
+                           kept=of_weights(p for p, _ in files), numbered=numbered_of(files)), notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
