@@ -20,8 +20,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_data.code_fields import Affine, Fields, argument, called
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.expression_poles import found_in, uses_of_several
-from traindx_tools.on_data.rules.d175_at_a_pole import finding_of, finding_of_several, finding_of_total
 from traindx_tools.on_data.row_totals import totals_of
+from traindx_tools.on_data.rules.d175_at_a_pole import finding_of, finding_of_several, finding_of_total
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 

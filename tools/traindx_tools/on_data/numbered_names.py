@@ -102,9 +102,9 @@ def _lists_files(column: Column, shard: Shard) -> bool:
 def _numbers(paths: Sequence[str], numbers: Sequence[int]) -> tuple[dict[str, int], dict[str, int]] | None:
     """The number and the lines of each name, by the part of the paths that tells the number."""
     split = [p.replace("\\", "/").split("/") for p in paths]
-    ways = [lambda p, k=k: p[-k] if len(p) >= k else "" for k in (2, 3)]
-    for of in (*ways, lambda p: words_only(os.path.splitext(p[-1])[0])):
-        made = _told([of(p) for p in split], numbers)
+    for names in ([p[-2] if len(p) > 1 else "" for p in split], [p[-3] if len(p) > 2 else "" for p in split],
+                  [words_only(os.path.splitext(p[-1])[0]) for p in split]):
+        made = _told(names, numbers)
         if made is not None:
             return made
     return None

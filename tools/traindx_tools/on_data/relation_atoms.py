@@ -81,11 +81,7 @@ class Design:
 
     def features(self, atoms: Sequence[Array], beside: Array) -> Array:
         """The same features of other numbers of the atoms."""
-        return made(atoms, beside, self.centre, self.spread, self.paired, self.bent)[0] - self.middle
-
-    def standard(self, atom: int, values: Array) -> Array:
-        """Numbers of an atom as the model sees them."""
-        return np.asarray(_standard(values, self.centre[atom], self.spread[atom]))[:, 0] - self.middle[self.first[atom]]
+        return np.asarray(made(atoms, beside, self.centre, self.spread, self.paired, self.bent)[0] - self.middle)
 
 
 def chosen_rows(group: Sequence[Shard]) -> tuple[Array, Array, Array]:
@@ -211,7 +207,8 @@ def _beside(name: str, columns: Sequence[Column], at: Sequence[Array]) -> Array 
     if all(is_label(c) for c in columns) and not is_id_name(name):
         kinds = np.unique(np.concatenate([keys(c) for c in columns]))
         if 2 <= len(kinds) <= MOST_KINDS:
-            return np.eye(len(kinds))[np.concatenate([codes(c, kinds)[r] for c, r in zip(columns, at, strict=True)])]
+            which = np.concatenate([codes(c, kinds)[r] for c, r in zip(columns, at, strict=True)])
+            return np.asarray(np.eye(len(kinds))[which])
     shapes = {c.row_shape for c in columns}
     if len(shapes) == 1 and columns[0].kind == "number" and 2 <= int(np.prod(columns[0].row_shape)) <= LONGEST:
         flat = [np.asarray(c.values[r], np.float32).reshape(len(r), -1) for c, r in zip(columns, at, strict=True)]

@@ -1,8 +1,9 @@
-"""The rows of each file, or of each group, cut into ranges of their order: what changes from some row on is found so."""
+"""The rows of each file, or of each group, cut into ranges of their order: it finds what changes from some row on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,6 +33,6 @@ def by_ranges(group: Sequence[Shard], cut: Cut | None = None) -> Iterator[Cut]:
         part[own] = k * ranges + np.arange(len(own)) * ranges // len(own)
         edges = -(-np.arange(ranges + 1) * len(own) // ranges)
         said = name if cut is None else cut.told(k)
-        told += [f"rows {a}..{b - 1} of {said}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        told += [f"rows {a}..{b - 1} of {said}" for a, b in pairwise(edges.tolist())]
     ends = np.cumsum([s.rows for s in group])[:-1]
     yield Cut("", tuple(told), tuple(np.split(part, ends)), True)

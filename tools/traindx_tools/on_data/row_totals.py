@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ DEPTH = 12
 _SAME = CASTS | {"toarray", "todense", "tocsr", "ravel", "reshape", "squeeze", "flatten", "unsqueeze", "view", "float",
                  "clone", "contiguous", "cpu", "to", "numpy", "values", "asfarray", "ascontiguousarray"}
 """Calls that leave the numbers as they are."""
-_ALIKE = frozenset({"A", "A1", "values", "T"})
-_REDUCES = {"sum": np.sum, "nansum": np.sum, "max": np.max, "amax": np.max, "mean": np.mean, "std": np.std,
+_ALIKE = frozenset({"A", "A1", "values"})
+_REDUCES: dict[str, Any] = {"sum": np.sum, "nansum": np.sum, "max": np.max, "amax": np.max, "mean": np.mean, "std": np.std,
             "norm": lambda v, axis: np.sqrt((v**2).sum(axis=axis)), "count_nonzero": np.count_nonzero}
 _HEED = frozenset({"clip", "clamp", "clamp_min", "maximum", "fmax", "where", "nan_to_num", "isfinite", "isinf", "isnan",
                    "divide_no_nan", "masked_fill", "filter_cells", "replace", "errstate"})
@@ -115,9 +116,8 @@ class _Reader:
             depth += 1
             if isinstance(node, ast.Call) and called(node) in _SAME:
                 node = self._inner(node)
-            elif isinstance(node, ast.Attribute) and node.attr in _ALIKE - {"T"}:
-                node = node.value
-            elif isinstance(node, ast.Subscript) and _only_adds_axes(node.slice):
+            elif (isinstance(node, ast.Attribute) and node.attr in _ALIKE) or (
+                    isinstance(node, ast.Subscript) and _only_adds_axes(node.slice)):
                 node = node.value
             elif isinstance(node, ast.Name) and self.fields.stands_for(node.id) is not None:
                 node = self.fields.stands_for(node.id)

@@ -73,8 +73,9 @@ def _of_texts(columns: Sequence[Column]) -> tuple[list[Letters], list[Array | No
         return None
     complement = np.arange(256)
     if all(chr(k) in _COMPLEMENT for k in seen):
+        of_rna = ord("U") in seen and ord("T") not in seen
         for one, other in _COMPLEMENT.items():
-            complement[ord(one)] = ord("U") if other == "T" and ord("U") in seen and ord("T") not in seen else ord(other)
+            complement[ord(one)] = ord("U") if other == "T" and of_rna else ord(other)
         return made, [None, complement]
     return made, [None]
 

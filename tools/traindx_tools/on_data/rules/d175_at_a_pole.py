@@ -83,8 +83,8 @@ def finding_of_total(shard: Shard, field: str, bad: Array, count: int, said: tup
     total, use, at = said
     shown = ", ".join(str(int(i)) for i in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
     return RULE.finding(
-        f"{total} is 0 in {len(bad):,} of {count:,} rows of {short(shard)} ({percent(len(bad) / count)}: rows {shown}), "
-        f"and {at} divides by it ({use}): these rows become infinite or NaN",
+        f"{total} is 0 in {len(bad):,} of {count:,} rows of {short(shard)} ({percent(len(bad) / count)}: rows {shown}"
+        f"), and {at} divides by it ({use}): these rows become infinite or NaN",
         place(shard, field),
         shard.name,
         bearing=Bearing.CAUSE,

@@ -141,7 +141,7 @@ def _what(records: Records, found: Undone) -> str:
     move = found.move
     rows = f"{abs(move.by):.0f} row{'s' * (abs(move.by) != 1)}"
     return {
-        "rows": f"is shifted by {rows} (it stands too {'late' if move.by > 0 else 'early'} against the rest of its row)",
+        "rows": f"is shifted by {rows} (it stands too {'late' if move.by > 0 else 'early'} for the rest of its row)",
         "turned": "has the opposite sign",
         "reversed": "runs backwards against the rest of its rows",
         "unit": f"is {move.by:.4g} times what it is elsewhere (another unit or rate)",

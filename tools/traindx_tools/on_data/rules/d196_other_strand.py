@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import is_identifier
 from traindx_tools.on_data.shard import Shard
@@ -71,7 +72,7 @@ def _of_set(data: DataSet, train: Sequence[Shard], held: Sequence[Shard]) -> Ite
                 yield _finding(shard, name, best.how, np.flatnonzero(best.hits), train)
 
 
-def _finding(shard: Shard, name: str, how: str, where: Sequence[int], train: Sequence[Shard]) -> Finding:
+def _finding(shard: Shard, name: str, how: str, where: Array, train: Sequence[Shard]) -> Finding:
     return RULE.finding(
         f"{len(where):,} of {shard.rows:,} rows of {short(shard)} ({percent(len(where) / shard.rows)}) are {how} of "
         f"training sequences in {name}, which a comparison as they stand does not see: {rows(shard, where)}",

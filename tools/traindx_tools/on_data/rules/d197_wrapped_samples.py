@@ -1,4 +1,4 @@
-"""Samples of some recordings wrapped around at the edge of their type: from one to the next they jump to the other sign.
+"""Samples of some recordings wrapped around at the edge of their type: from one to the next they change the sign.
 
 A gain was applied to whole numbers, or a sum was kept in a type too small for it: what went over the top came in at the
 bottom. Each such place is a click over the whole spectrum, and the level says nothing of it, since it is that of a loud
@@ -154,9 +154,9 @@ def _of_column(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Fin
         if len(odd) == 1 and counts[odd[0]] >= 2 * FEWEST:
             at = next(i for i, m in enumerate(cut.member) if (m == odd[0]).any())
             yield RULE.finding(
-                f"{name} of {cut.told(odd[0])} wraps around at the edge of its type: {counts[odd[0]]:,} jumps of nearly "
-                f"{full:,.0f} from one row to the next, after which it goes on as it came; the {len(counts) - 1} other "
-                "parts hold none",
+                f"{name} of {cut.told(odd[0])} wraps around at the edge of its type: {counts[odd[0]]:,} jumps of "
+                f"nearly {full:,.0f} from one row to the next, after which it goes on as it came; the "
+                f"{len(counts) - 1} other parts hold none",
                 place(group[at], name),
                 group[at].name,
                 bearing=Bearing.CAUSE,
