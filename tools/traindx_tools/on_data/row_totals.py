@@ -30,8 +30,8 @@ _SAME = CASTS | {"toarray", "todense", "tocsr", "ravel", "reshape", "squeeze", "
                  "clone", "contiguous", "cpu", "to", "numpy", "values", "asfarray", "ascontiguousarray"}
 """Calls that leave the numbers as they are."""
 _ALIKE = frozenset({"A", "A1", "values"})
-_REDUCES: dict[str, Any] = {"sum": np.sum, "nansum": np.sum, "max": np.max, "amax": np.max, "mean": np.mean, "std": np.std,
-            "norm": lambda v, axis: np.sqrt((v**2).sum(axis=axis)), "count_nonzero": np.count_nonzero}
+_REDUCES: dict[str, Any] = {"sum": np.sum, "nansum": np.sum, "max": np.max, "amax": np.max, "mean": np.mean,
+            "std": np.std, "norm": lambda v, axis: np.sqrt((v**2).sum(axis=axis)), "count_nonzero": np.count_nonzero}
 _HEED = frozenset({"clip", "clamp", "clamp_min", "maximum", "fmax", "where", "nan_to_num", "isfinite", "isinf", "isnan",
                    "divide_no_nan", "masked_fill", "filter_cells", "replace", "errstate"})
 
