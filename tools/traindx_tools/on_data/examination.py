@@ -110,14 +110,14 @@ def examine(
     root = _common([p for p, _ in files])
     _read_all(files, root, started + seconds, reading)
     sets = data_sets(joined(reading.placed))
-    sets += tuple(unfolded(sets))
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
     findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
-                           kept=of_weights(p for p, _ in files), numbered=numbered_of(files)), notes)
+                           kept=of_weights(p for p, _ in files), numbered=numbered_of(files),
+                           unfolded=tuple(unfolded(sets))), notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 

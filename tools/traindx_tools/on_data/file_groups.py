@@ -1,7 +1,7 @@
 """Files that hold one group of arrays for each station, patient or demonstration: each group as a file of its own.
 
 `stations/GR10/waveform` and `stations/GR10/picks` beside the same of eleven other stations are one table, cut by
-station. What is asked of files is asked of them as well.
+station.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def unfolded(sets: Sequence[DataSet]) -> Iterator[DataSet]:
 
 def _groups(shard: Shard) -> dict[str, dict[str, Column]]:
     """The fields of each group by the number in its name; {} where most groups do not hold the same fields."""
-    if shard.format not in ("hdf5", "npz") or shard.numbers is not None:
+    if shard.format not in ("hdf5", "npz") or shard.numbers is not None or shard.left_out:
         return {}
     best: dict[str, dict[str, Column]] = {}
     for at in range(3):

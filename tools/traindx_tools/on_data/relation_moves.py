@@ -16,7 +16,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.relation_fits import Fits, left_of, own, told_by_itself, told_of, usual_variance
 from traindx_tools.on_data.repairs import FACTORS
-from traindx_tools.on_data.significance import LEVEL, student_tail
+from traindx_tools.on_data.significance import LEVEL, distance, student_tail
 
 REACH = 24
 """Rows by which a number is moved at most."""
@@ -40,6 +40,10 @@ FLOOR, MOST = 1e-3, 3.0
 LOST, ALIKE, OWN = 0.1, 2.0, 0.3
 """A relation is lost where so little is told, rows are as far out as elsewhere, and their own model tells no more."""
 FEWEST_LOST = 100
+SAME = 0.08
+"""Distance of distributions of a number that is lost, beyond sampling."""
+KEPT = 0.5
+"""Share of the numbers of a row that are told as elsewhere where one is lost."""
 _EDGE = 2
 
 
@@ -185,12 +189,29 @@ def lost(fits: Fits, moved: Sequence[Undone]) -> Iterator[Undone]:
         order = sorted(told, key=lambda p: told[p])
         part, rest = order[0], [told[p] for p in order[1:]]
         typical, rows = float(np.median(rest)), fits.inside[order[0]]
-        if min(rest) < 0.5 or told[part] > LOST or len(rows) < FEWEST_LOST or not _as_far_out(fits, atom, part):
+        if min(rest) < 0.5 or told[part] > LOST or len(rows) < FEWEST_LOST or not (
+                _as_far_out(fits, atom, part) and _distributed_alike(fits, atom, part) and _alone(fits, part)):
             continue
         others = [told_by_itself(design, atom, fits.inside[p][: len(rows)]) for p in order[1:4]]
         mine = told_by_itself(design, atom, rows)
         if float(np.median(others)) >= 0.3 and mine <= OWN * float(np.median(others)):
             yield Undone(part, atom, Move("lost"), told[part], mine, typical, 0.0)
+
+
+def _distributed_alike(fits: Fits, atom: int, part: int) -> bool:
+    """Whether the number has the values that it has elsewhere: it was paired otherwise, and not measured so."""
+    mine = np.sort(own(fits.design, atom, fits.inside[part]))
+    rest = np.sort(np.concatenate([own(fits.design, atom, i) for p, i in fits.inside.items() if p != part]))
+    return distance(mine, rest) <= SAME + 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(rest))
+
+
+def _alone(fits: Fits, part: int) -> bool:
+    """Whether most of the numbers that others tell are told in the part as well: a noisier source loses all of them."""
+    tables = np.stack([t for p, t in fits.told.items() if p != part])
+    typical = np.nanmedian(tables, axis=0)
+    told = (typical >= TOLD) & np.isfinite(fits.told[part])
+    kept = told & (fits.told[part] >= 0.7 * typical)
+    return int(told.sum()) <= 2 or float(kept.sum()) >= KEPT * float(told.sum())
 
 
 def _as_far_out(fits: Fits, atom: int, part: int) -> bool:

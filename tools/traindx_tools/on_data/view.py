@@ -80,6 +80,8 @@ class View:
     """What files beside the data say of their classes and tokens."""
     name_lists: tuple[NameList, ...] = ()
     """Names with an index each, of files beside the data."""
+    unfolded: tuple[DataSet, ...] = ()
+    """Sets of the groups within files: a group for each station, patient or demonstration."""
     numbered: tuple[Numbered, ...] = ()
     """What lists of files beside the data say of the numbers of classes."""
     kept: tuple[Statistics, ...] = ()

@@ -59,7 +59,7 @@ RULE = Rule(
 
 def check(view: View) -> Iterator[Finding]:
     """At most one finding for each set: the surest, by what is undone before what is lost."""
-    for data in view.sets:
+    for data in (*view.sets, *view.unfolded):
         group = tuple(s for s in data.shards if s.columns and s.rows)
         if group and sum(s.rows for s in group) <= MOST_TOTAL and sum(s.rows for s in group) >= 3 * FEWEST:
             yield from _of_set(data, group)
