@@ -52,7 +52,8 @@ def once(found: list[Finding]) -> list[Finding]:
 
 def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATED and any(o.rule not in _VAGUE and _same_fields(o, odd) for o in others):
+    if odd.rule == RELATED and any((o.rule not in _VAGUE or (o.rule == GENERAL and _is_exact(o)))
+                                   and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
         return None

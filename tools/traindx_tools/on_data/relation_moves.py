@@ -42,6 +42,7 @@ LOST, ALIKE, OWN = 0.1, 2.0, 0.3
 FEWEST_LOST = 100
 SAME = 0.08
 """Distance of distributions of a number that is lost, beyond sampling."""
+FEW_NUMBERS = 3
 KEPT = 0.5
 """Share of the numbers of a row that are told as elsewhere where one is lost."""
 _EDGE = 2
@@ -91,10 +92,17 @@ def _of_atom(fits: Fits, atom: int, comparisons: float) -> list[Undone]:
         worst = max(FLOOR, errors[order[count]])
         if typical >= TOLD and errors[order[count - 1]] >= BROKEN * worst and worst < 1.0 - 0.5 * typical:
             moves = [_move(fits, atom, p, worst, typical, comparisons) for p in order[:count]]
-            made = [m for m in moves if m is not None]
+            made = [m for m in moves if m is not None and (
+                _of_two_fields(fits, m) or _alone(fits, m.part))]
             if len(made) == count and len({(m.move.kind, m.move.other, m.move.by) for m in made}) == 1:
                 return made
     return []
+
+
+def _of_two_fields(fits: Fits, found: Undone) -> bool:
+    """Whether two fields were exchanged: whatever they tell is broken as well."""
+    atoms = fits.design.records.atoms
+    return found.move.other >= 0 and atoms[found.atom].field != atoms[found.move.other].field
 
 
 def _move(fits: Fits, atom: int, part: int, worst: float, typical: float, comparisons: float) -> Undone | None:
@@ -152,7 +160,8 @@ def _exchanges(fits: Fits, atom: int, part: int) -> Iterator[tuple[Move, Array, 
         values[atom], values[j] = values[j], values[atom]
         x = design.features(values, design.records.beside[rows])
         both = [left_of(design, t, x, fits.inverse[part]) for t in (atom, j)]
-        worst = max(1.0 - float(np.nanmin([t[j] for p, t in fits.told.items() if p != part])), FLOOR)
+        worst = max(1.0 - min((float(t[j]) for p, t in fits.told.items() if p != part and np.isfinite(t[j])),
+                              default=0.0), FLOOR)
         if 1.0 - told_of(x[:, design.first[j]].astype(np.float64), both[1], 1e-9) <= AS_GOOD * worst:
             yield Move("exchanged", other=j), x[:, design.first[atom]].astype(np.float64), both[0]
 
@@ -208,10 +217,10 @@ def _distributed_alike(fits: Fits, atom: int, part: int) -> bool:
 def _alone(fits: Fits, part: int) -> bool:
     """Whether most of the numbers that others tell are told in the part as well: a noisier source loses all of them."""
     tables = np.stack([t for p, t in fits.told.items() if p != part])
-    typical = np.nanmedian(tables, axis=0)
+    typical = np.median(np.nan_to_num(tables), axis=0)
     told = (typical >= TOLD) & np.isfinite(fits.told[part])
     kept = told & (fits.told[part] >= 0.7 * typical)
-    return int(told.sum()) <= 2 or float(kept.sum()) >= KEPT * float(told.sum())
+    return int(told.sum()) <= FEW_NUMBERS or float(kept.sum()) >= KEPT * float(told.sum())
 
 
 def _as_far_out(fits: Fits, atom: int, part: int) -> bool:
