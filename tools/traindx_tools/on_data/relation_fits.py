@@ -7,7 +7,7 @@ own features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +56,12 @@ def inverted(gram: Array) -> Array:
     return np.asarray(np.linalg.inv(gram + (RIDGE * np.trace(gram) / len(gram) + 1e-6) * np.eye(len(gram))))
 
 
-def left_of(design: Design, atom: int, x: Array, inverse: Array) -> Array:
-    """float64 shape (rows,): what the model that an inverse holds leaves of an atom's number, in its spreads."""
-    own_features = np.flatnonzero(design.owners[atom])
+def left_of(design: Design, atom: int, x: Array, inverse: Array, without: Sequence[int] = ()) -> Array:
+    """float64 shape (rows,): what the model that an inverse holds leaves of an atom's number, in its spreads.
+
+    `without`: atoms that must say nothing of it.
+    """
+    own_features = np.flatnonzero(design.owners[[atom, *without]].any(axis=0))
     block = np.linalg.inv(inverse[np.ix_(own_features, own_features)])
     at = int(np.flatnonzero(own_features == design.first[atom])[0])
     return np.asarray(x @ (inverse[:, own_features] @ block[:, at]))

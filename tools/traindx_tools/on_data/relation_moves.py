@@ -42,7 +42,6 @@ LOST, ALIKE, OWN = 0.1, 2.0, 0.3
 FEWEST_LOST = 100
 SAME = 0.08
 """Distance of distributions of a number that is lost, beyond sampling."""
-FEW_NUMBERS = 3
 KEPT = 0.5
 """Share of the numbers of a row that are told as elsewhere where one is lost."""
 _EDGE = 2
@@ -92,17 +91,11 @@ def _of_atom(fits: Fits, atom: int, comparisons: float) -> list[Undone]:
         worst = max(FLOOR, errors[order[count]])
         if typical >= TOLD and errors[order[count - 1]] >= BROKEN * worst and worst < 1.0 - 0.5 * typical:
             moves = [_move(fits, atom, p, worst, typical, comparisons) for p in order[:count]]
-            made = [m for m in moves if m is not None and (
-                _of_two_fields(fits, m) or _alone(fits, m.part))]
+            made = [m for m in moves if m is not None and _alone(
+                fits, m.part, [k for k in (m.atom, m.move.other) if k >= 0])]
             if len(made) == count and len({(m.move.kind, m.move.other, m.move.by) for m in made}) == 1:
                 return made
     return []
-
-
-def _of_two_fields(fits: Fits, found: Undone) -> bool:
-    """Whether two fields were exchanged: whatever they tell is broken as well."""
-    atoms = fits.design.records.atoms
-    return found.move.other >= 0 and atoms[found.atom].field != atoms[found.move.other].field
 
 
 def _move(fits: Fits, atom: int, part: int, worst: float, typical: float, comparisons: float) -> Undone | None:
@@ -199,7 +192,7 @@ def lost(fits: Fits, moved: Sequence[Undone]) -> Iterator[Undone]:
         part, rest = order[0], [told[p] for p in order[1:]]
         typical, rows = float(np.median(rest)), fits.inside[order[0]]
         if min(rest) < 0.5 or told[part] > LOST or len(rows) < FEWEST_LOST or not (
-                _as_far_out(fits, atom, part) and _distributed_alike(fits, atom, part) and _alone(fits, part)):
+                _as_far_out(fits, atom, part) and _distributed_alike(fits, atom, part) and _alone(fits, part, [atom])):
             continue
         others = [told_by_itself(design, atom, fits.inside[p][: len(rows)]) for p in order[1:4]]
         mine = told_by_itself(design, atom, rows)
@@ -214,13 +207,25 @@ def _distributed_alike(fits: Fits, atom: int, part: int) -> bool:
     return distance(mine, rest) <= SAME + 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(rest))
 
 
-def _alone(fits: Fits, part: int) -> bool:
-    """Whether most of the numbers that others tell are told in the part as well: a noisier source loses all of them."""
-    tables = np.stack([t for p, t in fits.told.items() if p != part])
-    typical = np.median(np.nan_to_num(tables), axis=0)
-    told = (typical >= TOLD) & np.isfinite(fits.told[part])
-    kept = told & (fits.told[part] >= 0.7 * typical)
-    return int(told.sum()) <= FEW_NUMBERS or float(kept.sum()) >= KEPT * float(told.sum())
+def _alone(fits: Fits, part: int, without: Sequence[int]) -> bool:
+    """Whether most of the other numbers are told in the part as elsewhere, when the odd ones say nothing of them.
+
+    A noisier source, or one that was measured otherwise as a whole, loses all of them.
+    """
+    design = fits.design
+    rest = [t for t in range(len(design.records.atoms)) if t not in without]
+    told = {p: np.array([told_of(own(design, t, i), left_of(design, t, design.x[i], fits.inverse[p], without),
+                                 usual_variance(design, t)) for t in rest]) for p, i in _some(fits, part).items()}
+    others = np.stack([np.nan_to_num(t) for p, t in told.items() if p != part])
+    typical = np.median(others, axis=0)
+    asked = (typical >= TOLD) & np.isfinite(told[part])
+    return not asked.any() or float((told[part] >= 0.7 * typical)[asked].mean()) >= KEPT
+
+
+def _some(fits: Fits, part: int) -> dict[int, Array]:
+    """A part and a few others."""
+    rest = [p for p in fits.inside if p != part]
+    return {p: fits.inside[p] for p in (part, *rest[:: max(1, len(rest) // MOST_OTHERS)])}
 
 
 def _as_far_out(fits: Fits, atom: int, part: int) -> bool:

@@ -126,7 +126,7 @@ def turned(mine: Letters, others: Sequence[Letters], complements: Sequence[Array
     for complement in complements:
         codes = mine.codes if complement is None else np.asarray(complement)[mine.codes]
         for back in (True, False) if complement is not None else (True,):
-            runs = _runs(codes[::-1], run)[::-1] if back else _runs(codes, run)
+            runs = np.roll(_runs(codes[::-1], run)[::-1], 1 - run) if back else _runs(codes, run)
             shares = _shares(mine, contained(runs, known), there, run)
             itself = _shares(mine, contained(runs, distinct(_runs(mine.codes, run)[there])), there, run)
             hits = (shares >= SHARE) & (forward < SHARE) & (itself <= ITSELF)
