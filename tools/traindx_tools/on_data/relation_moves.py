@@ -20,6 +20,8 @@ from traindx_tools.on_data.significance import LEVEL, distance, student_tail
 
 REACH = 24
 """Rows by which a number is moved at most."""
+DAY = 24
+"""Rows after which hours are as they were."""
 TOLD = 0.3
 """Share of the variance that the rest of a row tells of a number, in the typical part."""
 CLEAR = 0.85
@@ -109,13 +111,22 @@ def _move(fits: Fits, atom: int, part: int, worst: float, typical: float, compar
         *_own_moves(fits, atom, rows, number, said, typical), *_exchanges(fits, atom, part))]
     if not tries:
         return None
-    move, _, left, error = min(tries, key=lambda t: t[3])
+    move, _, left, error = _least(tries)
     if error > min(LEFT * base, max(AS_GOOD * worst, 1.0 - 0.8 * typical)) or 1.0 - error < 0.75 * typical:
         return None
     kept = np.isfinite(left) if len(left) == len(before) else np.zeros(len(before), bool)
     chance = _chance(before, left, kept) if kept.any() else _chance_of(before, left)
     chance += math.log(comparisons * len(tries))
     return Undone(part, atom, move, 1.0 - base, 1.0 - error, typical, chance) if chance < math.log(LEVEL) else None
+
+
+def _least(tries: Sequence[tuple[Move, Array, Array, float]]) -> tuple[Move, Array, Array, float]:
+    """The one that leaves the least; of two moves a day of hours apart the shorter one, where it is as good."""
+    best = min(tries, key=lambda t: t[3])
+    if best[0].kind != "rows" or abs(best[0].by) <= DAY // 2:
+        return best
+    other = [t for t in tries if t[0].kind == "rows" and abs(t[0].by - best[0].by) == DAY]
+    return other[0] if other and other[0][3] <= AS_GOOD * best[3] else best
 
 
 def _own_moves(fits: Fits, atom: int, rows: Array, number: Array, said: Array, typical: float
