@@ -26,7 +26,9 @@ FEWEST_LINES = 20
 FEWEST_NAMES, MOST_NAMES = 2, 2000
 EACH = 3
 """Lines of a name."""
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = 8 * 2**20
+MOST_ROWS = 20_000
+"""Of a table, evenly spaced."""
 MOST_FILES = 40
 SPARSE = 3
 """Numbers are below this many times the names: larger ones are counts or ids."""
@@ -72,7 +74,8 @@ def of_tables(sets: Sequence[DataSet]) -> Iterator[Numbered]:
             if number.kind != "number" or number.row_shape or number.values.dtype.kind not in "iu" or (
                     number.rows != shard.rows or number.missing is not None):
                 continue
-            made = _numbers(paths[0].texts, number.values.tolist())
+            step = max(1, -(-shard.rows // MOST_ROWS))
+            made = _numbers(paths[0].texts[::step], number.values[::step].tolist())
             if made is not None:
                 stem = os.path.splitext(os.path.basename(shard.name))[0]
                 yield Numbered(shard.name, shard.split, pattern_of(stem), *made, shard, number.name)

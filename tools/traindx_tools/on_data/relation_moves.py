@@ -24,6 +24,8 @@ DAY = 24
 """Rows after which hours are as they were."""
 TOLD = 0.3
 """Share of the variance that the rest of a row tells of a number, in the typical part."""
+CLOSE = 0.7
+"""The same for two numbers that are exchanged."""
 CLEAR = 0.85
 """The same for what may differ by nature: a unit."""
 BROKEN = 1.5
@@ -159,6 +161,8 @@ def _exchanges(fits: Fits, atom: int, part: int) -> Iterator[tuple[Move, Array, 
     told = fits.told[part]
     alike = [j for j, a in enumerate(atoms) if j != atom and a.values.shape[1] == atoms[atom].values.shape[1]
              and np.isfinite(told[j])]
+    usual = np.median(np.nan_to_num(np.stack(list(fits.told.values()))), axis=0)
+    alike = [j for j in alike if min(usual[atom], usual[j]) >= CLOSE]
     for j in sorted(alike, key=lambda j: told[j])[:MOST_OTHERS]:
         values = [a.values[rows] for a in atoms]
         values[atom], values[j] = values[j], values[atom]

@@ -24,7 +24,8 @@ AGREE = 0.95
 APART = 0.6
 """The same of any other move, at most: else ids recur, and more than one move fits."""
 FEWEST_PLACES = 4
-MOST_ROWS = 600
+MOST_ROWS, FEWEST_ROWS = 6000, 60
+"""Rows of all files together, and of each file at least."""
 LONGEST = 1024
 MOST_FIELDS = 6
 
@@ -46,7 +47,8 @@ NONE, UNTOLD = -1000, 1000
 def moves_of(group: Sequence[Shard]) -> Iterator[Moves]:
     """Every pair of fields of whole numbers that are as long as each other in every row."""
     names = [n for n in group[0].columns if all(_is_sequence(s.columns.get(n)) for s in group)][:MOST_FIELDS]
-    rows = tuple(np.unique(np.linspace(0, s.rows - 1, min(s.rows, MOST_ROWS)).astype(np.int64)) for s in group)
+    most = max(FEWEST_ROWS, MOST_ROWS // len(group))
+    rows = tuple(np.unique(np.linspace(0, s.rows - 1, min(s.rows, most)).astype(np.int64)) for s in group)
     for first in names:
         for second in (n for n in names if n != first):
             if all(_same_lengths(s.columns[first], s.columns[second]) for s in group):

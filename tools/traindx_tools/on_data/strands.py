@@ -21,7 +21,8 @@ BITS = 40.0
 """Of a run: no two runs of 10^6 letters are alike by chance."""
 SHORTEST = 12
 """Letters of the typical sequence."""
-MOST_LETTERS = 2_000_000
+MOST_LETTERS = 4_000_000
+"""Of all files together: of larger ones the first sequences are looked at."""
 MOST_ALPHABET = 64
 SHARE = 0.7
 """Of a sequence's runs that must stand in the other ones."""
@@ -64,8 +65,9 @@ def _of_texts(columns: Sequence[Column]) -> tuple[list[Letters], list[Array | No
                                                                     for t in some):
         return None
     made = []
+    most = MOST_LETTERS // len(columns)
     for column in columns:
-        raw = np.frombuffer("".join(column.texts).upper().encode("latin-1", "replace"), np.uint8)[:MOST_LETTERS]
+        raw = np.frombuffer("".join(column.texts).upper().encode("latin-1", "replace"), np.uint8)[:most]
         starts = np.minimum(np.concatenate([[0], np.cumsum([len(t) for t in column.texts])]), len(raw))
         made.append(Letters(raw.astype(np.int64), starts.astype(np.int64)))
     seen = np.unique(np.concatenate([m.codes for m in made]))
@@ -82,6 +84,7 @@ def _of_texts(columns: Sequence[Column]) -> tuple[list[Letters], list[Array | No
 
 def _of_ids(columns: Sequence[Column]) -> tuple[list[Letters], list[Array | None]] | None:
     made = []
+    most = MOST_LETTERS // len(columns)
     for column in columns:
         if column.offsets is not None:
             codes, starts = np.asarray(column.values, np.int64), np.asarray(column.offsets)
@@ -96,7 +99,7 @@ def _of_ids(columns: Sequence[Column]) -> tuple[list[Letters], list[Array | None
             starts = np.arange(column.rows + 1) * max(column.row_shape)
         else:
             return None
-        made.append(Letters(codes[:MOST_LETTERS], np.minimum(starts, MOST_LETTERS)))
+        made.append(Letters(codes[:most], np.minimum(starts, most)))
     seen, counts = np.unique(np.concatenate([m.codes[:200_000] for m in made]), return_counts=True)
     if not 3 <= len(seen) <= MOST_ALPHABET or seen[0] < 0 or np.median(np.diff(made[0].starts)) < SHORTEST:
         return None

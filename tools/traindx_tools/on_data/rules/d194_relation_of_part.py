@@ -78,7 +78,8 @@ def _of_set(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
             fits = fits_of(design, _member(records, cut), len(cut.names))
             moved = undone(fits, 2.0 * len(cuts))
             found += [(cut, [u for u in moved if u.atom == atom]) for atom in dict.fromkeys(u.atom for u in moved)]
-            gone += [(cut, [u]) for u in lost(fits, moved)]
+            if some is records and cut.by in ("", "folder", "name"):  # groups, and each in its own spreads, may differ
+                gone += [(cut, [u]) for u in lost(fits, moved)]
     if found:
         best = min(found, key=lambda f: (round((1.0 - f[1][0].after) / max(0.02, 1.0 - f[1][0].typical), 1),
                                          sum(u.log_chance for u in f[1])))
@@ -132,7 +133,7 @@ def _finding(group: Sequence[Shard], records: Records, cut: Cut, found: Sequence
 def _severity(cut: Cut, found: Undone) -> Severity:
     """Groups may differ by nature, files and ranges of one making do not; a unit and a loss say least."""
     if found.move.kind in ("lost", "unit"):
-        return Severity.LOW if cut.by or found.move.kind == "unit" else Severity.MEDIUM
+        return Severity.LOW if found.move.kind == "unit" else Severity.MEDIUM
     return (Severity.MEDIUM if cut.by else Severity.HIGH) if cut.origin else Severity.LOW
 
 

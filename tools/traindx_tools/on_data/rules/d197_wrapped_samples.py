@@ -28,7 +28,8 @@ FEWEST = 4
 MOST = 0.5
 """Share of the recordings that may have them."""
 SERIES = 32
-MOST_ROWS = 4000
+MOST_ROWS, FEWEST_ROWS = 4000, 40
+"""Rows of all files together, and of each file at least."""
 MOST_VALUES = 2**24
 
 RULE = Rule(
@@ -109,7 +110,8 @@ def _of_rows(group: Sequence[Shard], name: str) -> Iterator[Finding]:
         full = _full(column.values)
         if not full:
             continue
-        some = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, MOST_ROWS)).astype(np.int64))
+        most = max(FEWEST_ROWS, MOST_ROWS // len(group))
+        some = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, most)).astype(np.int64))
         counts = np.array([_wraps_of_row(np.asarray(column.values[i]), full) for i in some])
         odd = counts >= FEWEST
         if odd.any() and float(odd.mean()) <= MOST:
