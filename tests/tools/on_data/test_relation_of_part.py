@@ -75,9 +75,9 @@ def test_a_lag_from_some_row_on_is_told_with_its_rows(tmp_path: Path, seen_by: S
 
 
 def test_a_number_that_was_shuffled_in_one_file_belongs_to_no_row(tmp_path: Path, seen_by: Seen) -> None:
-    written(tmp_path, odd(lambda t: {"load": np.random.default_rng(9).permutation(t["load"])}))
+    written(tmp_path, odd(lambda t: {"warm": np.random.default_rng(9).permutation(t["warm"])}))
     (found,) = seen_by(d194, tmp_path)
-    assert (found.measured["kind"], found.measured["field"], found.severity) == ("lost", "load", Severity.MEDIUM)
+    assert (found.measured["kind"], found.measured["field"], found.severity) == ("lost", "warm", Severity.MEDIUM)
     assert "does not belong to the rest of its row" in found.statement
 
 
