@@ -126,8 +126,10 @@ class _Reader:
         return node
 
     def _inner(self, node: ast.Call) -> ast.expr | None:
-        method = isinstance(node.func, ast.Attribute) and not (
-            isinstance(node.func.value, ast.Name) and self.fields.is_module(node.func.value.id))
+        root: ast.AST = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        method = not (isinstance(root, ast.Name) and self.fields.is_module(root.id))
         if method and isinstance(node.func, ast.Attribute):
             return node.func.value
         return node.args[0] if node.args else None
