@@ -14,7 +14,7 @@ import pytest
 from data_making import Rows, classes, pictures, records, series, split, texts
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_data import examination, examine
+from traindx_tools.on_data import examine, one_fault
 
 ODD = 3
 """The shard that is changed."""
@@ -448,9 +448,9 @@ def test_an_odd_part_is_a_remark_where_the_mix_of_labels_makes_all_of_it(effect:
                   measured={"field": "y", "kind": "labels", "effect": effect})
     part = Finding("D142", "part", statement="x is otherwise", **at,
                    measured={"field": "x", "kind": "shard", "apart": 0.6, "repair": "", "statistic": "feature 2"})
-    assert [f.severity.value for f in examination._once([part, mix])[::-1]] == severities
+    assert [f.severity.value for f in one_fault.once([part, mix])[::-1]] == severities
     elsewhere = replace(mix, source="b.npz")
-    assert [f.severity.value for f in examination._once([part, elsewhere])] == ["medium", "medium"]
+    assert [f.severity.value for f in one_fault.once([part, elsewhere])] == ["medium", "medium"]
 
 
 def test_classes_numbered_from_one_in_one_shard(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_data.code_fields import Affine, Fields, argument, called
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.expression_poles import found_in, uses_of_several
-from traindx_tools.on_data.rules.d175_at_a_pole import finding_of, finding_of_several
+from traindx_tools.on_data.row_totals import totals_of
+from traindx_tools.on_data.rules.d175_at_a_pole import finding_of, finding_of_several, finding_of_total
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 
@@ -64,6 +65,7 @@ class Use:
 
 def at_poles(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]:
     """A finding for each shard and field with rows at a pole of what the code does with it."""
+    yield from _of_totals(sets, code)
     known = {n for d in sets for s in d.shards for n, c in s.columns.items() if _is_single(s, n)}
     if not known:
         return
@@ -95,6 +97,14 @@ def _of_several(sets: Sequence[DataSet], files: Sequence[tuple[Path, Fields]]) -
                     if (shard.name, use.told) not in done:
                         done.add((shard.name, use.told))
                         yield finding_of_several(shard, use, where, clean)
+
+
+def _of_totals(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]:
+    """The same of what the code divides a row of a matrix by."""
+    known = {n for d in sets for s in d.shards for n in s.columns}
+    for total in totals_of(sets, _files(code, known)) if known else ():
+        yield finding_of_total(total.matrix.shard, total.matrix.name, np.flatnonzero(total.values == 0),
+                               len(total.values), (total.text, total.use, f"{total.file}:{total.line}"))
 
 
 def _is_single(shard: Shard, name: str) -> bool:

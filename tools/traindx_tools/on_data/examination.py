@@ -18,12 +18,14 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.column import Damage
+from traindx_tools.on_data.file_groups import unfolded
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.name_lists import name_lists_of
-from traindx_tools.on_data.odd_groups import TELLING
+from traindx_tools.on_data.numbered_names import numbered_of
+from traindx_tools.on_data.one_fault import once
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
@@ -35,7 +37,6 @@ from traindx_tools.on_data.split_files import SplitFile, split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
 from traindx_tools.on_data.stored_statistics import of_weights, statistics_of
 from traindx_tools.on_data.table import DataSet
-from traindx_tools.on_data.used_by_code import HARMFUL
 from traindx_tools.on_data.view import View
 from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.rules import rules_in
@@ -115,7 +116,8 @@ def examine(
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
     findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
-                           kept=of_weights(p for p, _ in files)), notes)
+                           kept=of_weights(p for p, _ in files), numbered=numbered_of(files),
+                           unfolded=tuple(unfolded(sets))), notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
@@ -171,159 +173,8 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
             notes.append(
                 f"rule {module.rule.id} failed on this input ({type(error).__name__}: {error}) and was skipped"
             )
-    found = _once(found)
+    found = once(found)
     return tuple(sorted(found, key=lambda f: (-f.severity.rank, f.rule)))
-
-
-GENERAL = "D142"
-"""The observation that a part is otherwise: where another one says what it is, that one is enough."""
-EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
-"""Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
-SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
-"""A column that is shifted is told of once: by what predicts it as a label where that sees it."""
-STREAMS = "D188"
-"""Of one file that is shifted those say it, of several files and of groups this one."""
-COPIES, TURNED = "D114", "D143"
-"""Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
-HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
-"""Headers that are wrong are told as such, and not as headers that differ."""
-SCALE, STATED = "D104", "D189"
-"""A length that is stated in another unit has another scale."""
-MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED, TOLD, RENUMBERED = "D165", "D178", "D187"
-"""Numbers that a time of their row contradicts are told as that."""
-MIXES = frozenset({"D164", COUNTED, RENUMBERED})
-"""What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
-AS_GOOD = 0.8
-"""Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
-BY_MAP = frozenset({MAPPED, COUNTED, "D147", "D162"})
-"""What tells which other numbers ids have."""
-_VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
-SLACK = 0.05
-"""Of a distance of distribution functions, for what sampling adds."""
-
-
-def _once(found: list[Finding]) -> list[Finding]:
-    """One finding for one fault: of those that one fault explains stays the one that names it most exactly.
-
-    Headers that tell pictures and sounds apart explain what is odd of them, though without code they are a remark.
-    The others go; they become remarks where they may tell a fault of their own.
-    """
-    alarms = [f for f in found if f.severity is not Severity.INFO
-              or (f.rule == HEADER and f.measured["field"] in HARMFUL)]
-    return [kept for f in found if (kept := _kept(f, [o for o in alarms if o is not f])) is not None]
-
-
-def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
-    """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == STREAMS and odd.measured["count"] == 1 and any(
-            o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
-        return None
-    if odd.rule == SCALE and any(o.rule == STATED and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
-                                  for o in others):
-        return None
-    if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == RENUMBERED and any(o.rule in BY_MAP and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == TOLD and any(o.rule == RENUMBERED and o.source == odd.source
-                                and o.measured["field"] == odd.measured.get("told_by") for o in others):
-        return None
-    if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == MAPPED and odd.measured.get("how") == "permuted" and any(_bends(o, odd) for o in others):
-        return replace(odd, severity=Severity.INFO)
-    if odd.rule == PAIRING and any(_undoes(o, odd) for o in others):
-        return replace(odd, severity=Severity.INFO)
-    return _kept_part(odd, others) if odd.rule == GENERAL else odd
-
-
-def _kept_part(odd: Finding, others: Sequence[Finding]) -> Finding | None:
-    """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
-    if any(_same_fields(o, odd) or (o.source == odd.source and _same_rows(o, odd))
-           for o in others if o.rule not in _VAGUE):
-        return None
-    mixes = [o for o in others if o.rule == MIX and not _is_exact(odd) and _is_from_mix(odd, o)]
-    if any(_same_fields(o, odd) for o in mixes):
-        return None
-    if mixes:
-        said = f"{odd.statement}; the mix of {mixes[0].measured['field']} in it may make that"
-        return replace(odd, severity=Severity.INFO, statement=said)
-    harm = [o.severity for o in others if o.rule == PAIRING and _undoes(odd, o)]
-    return replace(odd, severity=max([odd.severity, *harm], key=lambda s: s.rank)) if harm else odd
-
-
-def _is_exact(part: Finding) -> bool:
-    """Whether an odd part is named by its rows, or by the operation that undoes it."""
-    return bool(part.measured.get("repair")) or part.measured.get("kind") == "stretch"
-
-
-def _is_from_mix(part: Finding, mix: Finding) -> bool:
-    """Whether another mix of values makes all of the difference of an odd shard.
-
-    Where rows of one value are as everywhere, no field is further apart than the values are.
-    """
-    if mix.source != part.source:
-        return False
-    if _same_fields(mix, part) and mix.measured["kind"] == "lengths" and "length" in str(part.measured["statistic"]):
-        return True
-    apart, effect = part.measured["apart"], mix.measured["effect"]
-    return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
-
-
-def _is_shift(mapped: Finding) -> bool:
-    return mapped.rule == MAPPED and bool(mapped.measured.get("shift"))
-
-
-def _undoes(part: Finding, pairing: Finding) -> bool:
-    """Whether the operation that makes an odd shard like all others is why its labels follow otherwise."""
-    return (part.rule == GENERAL and part.severity is not Severity.INFO and part.source == pairing.source
-            and part.measured.get("kind") == "shard" and str(part.measured.get("repair")).startswith(TELLING)
-            and pairing.measured.get("kind") == "other-relation")
-
-
-def _bends(part: Finding, mapped: Finding) -> bool:
-    """Whether the inputs of a shard are otherwise, so that a model of the others takes one class for another there.
-
-    Labels that were exchanged leave the inputs as they are.
-    """
-    whole = part.rule == GENERAL and part.source == mapped.source and part.measured.get("kind") == "shard"
-    if not whole or _same_fields(part, mapped):
-        return False
-    after = mapped.measured.get("after")
-    return str(part.measured.get("repair")).startswith(TELLING) or (isinstance(after, float) and after < AS_GOOD)
-
-
-def _same_fields(other: Finding, odd: Finding) -> bool:
-    """Whether both are of one file, and of one field at least."""
-    mine = {odd.measured.get("field"), *_tuple(odd, "fields")}
-    return other.source == odd.source and bool({other.measured.get("field"), *_tuple(other, "fields")} & mine)
-
-
-def _tuple(finding: Finding, name: str) -> tuple[object, ...]:
-    said = finding.measured.get(name)
-    return said if isinstance(said, tuple) else ()
-
-
-def _same_rows(other: Finding, odd: Finding) -> bool:
-    """Whether the rows of one, from the first to the last, are mostly those of the other."""
-    spans = [[n for n in _tuple(f, "run") or _tuple(f, "rows") if isinstance(n, int)] for f in (other, odd)]
-    if not all(spans):
-        return False
-    both = min(map(max, spans)) - max(map(min, spans)) + 1
-    return both > 0.5 * (max(map(max, spans)) - min(map(min, spans)) + 1)
 
 
 def _common(files: Sequence[Path]) -> Path:

@@ -44,6 +44,9 @@ class Shard:
     flat_tops: Array | None = None
     """float64 shape (rows, 2), of sounds: extreme as a share of full scale, how flat it is there; NaN: unread."""
 
+    wraps: Array | None = None
+    """int64 shape (rows,), of sounds: how often they wrap around at full scale; 0: never, or unread."""
+
     sizes: Mapping[str, Array] = field(default_factory=dict)
     """int64 shape (rows,): bytes of fields that are kept serialised, items of arrays of many shapes; -1 where a record
     has none. A size is no measured value: buckets by length, padded or not, make it what it is."""

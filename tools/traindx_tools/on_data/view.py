@@ -9,6 +9,7 @@ from functools import cached_property
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.listings import Listing
 from traindx_tools.on_data.name_list import NameList
+from traindx_tools.on_data.numbered_names import Numbered
 from traindx_tools.on_data.split_files import SplitFile
 from traindx_tools.on_data.table import DataSet
 
@@ -79,6 +80,10 @@ class View:
     """What files beside the data say of their classes and tokens."""
     name_lists: tuple[NameList, ...] = ()
     """Names with an index each, of files beside the data."""
+    unfolded: tuple[DataSet, ...] = ()
+    """Sets of the groups within files: a group for each station, patient or demonstration."""
+    numbered: tuple[Numbered, ...] = ()
+    """What lists of files beside the data say of the numbers of classes."""
     kept: tuple[Statistics, ...] = ()
     """Means and spreads that layers of checkpoints beside the data keep."""
     modified: Mapping[str, float] = field(default_factory=dict)

@@ -23,6 +23,8 @@ _WEIGHTS = re.compile(
 """Names of parameters: what modules of torch, flax and Keras call theirs."""
 NEAR = 0.1
 """A field whose length differs by less than this share from that of the rest was meant to have as many rows."""
+LISTED = 4
+"""Times as many values as the arrays that are called as splits, from which on these only list what the others hold."""
 FEWEST_UNREAD = 20
 """Rows of an array from which on it is told that it was left out."""
 
@@ -140,7 +142,11 @@ def shards_of(
         if array.ndim and len(array):
             by_split.setdefault(split_of(key), {})[key] = array
     if "" in by_split and len(by_split) > 1:
-        by_split.pop("")
+        lists = all(a.ndim == 1 for k, some in by_split.items() if k for a in some.values())
+        sizes = {k: sum(a.size for a in some.values()) for k, some in by_split.items()}
+        # Names of groups by split, or numbers of rows, beside the arrays themselves: what has rows is judged.
+        kept = {""} if lists and sizes[""] >= LISTED * (sum(sizes.values()) - sizes[""]) else set(by_split) - {""}
+        by_split = {k: by_split[k] for k in by_split if k in kept}
     made = [_shard(split, found, name, form, bounds, damage, files or {}) for split, found in by_split.items()]
     if not made:
         raise UnreadableInput("holds no array with rows")

@@ -24,7 +24,7 @@ from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.orientation import orientation_of
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
-from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header
+from traindx_tools.on_data.readers.sound import flat_tops, left_and_right, wave_header, wraps_at_full_scale
 from traindx_tools.on_data.shard import Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
@@ -82,6 +82,7 @@ def _shard(
     images: dict[int, Array] = {}
     tops: list[tuple[float, float]] = []
     sides: list[tuple[float, float]] = []
+    wraps: list[int] = []
     turns: list[int] = []
     ends = time.monotonic() + TOPS_SECONDS
     labelled = LabelImages(bounds, len(files))
@@ -108,6 +109,7 @@ def _shard(
         if header is wave_header:
             known = bool(row) and time.monotonic() < ends
             tops.append(flat_tops(data) if known else (math.nan, math.nan))
+            wraps.append(wraps_at_full_scale(data) if known else 0)
             sides.append(left_and_right(data) if known and row["channels"] == 2 else (math.nan, math.nan))
     contents = np.array([r.pop("content") for r in rows], np.uint64)
     columns = columns_of(rows, name)
@@ -133,6 +135,7 @@ def _shard(
         damage=tuple(damage),
         notes=tuple(notes),
         flat_tops=np.array(tops) if tops else None,
+        wraps=np.array(wraps, np.int64) if wraps else None,
         left_right=np.array(sides) if sides else None,
         contents=contents_of_looks(images, header is wave_header),
         label_images=labelled.found,

@@ -12,6 +12,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.wraps import wraps_in
 
 MOST_FRAMES = 2**19
 RUN = 3
@@ -106,6 +107,20 @@ def flat_tops(data: bytes) -> tuple[float, float]:
     except (wave.Error, EOFError):
         return float("nan"), float("nan")
     return _flat(_samples(raw, width)[::channels], 2.0 ** (8 * width - 1), QUIET)
+
+
+def wraps_at_full_scale(data: bytes) -> int:
+    """How often the first channel wraps around at the edge of its type. `data`: the whole file; 0 where unread."""
+    numbers = _floating(data)
+    if numbers is not None:
+        return wraps_in(numbers.samples(), 2.0)
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            width, channels = file.getsampwidth(), file.getnchannels()
+            raw = file.readframes(min(file.getnframes(), MOST_FRAMES))
+    except (wave.Error, EOFError):
+        return 0
+    return wraps_in(_samples(raw, width)[::channels], 2.0 ** (8 * width))
 
 
 def left_and_right(data: bytes) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
-from traindx_tools.on_data.readers.sound import flat_tops, wave_header
+from traindx_tools.on_data.readers.sound import flat_tops, wave_header, wraps_at_full_scale
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.shard import Shard
 
@@ -68,6 +68,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             Damage(f"the archive ends behind record {keys[-1]} without its end mark: it was cut", row=len(keys) - 1)
         )
     tops = _tops(records)
+    wraps = [r.pop("\0wraps", 0) for r in records]
     damage += _incomplete(records, keys)
     told = [{k: v for k, v in r.items() if not k.startswith("\0")} for r in records]
     columns = columns_of(told, name) | _arrays(arrays, len(records), name)
@@ -84,6 +85,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             notes=tuple(notes),
             raw=raw.arrays(),
             flat_tops=tops,
+            wraps=np.array(wraps, np.int64) if tops is not None else None,
             sizes=sizes_of(told) | _sizes(arrays, len(records), columns),
         ),
     )
@@ -161,6 +163,7 @@ def _take(
         elif kind == "wav":
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
             record["\0tops"] = flat_tops(data)
+            record["\0wraps"] = wraps_at_full_scale(data)
             record[field] = Serialised.of(data)
         else:
             raw.take(field, data)

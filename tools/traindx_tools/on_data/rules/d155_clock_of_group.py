@@ -7,6 +7,7 @@ Where it is so for a part of the year alone, that is told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -33,6 +34,9 @@ from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_MEASURES = 8
+FEWEST_COLUMNS = 4
+_SITE = re.compile(r"[_. -]?[A-Za-z]*\d+$")
+"""What a column of one site has behind the name of the measure: a number, perhaps behind a word."""
 
 RULE = Rule(
     id="D155",
@@ -71,11 +75,12 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
     if not any(is_moment(c) for c in group[0].columns.values()):
         return
     cuts = [*by_field(group, data.labels), *(c for c in by_file(group) if not c.by)]
-    panel = panel_of(group) if cuts else None
-    if panel is None or not panel.time:
+    panel = panel_of(group)
+    if not panel.time:
         return
     told: set[int] = set()
     for key in seconds_of(panel.key):
+        yield from _of_columns(group, panel, key, data.labels)
         measured = [(n, v) for n, feature, v in measures(group, panel, data.labels) if not feature][:MOST_MEASURES]
         for cut in cuts if measured else []:
             member = np.concatenate([m[panel.row[panel.shard == i]] for i, m in enumerate(cut.member)])
@@ -84,6 +89,32 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
             if found is not None and first not in told:
                 told.add(first)
                 yield _finding(group, panel, cut, found, key, member)
+
+
+def _of_columns(group: Sequence[Shard], panel: Panel, key: Array, labels: Sequence[str]) -> Iterator[Finding]:
+    """Columns that are called alike, one for each site: of which one has its days at other hours than all others."""
+    families: dict[str, list[tuple[str, Array]]] = {}
+    for name, feature, values in measures(group, panel, labels):
+        if not feature:
+            families.setdefault(_SITE.sub("", name), []).append((name, values))
+    for some in (f for f in families.values() if len(f) >= FEWEST_COLUMNS):
+        member = np.repeat(np.arange(len(some)), len(key))
+        found = phases(np.tile(key, len(some)), member, len(some), [("values", np.concatenate([v for _, v in some]))])
+        if found is None:
+            continue
+        name, shard = some[found.part][0], group[0]
+        yield RULE.finding(
+            f"{name} is shifted by {abs(found.hours)} hour{'s' * (abs(found.hours) != 1)} against the {len(some) - 1} "
+            f"columns that are called alike: its days are {abs(found.found):.1f} hours "
+            f"{'late' if found.hours > 0 else 'early'} there, and the others agree to {found.spread:.2f}",
+            place(shard, name),
+            shard.name,
+            bearing=Bearing.SIGN,
+            title="The days of one column are off by whole hours",
+            measured={"field": name, "fields": (name, panel.time), "by": "column", "part": name, "hours": found.hours,
+                      "late": round(found.found, 2), "kind": "whole" if found.last - found.first + 1 >= BLOCKS - 1
+                      else "season", "shard": short(shard)},
+        )
 
 
 def _finding(group: Sequence[Shard], panel: Panel, cut: Cut, found: Phase, key: Array, member: Array) -> Finding:

@@ -76,3 +76,19 @@ def finding_of_several(shard: Shard, use: Several, bad: Array, siblings: int) ->
         measured={"field": use.names[0], "fields": use.names, "expression": use.told, "kind": use.kind,
                   "count": len(bad), "rows": tuple(int(i) for i in bad[:20]), "shard": short(shard)},
     )
+
+
+def finding_of_total(shard: Shard, field: str, bad: Array, count: int, said: tuple[str, str, str]) -> Finding:
+    """The same of the sum (the largest, the length) of a row of a matrix. `said`: it, what is made of it, and where."""
+    total, use, at = said
+    shown = ", ".join(str(int(i)) for i in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    return RULE.finding(
+        f"{total} is 0 in {len(bad):,} of {count:,} rows of {short(shard)} ({percent(len(bad) / count)}: rows {shown}"
+        f"), and {at} divides by it ({use}): these rows become infinite or NaN",
+        place(shard, field),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        title="What the code divides a row by is 0 in some rows",
+        measured={"field": field, "expression": total, "kind": "division", "count": len(bad),
+                  "rows": tuple(int(i) for i in bad[:20]), "shard": short(shard)},
+    )
