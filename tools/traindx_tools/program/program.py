@@ -15,7 +15,7 @@ from traindx_tools.program.constants import (
     TextSwitch,
     Window,
 )
-from traindx_tools.program.driving import Average, Collective, EngineLoop, WayOut
+from traindx_tools.program.driving import Average, Collective, EngineLoop, RankUse, WayOut
 from traindx_tools.program.entities import (
     Collection,
     Drop,
@@ -89,6 +89,7 @@ class Program:
     part_fits: list[PartFit] = field(default_factory=list)
     text_switches: list[TextSwitch] = field(default_factory=list)
     ways_out: list[WayOut] = field(default_factory=list)
+    rank_uses: list[RankUse] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)

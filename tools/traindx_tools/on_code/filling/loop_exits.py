@@ -15,7 +15,7 @@ from traindx_tools.program.driving import WayOut
 
 _STARTS = ("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "Accelerator",
            "Fabric")
-_TOGETHER = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between")
+TOGETHER = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between")
 _CLOCK = frozenset({"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now"})
 _SHARES = frozenset({"DistributedSampler", "prepare", "setup_dataloaders"})
 _RANK = re.compile(r"(\w+\.)?(local_|global_)?rank|(\w+\.)?is_(local_)?main_process|(\w+\.)?process_index")
@@ -44,7 +44,7 @@ def ways_out(project: Project) -> Iterator[WayOut]:
 
 
 def _agrees(loop: TrainingLoop) -> bool:
-    return any(_TOGETHER.search(p.event.method) and not _of_gradients(p.event) for p in loop.places
+    return any(TOGETHER.search(p.event.method) and not _of_gradients(p.event) for p in loop.places
                if p.event.kind == "call")
 
 
