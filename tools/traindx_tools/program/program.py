@@ -45,6 +45,7 @@ from traindx_tools.program.parts import (
 )
 from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
 from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
+from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
@@ -90,6 +91,7 @@ class Program:
     text_switches: list[TextSwitch] = field(default_factory=list)
     ways_out: list[WayOut] = field(default_factory=list)
     rank_uses: list[RankUse] = field(default_factory=list)
+    row_uses: list[RowUse] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)

@@ -79,7 +79,7 @@ def _whole_batches(root: Block) -> Iterator[RankUse]:
 def _is_turn(subject: Value | None, value: Value, left: int = 3) -> bool:
     """Whether a value is what a loop goes over, or a part of it."""
     if isinstance(value, Symbol):
-        return subject in list(parts(value))[1:] and subject is not None
+        return value.role != "index" and subject is not None and subject in list(parts(value))[1:]
     items = subject.items if isinstance(subject, Bag) else list(subject.items.values()) if isinstance(
         subject, Table) else []
     return any(value is i or (left > 0 and _is_turn(i, value, left - 1)) for i in items)
