@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from traindx_tools.program.moments import Spot
 
@@ -14,7 +15,7 @@ class Step:
     "labels"."""
 
     kind: str
-    by: Hashable = None
+    by: Any = None
     part: Hashable = None
     parted: bool = field(default=False, compare=False)
     """Of a cut: the other part is taken somewhere, too."""
@@ -24,7 +25,8 @@ class Step:
 @dataclass(frozen=True)
 class Rows:
     """Rows of one source. `whole`: all that the steps leave, not a batch or a single one of them; `what`: "" for the
-    rows, "statistic", "numbering" or "ranking" for what was computed over them; `column`: what of each row, where it has a name; `made`: where that was computed."""
+    rows, "statistic", "numbering" or "ranking" for what was computed over them, at `made`; `column`: what of each row,
+    where it has a name."""
 
     source: Hashable
     steps: tuple[Step, ...] = ()
@@ -51,7 +53,8 @@ class Rows:
 @dataclass(frozen=True)
 class RowUse:
     """One use of rows. `role`: "trained" (they reach a loss that is stepped), "evaluated" (a model is asked), "chosen"
-    (a figure over them decides what is kept, or when to stop), "told" (a figure over them is printed)."""
+    (a figure over them decides what is kept, or when to stop), "told" (a figure over them is printed), "parted" (they
+    are split at random), "compared" (a loss compares a prediction with them)."""
 
     role: str
     rows: frozenset[Rows]

@@ -22,6 +22,7 @@ _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_a
 _FILES = frozenset({"save", "save_pretrained"})
 _COPIES = frozenset({"replicate", "device_put_replicated", "device_put"})
 _LEARNS = frozenset({"apply_gradients", "apply_updates", "value_and_grad", "grad"})
+_FIGURES = frozenset({"__call__", "item", "argmax", "sum", "mean", "topk", "eq"})
 _SUMMED = re.compile(r"compute$|sync|^all_|^dist")
 
 
@@ -37,6 +38,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             if file is not None and id(place.event.node) not in seen and not _is_guarded(place, file):
                 seen.add(id(place.event.node))
                 yield RankUse("file", spot_of(place.event), written(file)[:60])
+        fed = {id(b.subject) for b, _ in _loops(root) if BACKWARD & b.methods}
         for block, path in _loops(root):
             loader = block.subject
             if not isinstance(loader, Thing) or loader.short != "DataLoader" or id(block.node) in seen:
@@ -45,8 +47,8 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             if BACKWARD & block.methods:
                 if _is_same(root, loader):
                     yield RankUse("batches", _made(loader, block), spot_of_block(block))
-            elif "__call__" in block.methods and not _FILES & block.methods and _is_share(loader) and (
-                    not _is_reduced(block, path)):
+            elif {"__call__"} < _FIGURES & block.methods and not _FILES & block.methods and _is_share(loader) and (
+                    id(loader) not in fed and not _is_reduced(block, path)):
                 call = next((b for b in reversed(path) if b.kind == "call"), None)
                 yield RankUse("share", spot_of_block(call or block), spot_of_block(block))
 
@@ -129,6 +131,8 @@ def _file(event: Event) -> ast.expr | None:
     node = event.node
     if event.kind != "call" or not isinstance(node, ast.Call):
         return None
+    if re.search("fsdp|deepspeed|parallelism_config", event.file.text, re.IGNORECASE):
+        return None  # all processes have to take part
     if event.name in ("torch.save", "safetensors.torch.save_file"):
         return node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "f"), None)
     return node.args[0] if event.method == "save_pretrained" and node.args else None
@@ -143,6 +147,10 @@ def _is_guarded(place: Place, file: ast.expr) -> bool:
     for above, block in zip(place.path, (*place.path[1:], None), strict=True):
         if block is not None and block.kind == "branch" and _tells(block):
             return True
+        asked = [up.test for node in (getattr(block, "node", None) or place.event.node,)
+                 for up in syntax((block or place.event).file).above(node) if isinstance(up, ast.If)]
+        if any(_TELLS.search(written(test)) for test in asked):
+            return True  # also where it is known to hold here, as in a call for one process
         decorators = getattr(above.function.node, "decorator_list", []) if above.function is not None else []
         if any(_TELLS.search(written(d)) for d in decorators):
             return True

@@ -9,16 +9,19 @@ from traindx_tools.knowledge.tables import table, words
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import BACKWARD, Project
-from traindx_tools.on_code.rows import Body, Frame, Made, Origins, Set, word
-from traindx_tools.on_code.syntax import last_name, syntax, written
-from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.row_calls import Origins
+from traindx_tools.on_code.row_names import Body, Frame, Made, Set
+from traindx_tools.on_code.rows import word
+from traindx_tools.on_code.syntax import last_name, parameters, syntax, written
+from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.values import Bag, Thing
 from traindx_tools.program.rows import Rows, RowUse
 
-_LEARNS = BACKWARD | {"apply_gradients", "apply_updates", "value_and_grad", "filter_value_and_grad", "filter_grad", "fit"}
 _GRADS = frozenset({"value_and_grad", "grad", "filter_value_and_grad", "filter_grad"})
+_LEARNS = BACKWARD | _GRADS | {"apply_gradients", "apply_updates", "fit"}
 _KEEPS = frozenset({"save", "deepcopy", "state_dict", "save_pretrained", "save_checkpoint"})
 _TELLS = frozenset(table("rows.toml")["tells"])
+_SPLITS = frozenset({"train_test_split", "random_split"})
 _LOSSES = words("names.toml", "loss_functions")
 _LOADERS = {"trained": "train_dataloader", "evaluated": "val_dataloader", "chosen": "val_dataloader",
             "told": "test_dataloader"}
@@ -51,7 +54,8 @@ def row_uses(project: Project) -> Iterator[RowUse]:
 def _says(node: ast.Call, rows: Set) -> str:
     """Which part a figure is told to be of: by its text, the call itself, or else by where its rows come from."""
     texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    named = [w for t in (*texts, last_name(node.func)) if (w := word(t))]
+    names = [n.id for a in (*node.args, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
+    named = [w for t in (*texts, last_name(node.func), *names) if (w := word(t))]
     sources = {word(str(r.source) + " ".join(str(s.part) for s in r.steps if s.by == "name")) for r in rows}
     return named[0] if len(set(named)) == 1 else sources.pop() if len(sources) == 1 and not named else ""
 
@@ -67,13 +71,15 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
     if event.method == "__call__" or event.method in _LOSSES:
         role = "trained" if learns and event.grad is not False else "evaluated"
         yield from ((role, a) for a in node.args)
-        is_loss = event.method in _LOSSES or (isinstance(event.receiver, Thing) and event.receiver.short.endswith("Loss"))
-        if is_loss and role == "trained" and len(node.args) > 1:
+        layer = event.receiver.short if isinstance(event.receiver, Thing) else event.method
+        if (event.method in _LOSSES or layer.endswith("Loss")) and role == "trained" and len(node.args) > 1:
             yield "compared", node.args[1]
     elif event.method in _GRADS:
         up = syntax(event.file).parent(node)
         if isinstance(up, ast.Call) and up.func is node:
             yield from (("trained", a) for a in up.args)
+    elif event.method in _SPLITS:
+        yield from (("parted", a) for a in node.args)
     elif event.method in _TELLS:
         yield from (("told", a) for a in node.args)
     elif isinstance(event.receiver, Thing) and event.receiver.short == "Trainer" and event.method in (
@@ -109,11 +115,11 @@ def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]
             continue
         seen.add(id(block))
         test = getattr(block.node, "test", None)
-        if block.kind == "branch" and test is not None and any(b.kind == "loop" and _LEARNS & b.methods for b in path):
-            if _KEEPS & block.methods or block.left == "break":
-                rows = origins.rows(test, _frame(origins, path, frames))
-                if rows:
-                    yield RowUse("chosen", rows, spot_of_block(block), written(test)[:80])
+        if block.kind == "branch" and test is not None and (_KEEPS & block.methods or block.left == "break") and any(
+                b.kind == "loop" and _LEARNS & b.methods for b in path):
+            rows = origins.rows(test, _frame(origins, path, frames))
+            if rows:
+                yield RowUse("chosen", rows, spot_of_block(block), written(test)[:80])
 
         stack += [(b, (*path, block)) for b in block.body if isinstance(b, Block)]
 
@@ -122,35 +128,36 @@ def _frame(origins: Origins, path: tuple[Block, ...], frames: dict[tuple[int, ..
     """The frame of the innermost call on a path."""
     calls = tuple(b for b in path if b.kind in ("call", "root"))
     key = tuple(map(id, calls))
-    if key in frames:
-        return frames[key]
-    block = calls[-1]
-    code = syntax(block.function.file if block.function is not None else block.file)
-    scope = block.function.node if block.function is not None else code.file.tree
-    if len(calls) == 1:
-        spec = scope.args if isinstance(scope, (ast.FunctionDef, ast.Lambda)) else None
-        given = {a.arg: (lambda n=a.arg: frozenset({Rows(("given", id(scope), n))}))
-                 for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg != "self"} if spec else {}
-        frames[key] = Frame(code, scope, given, key=())  # type: ignore[arg-type]
-        owner = code.owner(scope)
-        if owner is not None and block.function is not None:
-            init = next((m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), owner)
-            frames[key].owner = Made(code, owner, Frame(code, init, {}, key=(id(owner),)))
-            made = frames[key].owner
-            assert made is not None
-            made.init.owner = made
-        return frames[key]
-    outer = _frame(origins, calls[:-1], frames)
-    found = Frame(code, scope, {}, key=(*outer.key, id(block.node)))
-    if isinstance(block.node, ast.Call):
-        around = outer
-        while around is not None and around.scope is not code.scope(scope):
-            around = around.up  # type: ignore[assignment]
-        owner_value = origins.of(block.node.func.value, outer) if isinstance(block.node.func, ast.Attribute) else None
-        own = owner_value if isinstance(owner_value, Made) else outer.owner if (
-            isinstance(block.node.func, ast.Attribute) and written(block.node.func.value) == "self") else None
-        found = origins.entered(Body(code, scope, around, own), block.node, outer)
-        if around is None and not isinstance(code.scope(scope), ast.Module):
-            found.up = None
-    frames[key] = found
+    if key not in frames:
+        frames[key] = _entered(origins, calls, frames) if len(calls) > 1 else _outermost(calls[0])
+    return frames[key]
+
+
+def _outermost(root: Block) -> Frame:
+    """The frame of what nobody calls: its arguments are sources."""
+    code = syntax(root.function.file if root.function is not None else root.file)
+    if root.function is None:
+        return Frame(code, code.file.tree)
+    scope = root.function.node
+    found = Frame(code, scope)
+    found.given.update({n: frozenset({Rows(("given", id(scope), n))}) for n in parameters(scope) if n != "self"})
+    owner = code.owner(scope)
+    if owner is not None:
+        init = next((m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), owner)
+        found.owner = Made(owner, Frame(code, init, key=(id(owner),)))
+        found.owner.init.owner = found.owner
     return found
+
+
+def _entered(origins: Origins, calls: tuple[Block, ...], frames: dict[tuple[int, ...], Frame]) -> Frame:
+    outer, block = _frame(origins, calls[:-1], frames), calls[-1]
+    info, node = block.function, block.node
+    code = syntax(info.file if info is not None else block.file)
+    scope = info.node if info is not None else code.file.tree
+    if not isinstance(node, ast.Call):
+        return Frame(code, scope, key=(*outer.key, id(node)))
+    around: Frame | None = outer
+    while around is not None and around.scope is not code.scope(scope):
+        around = around.up
+    owner = origins.of(node.func.value, outer) if isinstance(node.func, ast.Attribute) else None
+    return origins.entered(Body(code, scope, around, owner if isinstance(owner, Made) else None), node, outer)
