@@ -43,7 +43,7 @@ def check(program: Program) -> Iterator[Breach]:
                   *(b for u, r in by_role.get("parted", []) for b in _carried(r, len(r.steps), Step("cut", ("drawn",)),
                                                                               u.at)),
                   *(b for one in by_role.get("compared", []) for other in by_role.get("told", [])
-                    for b in _all_nodes(one, other)), *_chosen(program, trained)):
+                    for b in _all_nodes(one, other)), *_chosen(program, trained), *_told(program, trained)):
         key = found.id, found.measured["kind"], found.at
         if key not in seen:
             seen.add(key)
@@ -62,7 +62,7 @@ def _pair(one: _Used, other: _Used, trained: list[_Used]) -> Iterator[Breach]:
             if left and _is_draw(left[0]) and held.says in ("val", "test"):
                 yield _breach("C371", f"the rows of the figure at {held.at} come of another draw than those that are "
                               f"trained on ({left[0].at}): most held-out rows are trained on", right[0].at, "two draws")
-            elif not left and right[0].parted and not any(
+            elif not left and (right[0].parted or held.says in ("val", "test")) and not any(
                     right[0].by in (s.by for s in r.steps) for _, r in trained):
                 yield _breach("C371", f"the rows that are evaluated at {held.at} are taken of all rows, on all of "
                               f"which the model is trained at {train.at}", right[0].at, "whole")
@@ -128,6 +128,16 @@ def _chosen(program: Program, trained: list[_Used]) -> Iterator[Breach]:
             yield _breach("C372", f"{choice.text} keeps the best model, or stops, by the rows over which "
                           f"{found.text[:60]} at {found.at} then reports: the best of many looks at the test part",
                           choice.at, "chosen")
+
+
+def _told(program: Program, trained: list[_Used]) -> Iterator[Breach]:
+    """A figure that is told as that of held-out rows, all of which are trained on."""
+    fed = {r.bare: u for u, r in trained}
+    for use in (u for u in program.row_uses if u.role == "told" and u.says in ("val", "test")):
+        rows = [r.bare for r in use.rows]
+        if all(r in fed for r in rows) and any(s.kind == "cut" for _, steps in rows for s in steps):
+            yield _breach("C371", f"the figure is told as that of held-out rows, and is taken of rows that are trained "
+                          f"on at {fed[rows[0]].at}", use.at, "same rows")
 
 
 def _breach(rule: str, text: str, at: Spot | None, kind: str) -> Breach:

@@ -25,6 +25,8 @@ _SAYS = {
                 "same order at {on}: all gradients are equal"),
     "copies": ("C383", "the whole batch of the loop at {on} is copied to every device, where it should be cut into one "
                "part for each: all devices compute the same gradient"),
+    "gradients": ("C383", "the step that is mapped over devices ({on}) applies gradients of each device's own part: "
+                  "nothing takes their mean, and the copies of the parameters drift apart"),
 }
 
 

@@ -53,9 +53,9 @@ class Origins(Parts):
             return made
         given = [a.value if isinstance(a, ast.Starred) else a for a in node.args]
         first = given[0] if given else node.keywords[0].value if node.keywords else None
-        whole = self.flat(owner) or self.rows(first, frame)
-        by = id(node), frame.key
-        if name in ROWS["sizes"] or (first is None and name in ROWS["drawn"]):
+        whole, by = self.flat(owner) or self.rows(first, frame), (id(node), frame.key)
+        if name in ROWS["sizes"] or name in ROWS["learns"] or (isinstance(func, ast.Call) and last_name(
+                func.func) in ROWS["learns"] | {"grad"}) or (first is None and name in ROWS["drawn"]):
             return NOTHING
         if name in ROWS["same"] and first is not None:
             return self.of(first, frame)
@@ -83,10 +83,18 @@ class Origins(Parts):
         if name in ROWS["taken"] and given:
             base = self.rows(given[0], frame) if len(given) > 1 else self.flat(owner)
             return self.taken(base, given[-1], self.of(given[-1], frame), frame)
-        if name in ROWS["rests"] and len(given) > 1:
-            cuts = [r.cuts[-1] for r in self.rows(given[1], frame) if r.cuts][:1]
+        if name in ROWS["windows"]:
+            sizes = [frame.code.number(a) for a in given]
+            apart = name == "unfold" and (len(sizes) < 3 or not sizes[1] or not sizes[2] or sizes[2] >= sizes[1])
+            step = [] if apart else [Step("windows", by, at=frame.spot(node))]
+            return frozenset(r.then(*step) for r in whole)
+        if name in ROWS["rests"] and given and (len(given) > 1 or self.flat(owner)):
+            cuts = [r.cuts[-1] for r in self.rows(given[-1], frame) if r.cuts][:1]
             return frozenset(r.then(*(Step("cut", c.by, ("rest", c.part), True, c.at) for c in cuts))
-                             for r in self.rows(first, frame))
+                             for r in (self.rows(first, frame) if len(given) > 1 else self.flat(owner)))
+        if name == "sample" and (size := argument(node, 1, "frac")) is not None and frame.code.number(size) != 1 and (
+                argument(node, 99, "replace") is None):
+            return frozenset(r.then(Step("cut", ("drawn", *by), 0, False, frame.spot(node))) for r in self.flat(owner))
         if name in ROWS["drawn"] or name in ROWS["counted"]:
             fixed = name in ROWS["counted"] or self._is_seeded(node, frame)
             return self.rows(first, frame) or frozenset({Rows(("order", written(node)) if fixed else ("order", *by))})

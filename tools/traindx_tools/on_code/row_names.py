@@ -183,7 +183,8 @@ class Names:
         return Body(*found, None) if found is not None else NOTHING
 
     def joined(self, values: list[Value]) -> Value:
-        """What may be any of them."""
+        """What may be any of them; a list that is empty at first is what is put into it."""
+        values = [v for v in values if not (isinstance(v, Seq) and v.length == 0)]
         one = values[0] if len(values) == 1 else next(
             (v for v in values if not isinstance(v, (frozenset, Said))), None)
         return one if one is not None else NOTHING.union(*map(self.flat, values))

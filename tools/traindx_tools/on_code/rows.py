@@ -36,7 +36,8 @@ from traindx_tools.program.rows import Rows, Step
 
 ROWS = {k: frozenset(v) for k, v in table("rows.toml").items()}
 _WORDS = {"train": re.compile(r"train|(^|[^a-z])(trn|tr|fit)([^a-z]|$)", re.I),
-          "val": re.compile(r"(?<!e)val(?!u)|(^|[^a-z])dev([^a-z]|$)", re.I), "test": re.compile(r"test|hold_?out", re.I)}
+          "val": re.compile(r"(?<!e)val(?!u)|(^|[^a-z])dev([^a-z]|$)", re.I),
+          "test": re.compile(r"test|hold_?out", re.I)}
 
 
 def word(text: str) -> str:
@@ -163,9 +164,12 @@ class Parts(Names):
         names = {n.id for e in ends for n in ast.walk(e) if isinstance(n, ast.Name)}
         over = [g.target for up in frame.code.above(at) for g in getattr(up, "generators", ())]
         turning = {name for target in over for name, _ in targets(target)}
-        if getattr(frame.scope, "name", "") == "__getitem__" or names & turning or any(
-                b.turn for n in names for b in self.bindings(frame).get(n, ())):
-            return frozenset(replace(r, whole=False) for r in base)
+        turns = [b.value for n in names for b in self.bindings(frame).get(n, ()) if b.turn]
+        turns += [g.iter for up in frame.code.above(at) for g in getattr(up, "generators", ())]
+        if getattr(frame.scope, "name", "") == "__getitem__" or names & turning or turns:
+            slides = any(_slides(frame.code, at, over) for over in turns)
+            steps = [Step("windows", written(at), at=frame.spot(at))] if slides else []
+            return frozenset(replace(r, whole=False).then(*steps) for r in base)
         step = Step("cut", ("slice",), (written(at.lower), written(at.upper), frame.key), _is_parted(frame.code, at),
                     frame.spot(at))
         return frozenset(r if r.what else r.then(step) for r in base)
@@ -226,6 +230,17 @@ class Parts(Names):
         holds = self.holds(node.test, frame)
         return self.union([node.body, node.orelse], frame) if holds is None else self.of(
             node.body if holds else node.orelse, frame)
+
+
+def _slides(code: Syntax, at: ast.Slice, over: ast.expr) -> bool:
+    """Whether `x[i : i + width]` moves on by less than its width in a loop over a range."""
+    if not (isinstance(over, ast.Call) and last_name(over.func) in ("range", "arange", "trange") and isinstance(
+            at.upper, ast.BinOp) and isinstance(at.upper.op, ast.Add) and written(at.upper.left) == written(at.lower)):
+        return False
+    width, hop = at.upper.right, over.args[2] if len(over.args) > 2 else ast.Constant(1)
+    wide, step = code.number(width), code.number(hop)
+    return step is not None and (wide is None or step < wide) and (step == 1 or wide is not None) and (
+        written(width) != written(hop)) and wide != 1
 
 
 def _is_parted(code: Syntax, at: ast.Slice) -> bool:

@@ -13,7 +13,7 @@ from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.values import Bag, Instance, Symbol, Table, Thing, Value, parts, truth
+from traindx_tools.on_code.values import Bag, Function, Instance, Symbol, Table, Thing, Value, parts, truth
 from traindx_tools.program.driving import RankUse, WayOut
 from traindx_tools.program.moments import Spot
 
@@ -21,6 +21,8 @@ _TELLS = re.compile(r"rank|master|main_proc|is_main|world|zero|leader|primary|pr
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
 _FILES = frozenset({"save", "save_pretrained"})
 _COPIES = frozenset({"replicate", "device_put_replicated", "device_put"})
+_GRADS = frozenset({"value_and_grad", "grad"})
+_MEANS = frozenset({"pmean", "psum", "all_gather", "pvary", "MultiSteps"})
 _LEARNS = frozenset({"apply_gradients", "apply_updates", "value_and_grad", "grad"})
 _FIGURES = frozenset({"__call__", "item", "argmax", "sum", "mean", "topk", "eq"})
 _SUMMED = re.compile(r"compute$|sync|^all_|^dist")
@@ -31,6 +33,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
     seen: set[int] = set()
     for root in project.roots:
         yield from _whole_batches(root)
+        yield from _own_gradients(root)
         if not (BACKWARD & root.methods) or not _is_wrapped(root):
             continue
         for place in walk(root, _FILES):
@@ -78,6 +81,15 @@ def _whole_batches(root: Block) -> Iterator[RankUse]:
             yield RankUse("copies", spot_of(event), spot_of_block(loop))
 
 
+def _own_gradients(root: Block) -> Iterator[RankUse]:
+    """Steps that run on every device and apply the gradients of their own part of the batch."""
+    for place in walk(root, frozenset({"apply_gradients", "apply_updates"})):
+        mapped = next((b for b in place.path if b.kind == "call" and isinstance(b.subject, Function)
+                       and "jax.pmap" in (*b.subject.wrappers, *b.subject.info.wrappers)), None)
+        if mapped is not None and _GRADS & mapped.methods and not _MEANS & mapped.methods:
+            yield RankUse("gradients", spot_of(place.event), spot_of_block(mapped))
+
+
 def _is_turn(subject: Value | None, value: Value, left: int = 3) -> bool:
     """Whether a value is what a loop goes over, or a part of it."""
     if isinstance(value, Symbol):
@@ -121,7 +133,8 @@ def _loops(root: Block) -> Iterator[tuple[Block, tuple[Block, ...]]]:
 def _is_wrapped(root: Block) -> bool:
     """Whether the model that is called is replicated over processes (and not sharded, where all have to save)."""
     called = [p.event.receiver for p in walk(root, frozenset({"__call__"}))]
-    prepared = [v for v in called if isinstance(v, (Thing, Instance)) and v.state.get("prepared")]
+    fed = [b.subject for b, _ in _loops(root) if BACKWARD & b.methods]
+    prepared = [v for v in (*called, *fed) if isinstance(v, (Thing, Instance)) and v.state.get("prepared")]
     wrappers = {v.short for v in called if isinstance(v, Thing)}
     return bool(prepared) or ("DistributedDataParallel" in wrappers and "FullyShardedDataParallel" not in wrappers)
 

@@ -115,13 +115,22 @@ def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]
             continue
         seen.add(id(block))
         test = getattr(block.node, "test", None)
-        if block.kind == "branch" and test is not None and (_KEEPS & block.methods or block.left == "break") and any(
+        if block.kind == "branch" and isinstance(test, ast.expr) and (
+                _KEEPS & block.methods or block.left == "break" or _is_record(block.node, test)) and any(
                 b.kind == "loop" and _LEARNS & b.methods for b in path):
             rows = origins.rows(test, _frame(origins, path, frames))
             if rows:
                 yield RowUse("chosen", rows, spot_of_block(block), written(test)[:80])
 
         stack += [(b, (*path, block)) for b in block.body if isinstance(b, Block)]
+
+
+def _is_record(node: ast.AST, test: ast.expr) -> bool:
+    """Whether what a condition compares with is then set: `if score > best: best = score`."""
+    compared = {written(e) for e in (test.left, *test.comparators)} if isinstance(test, ast.Compare) else set()
+    body = node.body if isinstance(node, ast.If) else []
+    return any(written(n) in compared and isinstance(getattr(n, "ctx", None), ast.Store)
+               for s in body for n in ast.walk(s) if isinstance(n, (ast.Name, ast.Attribute)))
 
 
 def _frame(origins: Origins, path: tuple[Block, ...], frames: dict[tuple[int, ...], Frame]) -> Frame:
