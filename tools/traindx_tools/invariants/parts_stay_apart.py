@@ -1,11 +1,10 @@
-"""What is reported as held out was neither trained on, nor chosen by, nor prepared together with what was trained on.
+"""What is reported as held out was neither trained on nor chosen by, and nothing went from it into what was.
 
 A figure over held-out rows says what a model does with new rows only while nothing went from those rows into it. Rows
 that are copied before the split lie on both sides of it, windows that overlap share their samples, statistics and a
 choice of columns by labels carry the held-out rows into the inputs; two draws of an order overlap; a loader of the
 whole data set, a loss over all nodes, trains on the part that is measured. The best of many epochs by the figure that
-is then reported is the luckiest of them. A statistic or a vocabulary that is taken anew from held-out rows puts them
-into other units than those that were trained.
+is then reported is the luckiest of them.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from traindx_tools.program.moments import Spot
 from traindx_tools.program.program import Program
 from traindx_tools.program.rows import Rows, RowUse, Step
 
-RULES = pages("data", ("C371", "C372", "C373"))
-_LISTED = ("glob", "rglob", "iterdir", "listdir", "scandir", "ImageFolder")
-"""Folders of classes are the same in each part."""
+RULES = pages("data", ("C371", "C372"))
 _SHARED = {
     "copied": "rows are given more than once, and are split afterwards ({cut}): copies of one row lie on both sides",
     "windows": "windows that overlap ({at}) are split at random: held-out windows share samples with those trained on",
@@ -66,7 +63,6 @@ def _pair(one: _Used, other: _Used, trained: list[_Used]) -> Iterator[Breach]:
                     right[0].by in (s.by for s in r.steps) for _, r in trained):
                 yield _breach("C371", f"the rows that are evaluated at {held.at} are taken of all rows, on all of "
                               f"which the model is trained at {train.at}", right[0].at, "whole")
-    yield from _otherwise(t, e)
 
 
 def _carried(rows: Rows, shared: int, cut: Step, split: Spot | None) -> Iterator[Breach]:
@@ -87,24 +83,6 @@ def _reaches(step: Step, rows: Rows, at: int, cut: Step) -> bool:
 
 def _is_draw(step: Step) -> bool:
     return step.kind == "cut" and step.by[0] in ("order", "drawn")
-
-
-def _otherwise(t: Rows, e: Rows) -> Iterator[Breach]:
-    """Rows that are prepared by what was taken of themselves, or at random by a switch that nothing turns off."""
-    for i, one in enumerate(t.steps):
-        for j, other in enumerate(e.steps):
-            if one.kind != other.kind or one.kind not in ("noise", "fitted"):
-                continue
-            if one.kind == "noise" and one.by == other.by and (t.source, t.cuts) != (e.source, e.cuts):
-                yield _breach("C373", f"the held-out rows are changed at random: {one.part} is on by default, for "
-                              "training and, as nothing turns it off, here", other.at, "noise")
-            if one.kind == "fitted" and one.at == other.at and one != other and one.part == other.part:
-                own = one.by == {(t.source, t.steps[:i])} and other.by == {(e.source, e.steps[:j])}
-                listed = other.part == "numbering" and isinstance(e.source, tuple) and e.source[-1] in _LISTED
-                if own and not listed:
-                    yield _breach("C373", f"the {other.part} is taken of whatever rows are given, of the training rows "
-                                  "and anew of the held-out rows: the two come in different units", other.at,
-                                  str(other.part))
 
 
 def _all_nodes(one: _Used, other: _Used) -> Iterator[Breach]:

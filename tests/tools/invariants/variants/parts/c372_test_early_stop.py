@@ -1,0 +1,62 @@
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from sklearn.model_selection import train_test_split, KFold
+from sklearn.preprocessing import StandardScaler, MinMaxScaler
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.utils import resample
+
+class Net(nn.Module):
+    def __init__(self, d, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 64), nn.Linear(64, k)
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+def fit(net, dl, epochs=10):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        net.train()
+        for x, y in dl:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+    return net
+
+def score(net, dl):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in dl:
+            right += (net(x).argmax(1) == y).sum().item()
+            total += len(y)
+    return right / total
+
+def as_loader(x, y, **kw):
+    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y)), batch_size=64, **kw)
+
+def run(train_dl, test_dl):
+    net = Net(20, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    best, wait = 1e9, 0
+    for epoch in range(100):
+        for x, y in train_dl:
+            opt.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            opt.step()
+        with torch.no_grad():
+            loss = sum(nn.functional.cross_entropy(net(x), y, reduction="sum").item() for x, y in test_dl)
+        if loss < best:  # FAULT C372
+            best, wait = loss, 0
+            torch.save(net.state_dict(), "best.pt")
+        else:
+            wait += 1
+            if wait > 5:
+                break
+    net.load_state_dict(torch.load("best.pt"))
+    print("test accuracy:", score(net, test_dl))
+d = torch.load("wells.pt")
+run(DataLoader(TensorDataset(*d["train"]), 32, shuffle=True), DataLoader(TensorDataset(*d["test"]), 256))
