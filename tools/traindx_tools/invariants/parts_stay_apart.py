@@ -97,10 +97,10 @@ def _all_nodes(one: _Used, other: _Used) -> Iterator[Breach]:
 
 def _chosen(program: Program, trained: list[_Used]) -> Iterator[Breach]:
     """What decides which model is kept, and is then the only figure that is told behind the training."""
-    fed = {r.bare for _, r in trained}
-    late = [(u, {r.bare for r in u.rows} - fed) for u in program.row_uses if u.role == "told" and u.late]
+    fed = {_named(r) for _, r in trained}
+    late = [(u, {_named(r) for r in u.rows} - fed) for u in program.row_uses if u.role == "told" and u.late]
     for choice in (u for u in program.row_uses if u.role == "chosen"):
-        by = {r.bare for r in choice.rows} - fed
+        by = {_named(r) for r in choice.rows} - fed
         found = next((u for u, rows in late if u.says == "test" and rows == by), None)
         if by and found is not None and all(rows <= by for _, rows in late):
             yield _breach("C372", f"{choice.text} keeps the best model, or stops, by the rows over which "
@@ -110,12 +110,16 @@ def _chosen(program: Program, trained: list[_Used]) -> Iterator[Breach]:
 
 def _told(program: Program, trained: list[_Used]) -> Iterator[Breach]:
     """A figure that is told as that of held-out rows, all of which are trained on."""
-    fed = {r.bare: u for u, r in trained}
+    fed = {_named(r): u for u, r in trained}
     for use in (u for u in program.row_uses if u.role == "told" and u.says in ("val", "test")):
-        rows = [r.bare for r in use.rows]
-        if all(r in fed for r in rows) and any(s.kind == "cut" for _, steps in rows for s in steps):
+        if all(_named(r) in fed for r in use.rows) and any(r.cuts for r in use.rows):
+            at = fed[_named(next(iter(use.rows)))].at
             yield _breach("C371", f"the figure is told as that of held-out rows, and is taken of rows that are trained "
-                          f"on at {fed[rows[0]].at}", use.at, "same rows")
+                          f"on at {at}", use.at, "same rows")
+
+
+def _named(rows: Rows) -> object:
+    return rows.bare, rows.column, rows.place
 
 
 def _breach(rule: str, text: str, at: Spot | None, kind: str) -> Breach:

@@ -37,13 +37,13 @@ class Origins(Parts):
         self.handlers[ast.Call] = self._call
         self._trains: dict[int, bool] = {}
 
-    def used(self, node: ast.expr, frame: Frame, loader: str) -> Set:
-        """The rows of an expression, of one of its loaders where it is a module of data."""
+    def used(self, node: ast.expr, frame: Frame, loader: str, is_module: bool = False) -> Set:
+        """The rows of an expression, of one of its loaders where it is a module of data, or may be."""
         value = self.of(node, frame)
         method = self.kept(value, loader) if isinstance(value, Made) and loader else NOTHING
         if isinstance(method, Body) and isinstance(value, Made):
             return self.union(results(method.node), value.init.inside(method.node, value))
-        return self.flat(value)
+        return NOTHING if is_module and loader != "train_dataloader" else self.flat(value)
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         name, func = last_name(node.func), node.func

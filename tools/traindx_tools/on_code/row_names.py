@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -165,22 +166,46 @@ class Names:
                     return self.along(self.turn(self.of(over.iter, frame)), dict(targets(over.target))[node.id])
         at: Frame | None = frame
         while at is not None:
-            bound = [b for b in self.bindings(at).get(node.id, ()) if self.runs(b.at, at) is not False]
-            if bound:
-                reached, certain = _reaching(at.code, bound, node, at.scope)
+            if node.id in self.bindings(at):
+                reached, certain = self._reaching(self.bindings(at)[node.id], node, at)
                 values = [self.value(b, at) for b in reached]
-                if node.id in at.given and not certain and not any(self.runs(b.at, at) for b in reached):
-                    values.append(self.given(at, node.id))
-                return self.joined(values)
+                return self.joined([*values, *([] if certain or node.id not in at.given else [
+                    self.given(at, node.id)])])
             if node.id in at.given:
                 return self.given(at, node.id)
             outer = None if isinstance(at.scope, ast.Module) else Frame(at.code, at.code.file.tree)
             at = at.up or outer
-        inner = [n for n in below(frame.scope) if isinstance(n, FunctionNode) and n.name == node.id]
-        if inner:
-            return Body(frame.code, inner[0], frame)
         found = self.look.function(frame.code, node)
-        return Body(*found, None) if found is not None else NOTHING
+        around: Frame | None = frame if found is not None else None
+        while around is not None and found is not None and around.scope is not found[0].scope(found[1]):
+            around = around.up
+        return Body(*found, around) if found is not None else NOTHING
+
+    def _reaching(self, bound: list[Binding], use: ast.AST, frame: Frame) -> tuple[list[Binding], bool]:
+        """The bindings that may reach a use, and whether one of them certainly does."""
+        code, here = frame.code, frame.code.statement(use)
+        inside, line = code.scope(use) is frame.scope, getattr(here, "lineno", 0)
+        loops = code.loops(use) if inside else []
+        above = {id(a) for a in code.above(use)} if inside else set()
+        end = max((getattr(x, "end_lineno", 0) for x in loops), default=line) if inside else 1 << 30
+        found: list[Binding] = []
+        bound_anew: set[int] = set()
+        """Blocks in which a later binding hides the earlier ones."""
+        for one in reversed(bound[:bisect_right(bound, end, key=lambda b: b.line)]):
+            runs, whole = self.runs(one.at, frame), code.statement(one.value) or one.at
+            around = [id(code.block(s)) for s in (whole, *code.above(whole)) if isinstance(s, ast.stmt)]
+            if runs is False or not bound_anew.isdisjoint(around):
+                continue
+            own = inside and code.statement(one.value) is here and (
+                not one.turn or any(n is use for n in ast.walk(one.value)))
+            if not inside or (not own and (one.line < line or (one.turn and one.line == line))):
+                found.append(one)
+                if not one.adds and (not inside or one.turn or runs or id(code.parent(whole)) in above):
+                    return found[::-1], True
+                bound_anew |= set() if one.adds or one.turn else {id(code.block(whole))}
+            elif any(x in loops for x in code.loops(one.at)):
+                found.append(one)
+        return found[::-1], False
 
     def joined(self, values: list[Value]) -> Value:
         """What may be any of them; a list that is empty at first is what is put into it."""
@@ -208,6 +233,8 @@ class Names:
                 value = self.kept(value, names[at]) if at < len(names) else NOTHING
             elif isinstance(value, Seq):
                 value = value.at(at)
+            elif isinstance(value, frozenset):
+                value = frozenset(replace(r, place=(*r.place, at)) for r in value)
         return value
 
     def turn(self, value: Value) -> Value:
@@ -321,22 +348,3 @@ def _bindings(code: Syntax, scope: ast.AST) -> dict[str, list[Binding]]:
                 line = getattr(node, "lineno", 0) or value.lineno
                 found.setdefault(name, []).append(Binding(node, value, path, isinstance(node, ast.For), adds, line))
     return {name: sorted(those, key=lambda b: b.line) for name, those in found.items()}
-
-
-def _reaching(code: Syntax, bound: list[Binding], use: ast.AST, scope: ast.AST) -> tuple[list[Binding], bool]:
-    """The bindings that may reach a use, and whether one of them certainly does."""
-    if code.scope(use) is not scope:
-        return bound[max((i for i, b in enumerate(bound) if not b.adds), default=0):], True
-    here, loops, above = code.statement(use), {id(x) for x in code.loops(use)}, {id(a) for a in code.above(use)}
-    before: list[Binding] = []
-    certain = False
-    for one in bound:
-        own = code.statement(one.value) is here and (not one.turn or any(n is use for n in ast.walk(one.value)))
-        if not own and (one.line < getattr(here, "lineno", 0) or (one.turn and one.line == getattr(here, "lineno", 0))):
-            holder = code.parent(code.statement(one.value) or one.at)
-            if not one.adds and (one.turn or id(holder) in above):
-                before, certain = [], True
-            before.append(one)
-        elif loops & {id(x) for x in code.loops(one.at)}:
-            before.append(one)
-    return before, certain

@@ -33,6 +33,8 @@ class Rows:
     whole: bool = True
     what: str = ""
     column: str = ""
+    place: tuple[int, ...] = ()
+    """In what was unpacked, of which it is not known what its parts are."""
     made: Spot | None = field(default=None, compare=False)
 
     def then(self, *steps: Step) -> Rows:

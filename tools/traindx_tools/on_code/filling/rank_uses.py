@@ -11,7 +11,8 @@ from traindx_tools.on_code.filling.collectives import asks_rank
 from traindx_tools.on_code.filling.loop_exits import TOGETHER
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import BACKWARD, Project
-from traindx_tools.on_code.syntax import syntax, written
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import argument, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.values import Bag, Function, Instance, Symbol, Table, Thing, Value, parts, truth
 from traindx_tools.program.driving import RankUse, WayOut
@@ -48,7 +49,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
                 continue
             seen.add(id(block.node))
             if BACKWARD & block.methods:
-                if _is_same(root, loader):
+                if _is_same(root, loader, block.file):
                     yield RankUse("batches", _made(loader, block), spot_of_block(block))
             elif {"__call__"} < _FIGURES & block.methods and not _FILES & block.methods and _is_share(loader) and (
                     id(loader) not in fed and not _is_reduced(block, path)):
@@ -202,13 +203,17 @@ def _is_reduced(block: Block, path: tuple[Block, ...]) -> bool:
     return any(TOGETHER.search(m) or _SUMMED.search(m) for b in scopes for m in b.methods)
 
 
-def _is_same(root: Block, loader: Thing) -> bool:
+def _is_same(root: Block, loader: Thing, file: SourceFile) -> bool:
     """Whether every process certainly draws the same batches from a loader."""
     given = {"sampler", "batch_sampler", "generator"} & set(loader.kwargs)
     data = loader.argument(0, "dataset")
     if given or len(loader.args) > 3 or loader.state.get("prepared") or data is None or not _is_plain(data):
         return False
-    shuffles = loader.argument(2, "shuffle")
+    code, shuffles = syntax(file), loader.argument(2, "shuffle")
+    given_data = argument(loader.node, 0, "dataset") if isinstance(loader.node, ast.Call) else None
+    names = [n for n in ast.walk(given_data) if isinstance(n, ast.Name)] if given_data is not None else []
+    if any(_TELLS.search(written(value)) for n in names for _, value in code.bindings(n)):
+        return False  # cut by rank before
     if shuffles is None or truth(shuffles) is False:
         return not isinstance(data, Symbol)
     seeds = [p.event for p in walk(root, _SEEDS) if p.event.args]

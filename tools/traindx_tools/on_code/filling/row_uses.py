@@ -43,7 +43,9 @@ def row_uses(project: Project) -> Iterator[RowUse]:
                 continue
             for role, node in _asked(place):
                 frame = _frame(origins, place.path, frames)
-                rows = origins.used(node, frame, _LOADERS.get(role, ""))
+                one = event.method in ("fit", "test", "validate") and len(event.args) + len(event.kwargs) < 3
+                modules = one or "datamodule" in event.kwargs
+                rows = origins.used(node, frame, _LOADERS.get(role, ""), modules)
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
                 if rows:
@@ -72,7 +74,8 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
         role = "trained" if learns and event.grad is not False else "evaluated"
         yield from ((role, a) for a in node.args)
         layer = event.receiver.short if isinstance(event.receiver, Thing) else event.method
-        if (event.method in _LOSSES or layer.endswith("Loss")) and role == "trained" and len(node.args) > 1:
+        if (event.method in _LOSSES or layer.endswith("Loss")) and role == "trained" and len(node.args) > 1 and not any(
+                isinstance(n, ast.Subscript) for n in ast.walk(syntax(event.file).origin(node.args[0]))):
             yield "compared", node.args[1]
     elif event.method in _GRADS:
         up = syntax(event.file).parent(node)
