@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
@@ -34,4 +35,6 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at what each process does for itself."""
     for use in program.rank_uses:
         rule, text = _SAYS[use.kind]
-        yield Breach(rule, f"At {use.at} " + text.format(on=use.on), use.at, Known.DERIVED, {"kind": use.kind})
+        yield Breach(rule, f"At {use.at} " + text.format(on=use.on), use.at,
+                     Known.DERIVED if use.certain else Known.GUESSED, {"kind": use.kind},
+                     None if use.certain else Severity.LOW)

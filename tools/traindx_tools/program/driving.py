@@ -113,3 +113,5 @@ class RankUse:
     kind: str
     at: Any
     on: Any = ""
+    certain: bool = True
+    """Several processes run it: it says so itself, and is not only written so that they may."""

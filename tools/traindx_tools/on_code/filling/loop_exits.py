@@ -34,7 +34,7 @@ def ways_out(project: Project) -> Iterator[WayOut]:
             continue
         seen.add(id(node))
         for branch in code.inside(node, ast.If):
-            last, inner = branch.body[-1], code.loops(branch)[0]
+            last, inner = branch.body[-1], next(iter(code.loops(branch)), node)
             trains = inner is node or any(last_name(c.func) == "backward" for c in code.inside(inner, ast.Call))
             leaves = isinstance(last, ast.Return) or (isinstance(last, ast.Break) and trains)
             if leaves and code.scope(branch) is code.scope(node):

@@ -19,6 +19,9 @@ from traindx_tools.program.driving import RankUse, WayOut
 from traindx_tools.program.moments import Spot
 
 _TELLS = re.compile(r"rank|master|main_proc|is_main|world|zero|leader|primary|process_index|is_chief")
+_SEVERAL = re.compile(r"init_process_group|DistributedDataParallel|is_(local_)?main_process|num_processes|gather"
+                      r"|wait_for_every|torchrun|accelerate launch|process_index")
+"""What nobody writes who runs one process."""
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
 _FILES = frozenset({"save", "save_pretrained"})
 _COPIES = frozenset({"replicate", "device_put_replicated", "device_put"})
@@ -37,11 +40,12 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
         yield from _own_gradients(root)
         if not (BACKWARD & root.methods) or not _is_wrapped(root):
             continue
+        several = "DistributedDataParallel" in root.methods or _SEVERAL.search(root.file.text) is not None
         for place in walk(root, _FILES):
             file = _file(place.event)
             if file is not None and id(place.event.node) not in seen and not _is_guarded(place, file):
                 seen.add(id(place.event.node))
-                yield RankUse("file", spot_of(place.event), written(file)[:60])
+                yield RankUse("file", spot_of(place.event), written(file)[:60], several)
         fed = {id(b.subject) for b, _ in _loops(root) if BACKWARD & b.methods}
         for block, path in _loops(root):
             loader = block.subject
@@ -54,7 +58,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             elif {"__call__"} < _FIGURES & block.methods and not _FILES & block.methods and _is_share(loader) and (
                     id(loader) not in fed and not _is_reduced(block, path)):
                 call = next((b for b in reversed(path) if b.kind == "call"), None)
-                yield RankUse("share", spot_of_block(call or block), spot_of_block(block))
+                yield RankUse("share", spot_of_block(call or block), spot_of_block(block), several)
 
 
 def left_by_one(project: Project) -> Iterator[WayOut]:

@@ -24,4 +24,5 @@ def main(net, ds, vs):  # FAULT C382
             for x, y in vl:
                 right += (net(x).argmax(1) == y).sum().item()
                 seen += y.numel()
-        acc.print(e, right / seen)
+        if acc.is_main_process:
+            print(e, right / seen)
