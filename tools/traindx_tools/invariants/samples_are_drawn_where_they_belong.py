@@ -21,6 +21,7 @@ RULES = pages("data", ("C196", "C228", "C285"))
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every data set that loaders are given."""
+    yield from _same_transforms(program.loaders)
     shared: dict[int, list[Loader]] = {}
     for loader in program.loaders:
         shared.setdefault(loader.data, []).append(loader)
@@ -34,6 +35,15 @@ def check(program: Program) -> Iterator[Breach]:
             yield _augmented(train, held, anew[0])
 
 
+def _same_transforms(loaders: list[Loader]) -> Iterator[Breach]:
+    """A loader that is only evaluated, whose samples go through the very random transform of the training samples."""
+    fed = {d.at: x for x in loaders if x.trains is not None for d in x.fetch.draws if d.by_library}
+    for held in (x for x in loaders if x.trains is None and x.evaluates is not None and not x.shuffles):
+        draw = next((d for d in held.fetch.draws if d.at in fed and fed[d.at].data != held.data), None)
+        if draw is not None:
+            yield _augmented(fed[draw.at], held, draw, "two data sets with one transform")
+
+
 def _training(loaders: list[Loader]) -> Loader | None:
     return next((x for x in loaders if x.trains is not None), None) or next((x for x in loaders if x.shuffles), None)
 
@@ -45,10 +55,11 @@ def _held_out(loaders: list[Loader], train: Loader) -> Loader | None:
     return next((x for x in others if x.evaluates is not None), None) or (others[0] if others else None)
 
 
-def _augmented(train: Loader, held: Loader, draw: Draw) -> Breach:
+def _augmented(train: Loader, held: Loader, draw: Draw, what: str = "") -> Breach:
     return Breach(
         "C228",
-        f"The loaders at {train.at} and {held.at} share one data set, made at {held.made}, whose {draw.text} at "
+        f"The loaders at {train.at} and {held.at} share {what or 'one data set'}, made at {held.made}, whose "
+        f"{draw.text} at "
         f"{draw.at} "
         "draws at random: the validation part is augmented as well, differently at every evaluation",
         held.at, Known.DERIVED, {"kind": "split", "random": draw.text})

@@ -101,3 +101,17 @@ class Collective:
     """The loop around it that runs over a process's own share of the data."""
     uneven: bool = False
     """Those shares certainly differ in size."""
+
+
+@dataclass(frozen=True)
+class RankUse:
+    """What every process of a distributed run does for itself. `kind`: "file" (all write the one that `on` says),
+    "share" (a loop, `on`, measures a rank's own share of the data and nothing is reduced), "batches" (the loop `on`
+    trains on the same batches in every process), "copies" (a whole batch is put on every device), "gradients"
+    (a step mapped over devices applies its own)."""
+
+    kind: str
+    at: Any
+    on: Any = ""
+    certain: bool = True
+    """Several processes run it: it says so itself, and is not only written so that they may."""

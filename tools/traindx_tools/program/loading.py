@@ -15,6 +15,8 @@ class Draw:
     """Its place (`moments.Spot`)."""
     own: str = ""
     """The attribute of the data set that draws, where it has a generator of its own."""
+    by_library: bool = False
+    """It is a random transform of a library."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from traindx_tools.program.constants import (
     TextSwitch,
     Window,
 )
-from traindx_tools.program.driving import Average, Collective, EngineLoop, WayOut
+from traindx_tools.program.driving import Average, Collective, EngineLoop, RankUse, WayOut
 from traindx_tools.program.entities import (
     Collection,
     Drop,
@@ -46,6 +46,7 @@ from traindx_tools.program.parts import (
 from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
 from traindx_tools.program.restored import RestoredLost
 from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
+from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
@@ -91,6 +92,8 @@ class Program:
     part_fits: list[PartFit] = field(default_factory=list)
     text_switches: list[TextSwitch] = field(default_factory=list)
     ways_out: list[WayOut] = field(default_factory=list)
+    rank_uses: list[RankUse] = field(default_factory=list)
+    row_uses: list[RowUse] = field(default_factory=list)
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)

@@ -24,8 +24,9 @@ def collectives(project: Project) -> Iterator[Collective]:
             if not _is_collective(place):
                 continue
             event = place.event
-            arms = [b for b in place.branches if b.subject is not None and _asks_rank(b.subject)]
-            matched = any(_is_matched(place, arm) for arm in arms)
+            arms = [b for b in place.branches if b.subject is not None and asks_rank(b.subject)]
+            arms += [b for b in _left_before(place) if b.subject is not None and asks_rank(b.subject)]
+            matched = any(_is_matched(place, arm) for arm in arms if arm in place.path)
             shares = [(b, s) for b in place.loops if (s := _share(b.subject))]
             loop, share = shares[0] if shares else (None, "")
             yield Collective(
@@ -44,12 +45,27 @@ def _is_collective(place: Place) -> bool:
     return event.name.startswith("accelerate.Accelerator.") and event.method in _ACCELERATE
 
 
-def _asks_rank(test: Value) -> bool:
+def asks_rank(test: Value) -> bool:
     """Whether a condition holds in some processes only; rank > -1 asks whether the run is distributed at all."""
+    if isinstance(test, Operation) and test.op in ("not", "either"):
+        some = [asks_rank(o) for o in test.operands]
+        return any(some) if test.detail != "or" else all(some)
     if isinstance(test, Operation) and test.op == "compare":
         return depends_on_rank(test) and not any((number(o) or 0.0) < 0 for o in test.operands) and not any(
             isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
     return isinstance(test, Symbol) and test.name in _FLAGS
+
+
+def _left_before(place: Place) -> list[Block]:
+    """The arms before a place, in the blocks around it, that leave it out: `if rank != 0: return`."""
+    found: list[Block] = []
+    for at, block in enumerate(place.path):
+        inner = place.path[at + 1] if at + 1 < len(place.path) else place.event
+        before = block.body[: block.body.index(inner)]
+        found += [b for b in before if isinstance(b, Block) and b.kind == "branch" and (
+            b.left in ("return", "continue") or (b.left == "break" and block.kind == "loop"))
+            and place.event.method not in b.methods]
+    return found
 
 
 def _is_matched(place: Place, arm: Block) -> bool:

@@ -171,7 +171,7 @@ def _of_transforms(values: list[Value], project: Project, left: int = 4) -> Iter
             yield from _of_transforms(value.items, project, left - 1)
         elif isinstance(value, Thing) and fetching.is_random_transform(value.type):
             if number(value.kwargs.get("p")) != 0:
-                yield Draw(value.short, spot_at(value.site, project))
+                yield Draw(value.short, spot_at(value.site, project), by_library=True)
         elif isinstance(value, Thing) and fetching.is_container(value.type) and left:
             yield from _of_transforms([*value.args, *value.kwargs.values()], project, left - 1)
 

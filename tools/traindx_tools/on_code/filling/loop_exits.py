@@ -15,7 +15,7 @@ from traindx_tools.program.driving import WayOut
 
 _STARTS = ("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "Accelerator",
            "Fabric")
-_TOGETHER = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between")
+TOGETHER = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between")
 _CLOCK = frozenset({"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now"})
 _SHARES = frozenset({"DistributedSampler", "prepare", "setup_dataloaders"})
 _RANK = re.compile(r"(\w+\.)?(local_|global_)?rank|(\w+\.)?is_(local_)?main_process|(\w+\.)?process_index")
@@ -34,7 +34,7 @@ def ways_out(project: Project) -> Iterator[WayOut]:
             continue
         seen.add(id(node))
         for branch in code.inside(node, ast.If):
-            last, inner = branch.body[-1], code.loops(branch)[0]
+            last, inner = branch.body[-1], next(iter(code.loops(branch)), node)
             trains = inner is node or any(last_name(c.func) == "backward" for c in code.inside(inner, ast.Call))
             leaves = isinstance(last, ast.Return) or (isinstance(last, ast.Break) and trains)
             if leaves and code.scope(branch) is code.scope(node):
@@ -44,7 +44,7 @@ def ways_out(project: Project) -> Iterator[WayOut]:
 
 
 def _agrees(loop: TrainingLoop) -> bool:
-    return any(_TOGETHER.search(p.event.method) and not _of_gradients(p.event) for p in loop.places
+    return any(TOGETHER.search(p.event.method) and not _of_gradients(p.event) for p in loop.places
                if p.event.kind == "call")
 
 

@@ -40,10 +40,12 @@ from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_a
 from traindx_tools.on_code.filling.part_calls import part_calls
 from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.rank_uses import left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.restored import restored_lost
+from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
@@ -148,7 +150,9 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("blank_uses", lambda f: blank_uses(f.project)),
     ("part_fits", lambda f: part_fits(f.project)),
     ("text_switches", lambda f: text_switches(f.project)),
-    ("ways_out", lambda f: ways_out(f.project)),
+    ("ways_out", lambda f: [*ways_out(f.project), *left_by_one(f.project)]),
+    ("row_uses", lambda f: row_uses(f.project)),
+    ("rank_uses", lambda f: rank_uses(f.project)),
     ("timed_calls", lambda f: timed_calls(f.project)),
     ("kept_arrays", lambda f: kept_arrays(f.project)),
     ("own_ratios", lambda f: own_ratios(f.project)),

@@ -1,0 +1,53 @@
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from sklearn.model_selection import train_test_split, KFold
+from sklearn.preprocessing import StandardScaler, MinMaxScaler
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.utils import resample
+
+class Net(nn.Module):
+    def __init__(self, d, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 64), nn.Linear(64, k)
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+def fit(net, dl, epochs=10):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        net.train()
+        for x, y in dl:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+    return net
+
+def score(net, dl):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in dl:
+            right += (net(x).argmax(1) == y).sum().item()
+            total += len(y)
+    return right / total
+
+def as_loader(x, y, **kw):
+    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y)), batch_size=64, **kw)
+
+
+def make(series, w=48):
+    xs, ys = [], []
+    for i in range(len(series) - w):
+        xs.append(series[i:i + w])
+        ys.append(series[i + w] > 0)
+    return np.array(xs), np.array(ys)
+def main():
+    x, y = make(np.load("load.npy"))
+    xa, xb, ya, yb = train_test_split(x, y, test_size=0.2, shuffle=True)  # FAULT C371
+    net = fit(Net(48, 2), as_loader(xa, ya, shuffle=True))
+    print("test", score(net, as_loader(xb, yb)))
+main()

@@ -1,0 +1,54 @@
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from sklearn.model_selection import train_test_split, KFold
+from sklearn.preprocessing import StandardScaler, MinMaxScaler
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.utils import resample
+
+class Net(nn.Module):
+    def __init__(self, d, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 64), nn.Linear(64, k)
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+def fit(net, dl, epochs=10):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        net.train()
+        for x, y in dl:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+    return net
+
+def score(net, dl):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in dl:
+            right += (net(x).argmax(1) == y).sum().item()
+            total += len(y)
+    return right / total
+
+def as_loader(x, y, **kw):
+    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y)), batch_size=64, **kw)
+
+class Photos(Dataset):
+    def __init__(self, file, augment=True):
+        d = np.load(file)
+        self.x, self.y, self.augment = torch.from_numpy(d["x"]).float(), torch.from_numpy(d["y"]), augment
+    def __len__(self):
+        return len(self.y)
+    def __getitem__(self, i):
+        x = self.x[i]
+        if self.augment:
+            x = x + 0.1 * torch.randn_like(x)
+        return x, self.y[i]
+train, val = Photos("train.npz"), Photos("val.npz", augment=False)
+net = fit(Net(32, 5), DataLoader(train, 64, shuffle=True))
+print("val", score(net, DataLoader(val, 128)))

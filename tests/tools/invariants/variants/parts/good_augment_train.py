@@ -1,0 +1,54 @@
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from sklearn.model_selection import train_test_split, KFold
+from sklearn.preprocessing import StandardScaler, MinMaxScaler
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.utils import resample
+
+class Net(nn.Module):
+    def __init__(self, d, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 64), nn.Linear(64, k)
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+def fit(net, dl, epochs=10):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        net.train()
+        for x, y in dl:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+    return net
+
+def score(net, dl):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in dl:
+            right += (net(x).argmax(1) == y).sum().item()
+            total += len(y)
+    return right / total
+
+def as_loader(x, y, **kw):
+    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y)), batch_size=64, **kw)
+
+def main():
+    d = np.load("cells.npz")
+    img, lab = d["img"], d["lab"]
+    perm = np.random.default_rng(0).permutation(len(img))
+    cut = int(0.85 * len(perm))
+    xa, ya, xb, yb = img[perm[:cut]], lab[perm[:cut]], img[perm[cut:]], lab[perm[cut:]]
+    xa = np.concatenate([xa, xa[:, :, ::-1]])
+    ya = np.concatenate([ya, ya])
+    pos = xa[ya == 1]
+    more = resample(pos, replace=True, n_samples=1000)
+    xa, ya = np.concatenate([xa, more]), np.concatenate([ya, np.ones(1000, dtype=int)])
+    net = fit(Net(64, 3), as_loader(xa, ya, shuffle=True))
+    print("val acc", score(net, as_loader(xb, yb)))
+main()

@@ -1,0 +1,57 @@
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from sklearn.model_selection import train_test_split, KFold
+from sklearn.preprocessing import StandardScaler, MinMaxScaler
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.utils import resample
+
+class Net(nn.Module):
+    def __init__(self, d, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 64), nn.Linear(64, k)
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+def fit(net, dl, epochs=10):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        net.train()
+        for x, y in dl:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+    return net
+
+def score(net, dl):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in dl:
+            right += (net(x).argmax(1) == y).sum().item()
+            total += len(y)
+    return right / total
+
+def as_loader(x, y, **kw):
+    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y)), batch_size=64, **kw)
+
+def main():
+    d = np.load("scans.npz")
+    x, y = torch.tensor(d["x"]), torch.tensor(d["y"])
+    enc, dec = nn.Linear(100, 10), nn.Linear(10, 100)
+    opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+    for _ in range(20):
+        for (b,) in DataLoader(TensorDataset(x), 64, shuffle=True):
+            opt.zero_grad()
+            nn.functional.mse_loss(dec(enc(b)), b).backward()
+            opt.step()
+    with torch.no_grad():
+        z = enc(x)
+    perm = torch.randperm(len(z))
+    a, b = perm[:800], perm[800:]
+    net = fit(Net(10, 2), DataLoader(TensorDataset(z[a], y[a]), 32, shuffle=True))
+    print("test", score(net, DataLoader(TensorDataset(z[b], y[b]), 64)))
+main()

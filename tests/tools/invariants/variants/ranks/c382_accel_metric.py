@@ -1,0 +1,28 @@
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+from accelerate import Accelerator
+def main(net, ds, vs):  # FAULT C382
+    acc = Accelerator()
+    opt = torch.optim.Adam(net.parameters())
+    tl, vl = DataLoader(ds, 16, shuffle=True), DataLoader(vs, 16)
+    net, opt, tl, vl = acc.prepare(net, opt, tl, vl)
+    for e in range(10):
+        net.train()
+        for x, y in tl:
+            opt.zero_grad()
+            acc.backward(nn.functional.cross_entropy(net(x), y))
+            opt.step()
+        net.eval()
+        right = seen = 0
+        with torch.no_grad():
+            for x, y in vl:
+                right += (net(x).argmax(1) == y).sum().item()
+                seen += y.numel()
+        if acc.is_main_process:
+            print(e, right / seen)
