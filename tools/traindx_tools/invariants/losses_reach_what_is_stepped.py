@@ -48,7 +48,7 @@ def _unreached(loop: Section, sent: frozenset[Hashable]) -> Iterator[Breach]:
         related = [a for a in called for m in a.models or () if m is model or m.inside & model.inside]
         if model.frozen or not mine or not all(a.traces for a in mine) or any(a.traces & sent for a in related):
             continue
-        act = mine[0]
+        act = next((a for a in mine if a.gradients), mine[0])
         yield Breach(
             "C147", f"The output of the module made at {model.made}, computed at {act.at}, is cut off (detached or "
             "without gradients) before every loss of the loop: its optimizer steps without a gradient", act.at,

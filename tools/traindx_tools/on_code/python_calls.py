@@ -204,6 +204,8 @@ def _setattr(caller: Interpreter, call: Call) -> Value:
     name, value = call.get(1, "name"), call.get(2, "value")
     if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
         caller.set_attribute(call.first, name.value, value, call.node, call.frame)
+    elif value is not None:
+        caller.event("store", "attribute.?", call.node, call.frame, receiver=call.first, args=(value,))
     return NONE
 
 

@@ -57,6 +57,11 @@ class Statements(Binding):
         return ""
 
     def _do_Expr(self, node: ast.Expr, frame: Frame) -> None:
+        if isinstance(node.value, ast.Attribute):
+            owner = self.evaluate(node.value.value, frame)
+            found = self.attribute(owner, node.value.attr, node.value, frame)
+            self.event("named", node.value.attr, node.value, frame, receiver=owner, args=(found,))
+            return
         value = self.evaluate(node.value, frame) if not isinstance(node.value, ast.Constant) else None
         if isinstance(value, Thing) and value.type == "torch.set_grad_enabled":
             certain = not any(b.kind == "branch" for b in self.blocks)

@@ -44,7 +44,7 @@ from traindx_tools.program.parts import (
     TimedCall,
 )
 from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
-from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
+from traindx_tools.program.results import KeptArray, OwnRatio, Uncalled, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
@@ -92,6 +92,7 @@ class Program:
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)
+    uncalled: list[Uncalled] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)
@@ -115,6 +116,8 @@ class Program:
     """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
     opaque: frozenset[Hashable] = frozenset()
     """What went into unknown code with its graph, in terms of `Act.traces`: what comes out is not followed."""
+    losses_handed: bool = False
+    """Something with a graph is given to code that is not known: it may send it backward."""
     failed: list[str] = field(default_factory=list)
     """Questions that were left open by a defect of this package, each with the error."""
     unknown: list[str] = field(default_factory=list)

@@ -7,6 +7,7 @@ from typing import Any
 
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Spot
+from traindx_tools.program.timeline import Moment
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,15 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
+
+
+@dataclass(frozen=True)
+class Uncalled:
+    """A method that is named as a statement and not called: the moment that it would be, None for any other."""
+
+    text: str
+    at: Spot
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from traindx_tools.knowledge.calls import harmless
 from traindx_tools.on_code.filling.keeping import traces
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
@@ -53,6 +54,14 @@ class Cuts:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
         return frozenset(t for e in self._project.events if e.kind == "call" and not isinstance(e.result, Tensor)
                          for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad for t in traces(v))
+
+    def handed(self) -> bool:
+        """Whether a value with a graph is given to code that is not known."""
+        prefixes, methods = harmless()
+        return any(isinstance(v, Tensor) and v.grad and v.models for e in self._project.events
+                   if e.kind == "call" and isinstance(e.receiver, (Symbol, type(None))) and e.method not in methods
+                   and (e.receiver is not None or not e.name.startswith(prefixes))
+                   for v in (*e.args, *e.kwargs.values()))
 
     def _of_cut_outputs(self, loss: Tensor) -> bool:
         """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""

@@ -51,6 +51,7 @@ from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.text_switches import text_switches
 from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.uncalled import uncalled
 from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.windows import windows
@@ -85,7 +86,7 @@ def program_of(project: Project) -> Program:
                         for p in submodules(unwrap(e.receiver))}
     sections.keeping.expect(project)
     sections.cuts = Cuts(project)
-    made.opaque = sections.cuts.opaque()
+    made.opaque, made.losses_handed = sections.cuts.opaque(), sections.cuts.handed()
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -150,6 +151,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("ways_out", lambda f: ways_out(f.project)),
     ("timed_calls", lambda f: timed_calls(f.project)),
     ("kept_arrays", lambda f: kept_arrays(f.project)),
+    ("uncalled", lambda f: uncalled(f.project)),
     ("own_ratios", lambda f: own_ratios(f.project)),
     ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),

@@ -276,7 +276,10 @@ class Sections:
     def _cleared_by_hand(self, event: Event) -> list[Act]:
         gradient = (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
             isinstance(event.receiver, Symbol) and event.receiver.role == "attribute" and event.receiver.name == "grad")
-        return [self._act(event, Moment.CLEAR)] if gradient and event.method in ("zero_", "fill_") else []
+        if not gradient or not event.method.endswith("_") or event.method.endswith("__"):
+            return []
+        cleared = event.method in ("zero_", "fill_")
+        return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
 
     def made(self, event: Event) -> list[Act]:
         """Where an optimizer is made."""
