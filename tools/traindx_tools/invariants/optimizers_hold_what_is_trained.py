@@ -3,7 +3,7 @@
 An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Ways to miss: a part is
 replaced, an embedding resized or adapters added afterwards; a checkpoint is assigned (`assign=True` puts new Parameter
 objects in place of the old); the model was rebuilt or copied; what it left out because it was frozen is made trainable
-later; everything was frozen at that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm
+later; an iterator over the parameters was at its end when the optimizer was given it; everything was frozen at that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm
 look normal in all of them.
 Another optimizer that is made after the change, or a further group, may hold what is new. `.to(device)` keeps the
 parameter objects in torch 2.
@@ -99,6 +99,10 @@ def _assigned(found: Held) -> Breach:
 def _over_nothing(program: Program, run: Section) -> Iterator[Breach]:
     for act, _ in run.acts(Moment.MADE):
         for optimizer in act.optimizers:
+            if optimizer.used_up:
+                yield Breach("C108", f"The optimizer at {act.at} is given an iterator over parameters that was gone "
+                             f"through at {optimizer.used_up} before: what it gives there is empty", act.at,
+                             optimizer.known, {"kind": "used up"})
             if optimizer.nothing_trains and (optimizer.by_gradient or not _thawed_later(program, run, act)):
                 yield _nothing(act, optimizer)
 

@@ -382,7 +382,8 @@ def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.
     texts = [ast.unparse(c) for c in conditions]
     trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)
     others = [t for t in texts if not t.endswith(".requires_grad")]
-    return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag))
+    return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag),
+                      isinstance(node, ast.GeneratorExp), None, first.loops)
 
 
 def ordered_by(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> str | None:

@@ -132,12 +132,17 @@ def _through(caller: Interpreter, call: Call) -> Value:
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
         return Bag("list", [], site=call.site, born_in=caller.loops)
+    if isinstance(value, Parameters) and call.name.startswith("builtins.") and not call.name.endswith("iter"):
+        caller.element(value, call.node, call.frame)
+        return Parameters(value.modules, value.only_trainable, value.partial, value.named)
     return value
 
 
 @function("builtins.next")
 def _next(caller: Interpreter, call: Call) -> Value:
     value = call.first
+    if isinstance(value, Parameters):
+        value = Parameters(value.modules, named=value.named)  # one of them is taken, the others are left
     if isinstance(value, Symbol) and value.role == "parameters":
         return value
     return caller.element(value, call.node, call.frame)

@@ -38,7 +38,18 @@ def _parameters(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Instance, Symbol)):
         return None
     named = call.name.endswith("named_parameters")
-    return Parameters((call.receiver,), named=named)
+    lazy = not call.name.endswith("trainable_parameters")
+    return Parameters((call.receiver,), named=named, lazy=lazy, loops=len(caller.loops))
+
+
+@function(*words("followed.toml", "clips"))
+def _clipped(caller: Interpreter, call: Call) -> Value | None:
+    """A bound on gradients; where the iterator over them is at its end before, or after the first turn, it has none."""
+    given = call.first
+    if not isinstance(given, Parameters) or not given.lazy:
+        return None
+    before = given.spend(call.site, certain=False) or (call.site if len(caller.loops) > given.loops else None)
+    return Tensor(grad=False, site=before, tags=frozenset({"of nothing"} if before is not None else ()))
 
 
 @method(*words("followed.toml", "module_methods"))

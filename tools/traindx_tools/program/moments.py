@@ -113,7 +113,8 @@ class Act:
     graph: bool | None = None
     """Of backward: whether the loss certainly has a graph."""
     cut: Cut | None = None
-    """Of backward: where the loss lost its graph to the model."""
+    """Of backward: where the loss lost its graph to the model. Of clip: where its iterator over the parameters was gone
+    through before."""
     retains: bool = False
     """Of backward: it is told to keep the graph."""
     unused: bool = False

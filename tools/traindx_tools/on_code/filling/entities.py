@@ -194,7 +194,7 @@ def _of_parameters(optimizer: Thing) -> dict[str, Any]:
     return {"given": tuple(given(optimizer)), "grouped": is_grouped(optimizer),
             "parts": frozenset(state.get("held_parts") or ()), "frozen": frozenset(state.get("frozen_parts") or ()),
             "by_gradient": any(p.only_trainable for p in held(optimizer) or ()),
-            "nothing_trains": state.get("frozen_when_built") or ""}
+            "nothing_trains": state.get("frozen_when_built") or "", "used_up": str(state.get("used_up") or "")}
 
 
 def _is_remade(optimizer: Thing, modules: list[Value] | None) -> bool:

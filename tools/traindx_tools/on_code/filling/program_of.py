@@ -53,6 +53,7 @@ from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled import uncalled
 from traindx_tools.on_code.filling.unread_settings import unread_settings
+from traindx_tools.on_code.filling.unregistered import unregistered
 from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
@@ -128,7 +129,7 @@ class _Filling:
 
 _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("drops", lambda f: dropped(f.project)),
-    ("collections", lambda f: collected(f.project)),
+    ("collections", lambda f: [*collected(f.project), *unregistered(f.project)]),
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
     ("loaders", lambda f: loaders(f.project)),
     ("averages", lambda f: averages(f.project)),

@@ -32,7 +32,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Change, Kept, Section
+from traindx_tools.program.moments import Act, Change, Cut, Kept, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -216,6 +216,8 @@ class Sections:
         position, keys = effect.bound or (1, ())
         bound = next((event.kwargs[k] for k in keys if k in event.kwargs), event.argument(position, ""))
         act.scaled = mentions_scale(bound)
+        if isinstance(event.result, Tensor) and "of nothing" in event.result.tags and event.result.site is not None:
+            act.cut = Cut(str(event.result.site), act.at)
         act.is_measure = number(bound) == float("inf") or (isinstance(bound, Const) and str(bound.value) == "inf")
         return act
 
