@@ -164,8 +164,9 @@ class Binding(Iteration):
         part = next((p for p in parts if isinstance(p, Tensor)), value)
         crossing = _crossed(target, frame) if isinstance(target, ast.Name) else 0
         holder = old if isinstance(target, ast.Name) else self.evaluate(target.value, frame)  # type: ignore[attr-defined]
-        self.event("blended", "blended", node, frame, receiver=holder, args=(old, part), result=value,
-                   crossing=crossing)
+        chosen = isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp)  # it may be what is mixed in
+        self.event("blended", "blended", node, frame, receiver=holder, args=(old, part),
+                   result=UNKNOWN if chosen else value, crossing=crossing)
 
     def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
@@ -233,7 +234,10 @@ class Binding(Iteration):
             old = frame.env.get(target.id)
             if old is not None and target.id in frame.file.gathering:
                 self.event("store", f"name.{target.id}", target, frame, args=(value, old))
-            frame.bind(target.id, value)
+            if isinstance(old, Const) and old.value is None:  # `if total is None: total = loss`: it began where it was None
+                self._rebind(target, value, frame)
+            else:
+                frame.bind(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, frame)
         elif isinstance(target, ast.Starred):
@@ -306,6 +310,8 @@ class Binding(Iteration):
             self.note_cut(base, target, frame)
         elif isinstance(base, Instance) and (method := base.klass.info.method("__setitem__")) is not None:
             self.call(self.bound(method, base), [index, value], {}, target, frame)
+        elif isinstance(base, Instance) and base.klass.info.method("__missing__") is not None:
+            base.state.setdefault("entry", value)
         elif isinstance(base, Bag) and base.items:
             base.items[:] = [join(i, value) for i in base.items]
         elif (

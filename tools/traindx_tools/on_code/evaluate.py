@@ -18,6 +18,7 @@ from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
     Const,
+    Function,
     Instance,
     Operation,
     Ref,
@@ -225,10 +226,21 @@ class Evaluator(Attributes):
             method = base.klass.info.method("__getitem__")
             if method is not None:
                 return self.call(self.bound(method, base), [index], {}, node, frame)
+            if (method := base.klass.info.method("__missing__")) is not None:
+                return self._entry(base, method, index, node, frame)
         bounded = isinstance(index, Tensor) and index.low is not None and index.high is not None
         if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         return containers.item(base, index, node.slice)
+
+    def _entry(self, base: Instance, method: Function, index: Value, node: ast.AST, frame: Frame) -> Value:
+        """An entry of a dict that makes what it lacks: one stands for all, and lives as long as the dict."""
+        known: Value | None = base.state.get("entry")
+        if known is None:
+            loops, self.loops = self.loops, base.born_in  # type: ignore[assignment]
+            made = self.call(self.bound(method, base), [index], {}, node, frame)
+            self.loops, known = loops, base.state.setdefault("entry", made)
+        return known
 
     # operators
 

@@ -163,6 +163,8 @@ def _defaultdict(caller: Interpreter, call: Call) -> Value:
     made: Value = Const(0)
     if isinstance(call.first, Ref) and call.first.name.endswith("list"):
         made = Bag("list", [], site=site, born_in=caller.loops)
+    elif isinstance(call.first, Klass):
+        made = caller.call(call.first, [], {}, call.node, call.frame)
     return Table({}, open=True, rest=made, site=site, born_in=caller.loops)
 
 
