@@ -151,11 +151,19 @@ class Binding(Iteration):
             self._augment(node.targets[0], op, addend, node, frame)
             return
         old = self.evaluate(node.targets[0], frame) if (mixed := mixed_in(node)) else None
-        value = self.evaluate(node.value, frame)
+        value = self._noted_mode(node, self.evaluate(node.value, frame), frame)
         if old is not None:
             self._blended(node.targets[0], old, mixed, value, node, frame)
         for target in node.targets:
             self.assign(target, value, frame)
+
+    def _noted_mode(self, node: ast.Assign, value: Value, frame: Frame) -> Value:
+        """`was = model.training`: the mode that it has here, whatever is set afterwards."""
+        if not isinstance(node.value, ast.Attribute) or node.value.attr != "training" or not isinstance(value, Symbol):
+            return value
+        owner = value.parent or UNKNOWN
+        self.event("read", "training", node, frame, receiver=owner)
+        return Symbol("attribute", "training", Symbol("read", str(self.site(node, frame)), owner, 1), 2)
 
     def _blended(self, target: ast.expr, old: Value, mixed: list[ast.expr], value: Value, node: ast.AST,
                  frame: Frame) -> None:

@@ -168,7 +168,8 @@ class Foreign(Evaluator):
                 certain = not any(b.kind == "branch" for b in self.blocks)
                 spent = [p.spend(made.site, certain) for p in iterators(made)]
                 made.state.update(
-                    used_up=next((s for s in spent if s is not None), None), frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
+                    used_up=next((s for s in spent if s is not None), None), frozen_when_built=why_frozen(made),
+                    held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
                 made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))

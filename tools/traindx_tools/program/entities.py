@@ -59,6 +59,10 @@ class Model:
     """Identities of the layers inside that have weights and that nothing freezes, where a reader of text knows them."""
     set_aside: str = ""
     """Why it may be there to be read and not trained: frozen, pretrained, loaded from a file, called a teacher."""
+    keeps_statistics: bool = False
+    """A layer inside keeps running statistics."""
+    only_read: bool = False
+    """Weights of a file stand in it, all of it is frozen, and nothing changes or follows it."""
     born_in: frozenset[str] = frozenset()
     """The loops, as `file.py:12`, in each turn of which it is made anew."""
     born: Any = None

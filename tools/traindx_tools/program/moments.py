@@ -110,6 +110,8 @@ class Act:
     """Of clip: its bound is infinite, so it only measures."""
     training: bool | None = None
     """Of mode: train or eval."""
+    restores: str = ""
+    """Of mode: where the mode was read, as `file.py:12`, that is set here."""
     graph: bool | None = None
     """Of backward: whether the loss certainly has a graph."""
     cut: Cut | None = None

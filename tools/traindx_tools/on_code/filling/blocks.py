@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code import lengths
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Thing, number, unwrap, whole
+from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Tensor, Thing, number, parts, unwrap, whole
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Moment
@@ -78,3 +79,23 @@ def framework(block: Block) -> str:
         owner = block.function.owner if block.function is not None else None
         return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
     return "trainer" if block.framework else ""
+
+
+def is_unused(event: Event) -> bool:
+    """Whether nobody takes the result of a call: it is a statement, or bound to `_`."""
+    above = syntax(event.file).parent(event.node)
+    return isinstance(above, ast.Expr) or (isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name)
+                                           and above.targets[0].id == "_")
+
+
+def is_repeated(event: Event, loop: Block | None) -> bool:
+    """Whether the innermost loop only counts: what the module is given does not change in it."""
+    if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
+        return False
+    first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
+    given = (*event.args, *event.kwargs.values())
+    made = [a.site for a in given if isinstance(a, Tensor)]
+    inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
+    varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
+                 if not isinstance(a, Tensor))
+    return bool(given) and not inside and not varies

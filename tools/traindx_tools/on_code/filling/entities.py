@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from traindx_tools.knowledge.fetching import keeps_statistics
 from traindx_tools.on_code import names
 from traindx_tools.on_code.filling.keeping import born_in
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
@@ -46,6 +47,10 @@ class Entities:
         self.ownership = Ownership()
         self.loaded: set[int] = set()
         """Identities of the modules, with all their parts, that take weights from a file."""
+        self.from_files: set[int] = set()
+        """Of those the ones whose weights are read from a file."""
+        self.changed: set[int] = set()
+        """Identities of the modules whose parameters are changed in place, or that take the state of another one."""
         self._kept: list[Value] = []
         """Values whose identities are keys."""
 
@@ -105,7 +110,9 @@ class Entities:
             made = Model(str(name), made=str(site) if site is not None else None, born_in=born_in(inner),
                          learning=frozenset(id(p) for p in parts if learns(p)), set_aside=self._set_aside(parts),
                          inside=frozenset(_identity(p) for p in parts), by_mode=layers_by_mode(parts),
-                         layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
+                         layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED,
+                         keeps_statistics=any(isinstance(p, Thing) and keeps_statistics(p.type) for p in parts))
+            made.only_read = made.frozen and bool(made.inside & self.from_files) and not made.inside & self.changed
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
                 made.born = spot_of(event)

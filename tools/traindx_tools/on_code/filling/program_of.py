@@ -61,7 +61,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, unwrap
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Parameters, Symbol, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -83,8 +83,7 @@ def program_of(project: Project) -> Program:
     optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
                   and e.name == e.result.type and is_optimizer(e.result)]
     entities.ownership.expect(project, optimizers)
-    entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
-                        for p in submodules(unwrap(e.receiver))}
+    _note_states(project, entities)
     sections.keeping.expect(project)
     sections.cuts = Cuts(project)
     made.opaque, made.losses_handed = sections.cuts.opaque(), sections.cuts.handed()
@@ -110,6 +109,23 @@ def program_of(project: Project) -> Program:
     made.unknown = list(dict.fromkeys(made.unknown))
     project.__dict__["_program"] = made
     return made
+
+
+_CHANGING = ("copy_", "lerp_", "add_", "sub_", "mul_", "data", "swap_", "set_")
+
+
+def _note_states(project: Project, entities: Entities) -> None:
+    """Which modules take weights from a file, and which those of another one, or are changed by hand."""
+    for event in project.calls("load_state_dict"):
+        inside = {id(p) for p in submodules(unwrap(event.receiver))} if event.receiver is not None else set()
+        given = [p.name.partition("@")[0] for a in event.args[:1] for p in parts(a) if isinstance(p, Symbol)]
+        read = any(n.endswith((".load", "load_file", "load_state_dict_from_url")) for n in given)
+        entities.loaded |= inside
+        (entities.from_files if read and "state_dict" not in given else entities.changed).update(inside)
+    for event in project.events:
+        of = event.receiver.state.get("of") if isinstance(event.receiver, Thing) and event.method in _CHANGING else None
+        entities.changed |= {id(p) for m in of.modules for p in submodules(unwrap(m))} if isinstance(
+            of, Parameters) else set()
 
 
 @dataclass(frozen=True, eq=False)

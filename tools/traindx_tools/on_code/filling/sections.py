@@ -12,7 +12,6 @@ from traindx_tools.on_code.filling.entities import Entities, is_engine, is_modul
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
-from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
 from traindx_tools.on_code.values import (
@@ -119,8 +118,10 @@ class Sections:
         if event.kind == "store" and event.name == "attribute.grad":
             cleared = bool(event.args) and isinstance(event.args[0], Const)
             return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
-        if event.kind == "yield":
-            return [self._act(event, Moment.YIELD)]
+        if event.kind in ("yield", "read"):
+            act = self._act(event, Moment.YIELD if event.kind == "yield" else Moment.READ)
+            act.models = self.entities.models(event.receiver) if event.kind == "read" else None
+            return [act]
         if event.kind == "store" and event.name == "attribute.training":
             return [self._unknown_mode(event)]
         if event.kind != "call":
@@ -236,6 +237,8 @@ class Sections:
         act.models = self.entities.models(event.receiver)
         given = event.argument(0, "mode")
         act.training = False if event.method == "eval" else True if given is None else truth(given)
+        act.restores = next((p.name for p in parts(given) if isinstance(p, Symbol) and p.role == "read"), "") if (
+            isinstance(given, Symbol) and given.name == "training") else ""
         return act
 
     def _unknown_mode(self, event: Event) -> Act:
@@ -317,21 +320,8 @@ class Sections:
         model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides
-        act.unused, act.again = isinstance(syntax(event.file).parent(event.node), ast.Expr), self._is_repeated(event)
+        act.unused, act.again = blocks.is_unused(event), blocks.is_repeated(event, self._loop[-1] if self._loop else None)
         return [act]
-
-    def _is_repeated(self, event: Event) -> bool:
-        """Whether the innermost loop only counts: what the module is given does not change in it."""
-        loop = self._loop[-1] if self._loop else None
-        if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
-            return False
-        first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
-        given = (*event.args, *event.kwargs.values())
-        made = [a.site for a in given if isinstance(a, Tensor)]
-        inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
-        varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
-                     if not isinstance(a, Tensor))
-        return bool(given) and not inside and not varies
 
     def _lossy(self, event: Event) -> list[Act]:
         """A loss is computed."""

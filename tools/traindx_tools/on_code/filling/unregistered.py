@@ -75,7 +75,7 @@ class _Names:
                     continue
                 inside = any(p == file.path and a <= node.lineno <= b for p, a, b in own)
                 parent = syntax(file).parent(node)
-                in_place = isinstance(parent, ast.Attribute) and parent.attr.endswith("_") or (
+                in_place = (isinstance(parent, ast.Attribute) and parent.attr.endswith("_")) or (
                     isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store))
                 if not inside or in_place:
                     return True
@@ -135,4 +135,4 @@ def _made_in_passes(project: Project) -> Iterator[Collection]:
     for event in made:
         if id(event.result) in called - kept and id(event.node) not in seen:
             seen.add(id(event.node))
-            yield Collection("", spot_of(event), short(event.result), False, event, "pass")
+            yield Collection("", spot_of(event), event.name.rpartition(".")[2], False, event, "pass")
