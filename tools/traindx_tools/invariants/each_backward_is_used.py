@@ -82,7 +82,8 @@ def _never_sent(program: Program, run: Section, step: Act, optimizer: Optimizer)
     """A step over what a graph was built for, and no loss that is sent backward anywhere in the program."""
     loop = next(iter(reversed(loops(path_of(run, step)))), None)
     has = frozenset(m for r in program.runs for m in r.has)
-    if loop is None or _OTHER_WAYS & has or Moment.HANDED in run.has or any(r.framework for r in program.runs) or program.losses_handed:
+    unknown = program.losses_handed or Moment.HANDED in run.has or any(r.framework for r in program.runs)
+    if loop is None or _OTHER_WAYS & has or unknown:
         return
     called = [a for a, _ in loop.acts(Moment.FORWARD) if a.gradients and a.models]
     if step.known is Known.DERIVED and any(m.inside & h.inside for a in called for m in a.models or ()

@@ -61,16 +61,16 @@ def _only_read(program: Program, run: Section, act: Act, told: set[int]) -> Iter
         told.add(id(model))
         layer = next(iter(model.by_mode.values()))
         yield Breach(
-            "C165", f"The frozen module made at {model.made}, whose weights are read from a file, is called in training "
-            f"mode at {act.at}: it has {layer} and eval() is not called on it", act.at, weakest(act.known, Known.DERIVED),
-            {"kind": "only read", "layer": layer.partition(" ")[0]}, Severity.HIGH)
+            "C165", f"The frozen module made at {model.made}, whose weights are read from a file, is called in "
+            f"training mode at {act.at}: it has {layer} and eval() is not called on it", act.at,
+            weakest(act.known, Known.DERIVED), {"kind": "only read", "layer": layer.partition(" ")[0]}, Severity.HIGH)
 
 
 def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) -> bool:
     """Whether each time, in every scenario, the module is in training mode and not because this function asked for it.
     """
     found = [c for scenario in passes_of(program, run, act) for c in scenario]
-    asked = any(c.by is not None and not (c.model is not None and c.model.keeps_statistics) and _asks_for(run, c.by, act)
+    asked = any(c.by is not None and c.model is not None and not c.model.keeps_statistics and _asks_for(run, c.by, act)
                 for c in found)
     late = not trains or any(c.after_training for c in found)  # what comes before training asks for a shape
     return bool(found) and late and all(c.modes == {True} for c in found) and not asked

@@ -44,5 +44,5 @@ def _said(kept: Collection) -> str:
     never = "parameters() leaves it out and no optimizer updates it"
     if kept.kind == "tensor":
         return f"self.{kept.attribute} at {kept.at} is {kept.layer} and no parameter of the module: {never}"
-    return (f"self.{kept.attribute} at {kept.at} is an {kept.kind}, which is no module, and holds layers ({kept.layer}): "
-            "parameters() leaves them out and no optimizer updates them")
+    return (f"self.{kept.attribute} at {kept.at} is an {kept.kind}, which is no module, and holds layers "
+            f"({kept.layer}): parameters() leaves them out and no optimizer updates them")

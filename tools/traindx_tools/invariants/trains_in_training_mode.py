@@ -93,8 +93,8 @@ def _never_in_training_mode(run: Section, by: Act, model: Model) -> Iterator[Bre
     asked = any(a.training is not False for a, _ in run.acts(Moment.MODE))
     if not asked and (model.by_mode or model.set_aside == "pretrained"):
         yield Breach(
-            "C104", f"{by.owner or model.name}.eval() at {by.at} puts the model into eval mode for the loop that trains "
-            "it, and train() is called nowhere: Dropout is off while it trains", by.at, Known.GUESSED,
+            "C104", f"{by.owner or model.name}.eval() at {by.at} puts the model into eval mode for the loop that "
+            "trains it, and train() is called nowhere: Dropout is off while it trains", by.at, Known.GUESSED,
             {"kind": "on purpose", "model": by.owner or model.name}, Severity.LOW)
 
 

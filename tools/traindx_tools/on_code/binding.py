@@ -242,7 +242,7 @@ class Binding(Iteration):
             old = frame.env.get(target.id)
             if old is not None and target.id in frame.file.gathering:
                 self.event("store", f"name.{target.id}", target, frame, args=(value, old))
-            if isinstance(old, Const) and old.value is None:  # `if total is None: total = loss`: it began where it was None
+            if isinstance(old, Const) and old.value is None:  # `if sum is None: sum = loss`: it began before
                 self._rebind(target, value, frame)
             else:
                 frame.bind(target.id, value)

@@ -46,6 +46,8 @@ class Change:
     """Where the first module concerned is made."""
     takes_a_place: bool = False
     """Of "replaced": there was another part before."""
+    somewhere: bool = False
+    """Which part it is, is not known: what puts it there may serve any module."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +119,9 @@ class Act:
     cut: Cut | None = None
     """Of backward: where the loss lost its graph to the model. Of clip: where its iterator over the parameters was gone
     through before."""
+    copies: tuple[tuple[Spot, str, frozenset[int]], ...] = ()
+    """Of backward: where numbers were copied into a new tensor on the way to the loss, where they arose (in terms of
+    `traces`), and the modules that they came from."""
     retains: bool = False
     """Of backward: it is told to keep the graph."""
     unused: bool = False

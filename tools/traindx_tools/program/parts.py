@@ -115,3 +115,13 @@ class StateSkipped:
     """Where the module is wrapped that is saved as it is, if the one that is loaded into is not, or may not be."""
     saves: bool = False
     """The program writes such files itself."""
+
+
+@dataclass(frozen=True)
+class CutPart:
+    """A module that an optimizer was given by itself, and that is only called where autograd records nothing."""
+
+    optimizer: str
+    """Where the optimizer is made."""
+    made: str
+    at: Spot

@@ -36,6 +36,7 @@ from traindx_tools.program.parts import (
     Alphabet,
     BlankUse,
     CodeLookup,
+    CutPart,
     PartCall,
     PartFit,
     RunningState,
@@ -65,6 +66,7 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    cut_parts: list[CutPart] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)

@@ -126,6 +126,8 @@ class Entities:
             return "frozen"
         if any(p.state.get("pretrained") for p in known):
             return "pretrained"
+        if any(id(p) in self.changed for p in parts):
+            return "changed by hand"
         return "loaded" if any(id(p) in self.loaded for p in parts) else ""
 
     def models(self, value: Value | None) -> tuple[Model, ...] | None:

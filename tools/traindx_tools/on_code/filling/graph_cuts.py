@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from traindx_tools.knowledge.calls import harmless
 from traindx_tools.on_code.filling.keeping import traces
-from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.ownership import made_at
+from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.optimizer_parameters import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.on_code.training import stepped
+from traindx_tools.on_code.values import Bag, Instance, Operation, Symbol, Tensor, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Cut
+from traindx_tools.program.parts import CutPart
 
 _FRESH = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor")
 
@@ -33,6 +38,9 @@ class Cuts:
     def note(self, act: Act, event: Event, loss: Value | None) -> None:
         """Whether what is sent backward has a graph."""
         act.graph = loss.grad if isinstance(loss, Tensor) else None
+        if isinstance(loss, Tensor):
+            act.copies = tuple((spot_at(at, self._project), str(of), models) for at, of, models in sorted(
+                loss.copies, key=lambda c: (c[0].path, c[0].line)))
         cut = self._why(event, loss)
         act.cut = Cut(cut[0], spot_of(cut[1])) if cut is not None else None
 
@@ -52,8 +60,32 @@ class Cuts:
 
     def opaque(self) -> frozenset[Hashable]:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
-        return frozenset(t for e in self._project.events if e.kind == "call" and not isinstance(e.result, Tensor)
-                         for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad for t in traces(v))
+        events = self._project.events
+        handed = {id(a) for e in events for a in (*e.args, *e.kwargs.values())}
+        followed = {id(e.result) for e in events if e.kind == "call" and e.name.startswith("torch.distributions.")}
+        into = [e for e in events if (e.kind == "store" and isinstance(e.receiver, Symbol)) or (
+            e.kind == "call" and not isinstance(e.result, Tensor) and id(e.result) not in followed - handed)]
+        return frozenset(t for e in into for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad
+                         for t in traces(v))
+
+    def cut_parts(self) -> Iterator[CutPart]:
+        """Modules that an optimizer was given by themselves, and that the loop which steps it only calls where autograd
+        records nothing."""
+        for loop in self._project.training_loops:
+            calls = [p.event for p in loop.of("__call__") if isinstance(p.event.receiver, (Thing, Instance))]
+            if all(e.grad is not False for e in calls):
+                continue
+            reached = {id(unwrap(e.receiver)) for e in calls if e.grad is not False and e.receiver is not None}
+            optimizers = {id(o): o for p in loop.of("step") if isinstance(o := stepped(p.event), Thing)}
+            for optimizer in optimizers.values():
+                for given in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:
+                    module = unwrap(given)
+                    mine = [e for e in calls if e.receiver is not None and unwrap(e.receiver) is module]
+                    inside = {id(m): m for m in submodules(module)}
+                    if mine and not reached & set(inside) and not any(
+                            m.state.get("frozen", False) is not False for m in inside.values()
+                            if isinstance(m, (Thing, Instance))):
+                        yield CutPart(str(optimizer.site), made_at(module), spot_of(mine[0]))
 
     def handed(self) -> bool:
         """Whether a value with a graph is given to code that is not known."""

@@ -33,7 +33,8 @@ def collected(project: Project) -> Iterator[Collection]:
             continue
         others = {id(m) for n, a in owner.attrs.items() if n != name and not isinstance(a, (Bag, Table))
                   for m in submodules(a)}
-        kept = any(id(v) in registered_in(project) | others for v in inside) or not all(made_in(v, event) for v in inside)
+        kept = not all(made_in(v, event) for v in inside) or any(
+            id(v) in registered_in(project) | others for v in inside)
         yield Collection(name, spot_of(event), short(inside[0]), kept, event)
 
 

@@ -62,7 +62,8 @@ class Ownership:
 
     def _appended(self, event: Event) -> Change | None:
         """A list of layers, or a module, is given a further one."""
-        new = [unwrap(v) for a in event.args for v in (a.items if isinstance(a, Bag) else [a]) if has_parameters(unwrap(v))]
+        given = [unwrap(v) for a in event.args for v in (a.items if isinstance(a, Bag) else [a])]
+        new = [v for v in given if has_parameters(v)]
         if id(event.receiver) not in self.held or event.method not in _APPENDING or not new:
             return None
         return Change("replaced", frozenset({id(event.receiver)}), _inside(new[0]),
@@ -79,13 +80,13 @@ class Ownership:
         name = event.name.partition(".")[2].replace("?", "a part")
         if old is not None and id(old) in self.held and has_parameters(old) and not (
                 isinstance(owner, Instance) and owner.klass.info.is_module):
-            once = self._put[id(old)] == 1 and event.function is not None and "copy" not in event.file.segment(event.node)
+            once = self._put[id(old)] == 1 and event.function is not None
             return Change("replaced", _inside(old), _inside(new), f"{name} is replaced by a new {short(new)}",
                           made_at(new), True) if once else None
         if id(owner) not in self.held or (_is_construction(event) and (old is None or not has_parameters(old))):
             return None
         return Change("replaced", frozenset({id(owner)}), _inside(new), f"{name} is replaced by a new {short(new)}",
-                      made_at(new), len(event.args) > 1)
+                      made_at(new), len(event.args) > 1, event.name == "attribute.?")
 
     def _assigned(self, event: Event) -> Change | None:
         given = event.argument(2, "assign") if event.method == "load_state_dict" else None

@@ -86,6 +86,7 @@ def program_of(project: Project) -> Program:
     _note_states(project, entities)
     sections.keeping.expect(project)
     sections.cuts = Cuts(project)
+    made.cut_parts += sections.cuts.cut_parts()
     made.opaque, made.losses_handed = sections.cuts.opaque(), sections.cuts.handed()
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:

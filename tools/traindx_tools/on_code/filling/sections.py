@@ -320,7 +320,8 @@ class Sections:
         model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides
-        act.unused, act.again = blocks.is_unused(event), blocks.is_repeated(event, self._loop[-1] if self._loop else None)
+        act.unused = blocks.is_unused(event)
+        act.again = blocks.is_repeated(event, self._loop[-1] if self._loop else None)
         return [act]
 
     def _lossy(self, event: Event) -> list[Act]:
