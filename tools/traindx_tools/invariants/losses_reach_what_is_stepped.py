@@ -55,8 +55,8 @@ def _copied(loop: Section, told: set[str]) -> Iterator[Breach]:
             if source not in sent and str(at) not in told and any(m.inside & models for m in stepped):
                 told.add(str(at))
                 yield Breach(
-                    "C147", f"The loss computed at {source} is copied into a new tensor at {at}, which has no graph: it "
-                    f"counts in the value that is sent backward at {act.at} and gives the model no gradient", at,
+                    "C147", f"The loss computed at {source} is copied into a new tensor at {at}, which has no graph: "
+                    f"it counts in the value that is sent backward at {act.at} and gives the model no gradient", at,
                     act.known, {"kind": "copied", "backward_line": act.at.line})
 
 

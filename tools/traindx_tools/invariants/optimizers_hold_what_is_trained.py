@@ -70,10 +70,11 @@ def _too_early(run: Section, found: Held) -> Breach:
     keeps = "it holds those of the old one, and " if change.takes_a_place else ""
     called = next((s.at for s in path_of(run, act) if s.kind == "call" and change.somewhere
                    and s.at.file == made.at.file and made.at.line < s.at.line), None)
+    via = f" (called at line {called.line})" if called is not None else ""
     return Breach(
         "C108",
-        f"{change.text} at {act.at}{f' (called at line {called.line})' if called else ''}, after the optimizer was built at line {made.at.line}: {keeps}the new parameters "
-        "are in no optimizer and are never updated",
+        f"{change.text} at {act.at}{via}, after the optimizer was built at line {made.at.line}: {keeps}the new "
+        "parameters are in no optimizer and are never updated",
         called or act.at, found.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
         remedy=Remedy("built later", made, act))
 

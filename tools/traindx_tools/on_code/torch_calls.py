@@ -49,7 +49,7 @@ def _clipped(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(given, Parameters) or not given.lazy:
         return None
     before = given.spend(call.site, certain=False) or (call.site if len(caller.loops) > given.loops else None)
-    return Tensor(grad=False, site=before, tags=frozenset({"of nothing"} if before is not None else ()))
+    return None if before is None else Tensor(grad=False, site=before, tags=frozenset({"of nothing"}))
 
 
 @method(*words("followed.toml", "module_methods"))
