@@ -15,16 +15,12 @@ from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand, path_of, uses, weakest
-from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.gradients import Pass, Use, played, reaches
-from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Section, loops, training_loop
+from traindx_tools.program.moments import Section, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
 RULES = pages("step_order", ("C113", "C161"))
-_OTHER_WAYS = frozenset({Moment.BACKWARD, Moment.WRITTEN, Moment.GRADIENT})
-"""By which gradients may come."""
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -78,22 +74,6 @@ def _half_lost(those: list[Pass]) -> bool:
     return lost >= sum(p.used for p in those) and lost > 0
 
 
-def _never_sent(program: Program, run: Section, step: Act, optimizer: Optimizer) -> Iterator[Breach]:
-    """A step over what a graph was built for, and no loss that is sent backward anywhere in the program."""
-    loop = next(iter(reversed(loops(path_of(run, step)))), None)
-    has = frozenset(m for r in program.runs for m in r.has)
-    unknown = program.losses_handed or Moment.HANDED in run.has or any(r.framework for r in program.runs)
-    if loop is None or _OTHER_WAYS & has or unknown:
-        return
-    called = [a for a, _ in loop.acts(Moment.FORWARD) if a.gradients and a.models]
-    if step.known is Known.DERIVED and any(m.inside & h.inside for a in called for m in a.models or ()
-                                           for h in optimizer.holds or ()):
-        yield Breach(
-            "C161", f"{step.owner or step.name}.step() at {step.at} is taken in the loop at line {loop.at.line}, and "
-            "nothing in the program sends a loss backward: the optimizer never sees a gradient", step.at, step.known,
-            {"kind": "no backward"})
-
-
 def _without_gradients(program: Program, run: Section) -> Iterator[Breach]:
     """A step that only ever meets what was cleared."""
     passes = [a for a, _ in run.acts(Moment.BACKWARD)]
@@ -105,7 +85,6 @@ def _without_gradients(program: Program, run: Section) -> Iterator[Breach]:
         near = training_loop(path_of(run, act))
         mine = [a for a in passes if reaches(a, optimizer) and (near is None or near in path_of(run, a))]
         if not mine:
-            yield from _never_sent(program, run, act, optimizer)
             continue
         use = after[0][-1]
         order = [a for a, _ in run.acts(Moment.BACKWARD, Moment.CLEAR, Moment.STEP)]

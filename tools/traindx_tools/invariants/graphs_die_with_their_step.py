@@ -16,7 +16,14 @@ from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
-from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, step_loop, training_loops, turns_outlived
+from traindx_tools.program.lifetimes import (
+    ends_elsewhere,
+    ends_in,
+    step_loop,
+    taken_off,
+    training_loops,
+    turns_outlived,
+)
 from traindx_tools.program.moments import Act, Kept, Section, conditions_within, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -122,21 +129,9 @@ def _breach(name: str, act: Act, kept: Kept, where: str, passes: list[Act] | Non
         remedy=Remedy("cut what is kept", act, text=" ".join(map(str, kept.parts))))
 
 
-def _is_taken_off(program: Program, kept: Kept) -> bool:
-    """Whether what a hook keeps is emptied anywhere, or a hook is removed other than at the end of all training."""
-    if program.aside or ends_elsewhere(program, kept, every=True):
-        return ends_elsewhere(program, kept, every=True, hooks=True)
-    for run in program.runs:
-        acts = [a.moment for a, _ in run.acts(Moment.BACKWARD, Moment.UNHOOKED)]
-        at = acts.index(Moment.UNHOOKED) if Moment.UNHOOKED in acts else len(acts)
-        if at < len(acts) and (Moment.BACKWARD not in acts or Moment.BACKWARD in acts[at:]):
-            return True
-    return False
-
-
 def _by_a_hook(program: Program, act: Act, kept: Kept, hook: Section, path: tuple[Section, ...]) -> Breach | None:
     conditions = conditions_within(path, hook)
-    if not turns_outlived(path, kept) or _is_taken_off(program, kept) or (
+    if not turns_outlived(path, kept) or taken_off(program, kept) or (
             kept.born & training_loops(program)) or _seldom(path, hook, kept):
         return None
     certain = kept.carries is True and not kept.is_gradient and all(c.kind == "always" for c in conditions)

@@ -42,16 +42,6 @@ def _parameters(caller: Interpreter, call: Call) -> Value | None:
     return Parameters((call.receiver,), named=named, lazy=lazy, loops=len(caller.loops))
 
 
-@function(*words("followed.toml", "clips"))
-def _clipped(caller: Interpreter, call: Call) -> Value | None:
-    """A bound on gradients; where the iterator over them is at its end before, or after the first turn, it has none."""
-    given = call.first
-    if not isinstance(given, Parameters) or not given.lazy:
-        return None
-    before = given.spend(call.site, certain=False) or (call.site if len(caller.loops) > given.loops else None)
-    return None if before is None else Tensor(grad=False, site=before, tags=frozenset({"of nothing"}))
-
-
 @method(*words("followed.toml", "module_methods"))
 def _module_method(caller: Interpreter, call: Call) -> Value | None:
     """Methods that change a module and return it; the interpreter records the event."""

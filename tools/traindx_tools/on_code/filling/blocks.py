@@ -19,11 +19,22 @@ def wrap(items: list[Act | Section]) -> None:
         manager, body = items[at - 1], items[at]
         if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
             continue
-        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
+        cut = _at_yield(manager.items)
         if manager.kind == "call" and cut is not None:
-            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
-                             for part in (manager.items[:cut], manager.items[cut + 1:]))
+            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has) for part in cut)
             items[at - 1: at + 1] = [before, body, after]
+
+
+def _at_yield(items: list[Act | Section]) -> tuple[list[Act | Section], list[Act | Section]] | None:
+    """What stands before and behind a `yield`, which may stand in a `with` of its own."""
+    for at, item in enumerate(items):
+        if isinstance(item, Act):
+            cut = ([], []) if item.moment is Moment.YIELD else None
+        else:
+            cut = _at_yield(item.items) if item.kind == "with" else None
+        if cut is not None:
+            return [*items[:at], *cut[0]], [*cut[1], *items[at + 1:]]
+    return None
 
 
 def gate(block: Block) -> Condition | None:

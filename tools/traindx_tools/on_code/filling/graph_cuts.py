@@ -82,7 +82,8 @@ class Cuts:
                     module = unwrap(given)
                     mine = [e for e in calls if e.receiver is not None and unwrap(e.receiver) is module]
                     inside = {id(m): m for m in submodules(module)}
-                    if mine and not reached & set(inside) and not any(
+                    if mine and all(_in_a_module(e) for e in mine) and _only_forward(module) and not (
+                            reached & set(inside)) and not any(
                             m.state.get("frozen", False) is not False for m in inside.values()
                             if isinstance(m, (Thing, Instance))):
                         yield CutPart(str(optimizer.site), made_at(module), spot_of(mine[0]))
@@ -102,8 +103,15 @@ class Cuts:
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
 
 
+def _only_forward(module: Value) -> bool:
+    """Whether a module has no other way in than its forward pass."""
+    return isinstance(module, Thing) or (isinstance(module, Instance) and module.klass.info.methods.keys() <= {
+        "__init__", "forward"})
+
+
 def _in_a_module(event: Event) -> bool:
-    """Whether a parameter is made by a module for itself; any other is an input that is optimized, as an image is."""
+    """Whether a module does it for itself; a parameter that is made elsewhere is an input that is optimized, an image.
+    """
     owner = event.function.owner if event.function is not None else None
     return owner is not None and owner.is_module
 
