@@ -1,9 +1,10 @@
 """Each optimizer that a program prepares for is stepped.
 
 Where the gradients of an optimizer are cleared in the loop that trains, something steps it: its own `step`, a scaler's,
-or unknown code that it was given to; and where it steps, some loss is sent backward. Where a module switched a framework's automatic optimization off, the framework
-calls neither backward nor the optimizer: training_step has to, and one that only returns its loss trains nothing,
-without an error: all epochs run and the loss scatters around its first value.
+or unknown code that it was given to; and where it steps, some loss is sent backward. Where a module switched a
+framework's automatic optimization off, the framework calls neither backward nor the optimizer: training_step has to,
+and one that only returns its loss trains nothing, without an error: all epochs run and the loss scatters around its
+first value.
 """
 
 from __future__ import annotations

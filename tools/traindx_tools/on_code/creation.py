@@ -32,7 +32,7 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
             high=None if end is None else end - 1,
             tags=frozenset({"ramp"}),
         )
-    if name in ("tensor", "array"):
+    if name in ("tensor", "array") or (name in ("as_tensor", "asarray") and args and isinstance(args[0], Bag)):
         return _from_data(args[0] if args else None, kwargs, site)
     if name == "choice":
         return _chosen(args[0] if args else None, site)

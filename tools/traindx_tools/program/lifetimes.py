@@ -50,7 +50,7 @@ def ends_elsewhere(program: Program, kept: Kept, every: bool = False, hooks: boo
         a.kept.containers & kept.containers) for a in acts)
 
 
-def taken_off(program: Program, kept: Kept) -> bool:
+def removed(program: Program, kept: Kept) -> bool:
     """Whether what a hook keeps is emptied anywhere, or a hook is removed other than at the end of all training."""
     if program.aside or ends_elsewhere(program, kept, every=True):
         return ends_elsewhere(program, kept, every=True, hooks=True)
