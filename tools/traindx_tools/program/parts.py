@@ -125,3 +125,23 @@ class CutPart:
     """Where the optimizer is made."""
     made: str
     at: Spot
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Layers made at one place: what they are called in the model, what they are made with, and how many parameters
+    they hold together."""
+
+    path: str
+    kind: str
+    at: Spot
+    sizes: tuple[int, ...]
+    parameters: int
+
+
+@dataclass(frozen=True)
+class SizedModel:
+    """A model of which every layer's size is known."""
+
+    name: str
+    parts: tuple[Sized, ...]

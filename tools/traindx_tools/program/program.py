@@ -40,6 +40,7 @@ from traindx_tools.program.parts import (
     PartCall,
     PartFit,
     RunningState,
+    SizedModel,
     StateBack,
     StateSkipped,
     TimedCall,
@@ -69,6 +70,7 @@ class Program:
     cut_parts: list[CutPart] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
+    sized_models: list[SizedModel] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)

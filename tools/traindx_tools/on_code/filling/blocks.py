@@ -27,6 +27,7 @@ def wrap(items: list[Act | Section]) -> None:
 
 def _at_yield(items: list[Act | Section]) -> tuple[list[Act | Section], list[Act | Section]] | None:
     """What stands before and behind a `yield`, which may stand in a `with` of its own."""
+    cut: tuple[list[Act | Section], list[Act | Section]] | None
     for at, item in enumerate(items):
         if isinstance(item, Act):
             cut = ([], []) if item.moment is Moment.YIELD else None

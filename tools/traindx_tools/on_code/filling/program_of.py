@@ -46,6 +46,7 @@ from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.text_switches import text_switches
@@ -174,6 +175,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
     ("code_lookups", lambda f: code_lookups(f.project)),
+    ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
     ("states_skipped", lambda f: states_skipped(f.project)),

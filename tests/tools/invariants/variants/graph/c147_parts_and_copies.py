@@ -27,11 +27,13 @@ def grouped(batches):
 def weighed(batches, net):
     net = nn.Linear(8, 2)
     scale = nn.Parameter(torch.zeros(2))
-    opt = torch.optim.Adam([*net.parameters(), scale])
+    opt, weights = torch.optim.Adam(net.parameters()), torch.optim.Adam([scale])
     for x, y, z in batches:
         losses = [nn.functional.mse_loss(net(x)[:, 0], y), nn.functional.l1_loss(net(x)[:, 1], z)]
         both = torch.as_tensor(losses)  # FAULT C147
         total = (both * torch.exp(-scale) + scale).sum()
         opt.zero_grad()
+        weights.zero_grad()
         total.backward()
         opt.step()
+        weights.step()
