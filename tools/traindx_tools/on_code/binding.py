@@ -152,6 +152,9 @@ class Binding(Iteration):
             return
         old = self.evaluate(node.targets[0], frame) if (mixed := mixed_in(node)) else None
         value = self._noted_mode(node, self.evaluate(node.value, frame), frame)
+        plain = isinstance(node.value, (ast.Name, ast.Attribute)) and isinstance(value, (Instance, Thing))
+        if plain and not any(b.kind == "branch" for b in self.blocks):
+            self.event("alias", "alias", node, frame, args=(value,))
         if old is not None:
             self._blended(node.targets[0], old, mixed, value, node, frame)
         for target in node.targets:

@@ -145,3 +145,15 @@ class SizedModel:
 
     name: str
     parts: tuple[Sized, ...]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A further name that a module gets."""
+
+    name: str
+    of: str
+    at: Spot
+    model: Model
+    is_reference: bool
+    """By its new name, and not by the old one, it is read and not trained."""

@@ -33,6 +33,7 @@ from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.parts import (
+    Alias,
     Alphabet,
     BlankUse,
     CodeLookup,
@@ -46,7 +47,7 @@ from traindx_tools.program.parts import (
     TimedCall,
 )
 from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
-from traindx_tools.program.results import KeptArray, OwnRatio, Uncalled, UnreadSetting, UnusedResult
+from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
 from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
@@ -70,6 +71,7 @@ class Program:
     cut_parts: list[CutPart] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
+    aliases: list[Alias] = field(default_factory=list)
     sized_models: list[SizedModel] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
@@ -96,7 +98,6 @@ class Program:
     timed_calls: list[TimedCall] = field(default_factory=list)
     kept_arrays: list[KeptArray] = field(default_factory=list)
     own_ratios: list[OwnRatio] = field(default_factory=list)
-    uncalled: list[Uncalled] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
     averages: list[Average] = field(default_factory=list)

@@ -7,13 +7,12 @@ from typing import Any
 
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Spot
-from traindx_tools.program.timeline import Moment
 
 
 @dataclass(frozen=True)
 class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
-    "statistics"."""
+    "statistics". Or a "method" that is named as a statement and not called; its `name`: the moment that it would be."""
 
     kind: str
     call: str
@@ -22,15 +21,6 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
-
-
-@dataclass(frozen=True)
-class Uncalled:
-    """A method that is named as a statement and not called: the moment that it would be, None for any other."""
-
-    text: str
-    at: Spot
-    moment: Moment | None = None
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ast
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from traindx_tools.knowledge.calls import effects
+from traindx_tools.knowledge.calls import effects, is_called_a_reference
 from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
@@ -19,7 +20,7 @@ from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances, to_itself
 from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
-from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.half_weights import half_updates
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
@@ -64,6 +65,7 @@ from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Parameters, Symbol, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.parts import Alias
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -170,11 +172,12 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("ways_out", lambda f: ways_out(f.project)),
     ("timed_calls", lambda f: timed_calls(f.project)),
     ("kept_arrays", lambda f: kept_arrays(f.project)),
-    ("uncalled", lambda f: uncalled(f.project)),
+    ("unused_results", lambda f: uncalled(f.project)),
     ("own_ratios", lambda f: own_ratios(f.project)),
     ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
     ("code_lookups", lambda f: code_lookups(f.project)),
+    ("aliases", lambda f: _aliases(f.project, f.entities)),
     ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
@@ -197,6 +200,14 @@ _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("unused_results", lambda f: unused_results(f.project, f.look)),
     ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]),
 )
+
+
+def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:
+    for event in project.events:
+        if event.kind == "alias" and isinstance(event.node, ast.Assign) and is_module(event.args[0]):
+            name, of = event.file.segment(event.node.targets[0]), event.file.segment(event.node.value)
+            yield Alias(name, of, spot_of(event), entities.model(event.args[0]),
+                        is_called_a_reference(name) and not is_called_a_reference(of))
 
 
 def _speaks_of_jax(project: Project) -> bool:
