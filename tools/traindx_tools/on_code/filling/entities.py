@@ -51,6 +51,8 @@ class Entities:
         """Of those the ones whose weights are read from a file."""
         self.changed: set[int] = set()
         """Identities of the modules whose parameters are changed in place, or that take the state of another one."""
+        self.set_apart: set[int] = set()
+        """Identities of the modules whose parameters are frozen one by one, or changed by hand."""
         self._kept: list[Value] = []
         """Values whose identities are keys."""
 

@@ -115,7 +115,8 @@ def program_of(project: Project) -> Program:
     return made
 
 
-_CHANGING = ("copy_", "lerp_", "add_", "sub_", "mul_", "data", "swap_", "set_")
+_CHANGING = ("copy_", "lerp_", "add_", "sub_", "mul_", "data")
+_SWITCHING = ("requires_grad", "requires_grad_")
 
 
 def _note_states(project: Project, entities: Entities) -> None:
@@ -127,9 +128,11 @@ def _note_states(project: Project, entities: Entities) -> None:
         entities.loaded |= inside
         (entities.from_files if read and "state_dict" not in given else entities.changed).update(inside)
     for event in project.events:
-        of = event.receiver.state.get("of") if isinstance(event.receiver, Thing) and event.method in _CHANGING else None
-        entities.changed |= {id(p) for m in of.modules for p in submodules(unwrap(m))} if isinstance(
-            of, Parameters) else set()
+        of = event.receiver.state.get("of") if isinstance(event.receiver, Thing) else None
+        if isinstance(of, Parameters) and event.method in (*_CHANGING, *_SWITCHING):
+            inside = {id(p) for m in of.modules for p in submodules(unwrap(m))}
+            entities.set_apart |= inside
+            entities.changed |= inside if event.method in _CHANGING else set()
 
 
 @dataclass(frozen=True, eq=False)
