@@ -64,7 +64,8 @@ def _unreached(loop: Section, sent: frozenset[Hashable]) -> Iterator[Breach]:
     called = [a for a, _ in loop.acts(Moment.FORWARD) if a.models]
     steps = [a for a, _ in loop.acts(Moment.STEP) if a.known is not Known.GUESSED]
     held: dict[int, Model] = {id(m): m for a in steps for o in a.optimizers for m in o.holds or ()}
-    parts = [m for a in called for m in a.models or () if m.learning and not m.set_aside]
+    told = frozenset(i for a, _ in loop.acts(Moment.BACKWARD) for i in a.reached)
+    parts = [m for a in called for m in a.models or () if m.learning and not m.set_aside and m.inside & told]
     held.update((id(m), m) for m in parts if any(m.inside < h.inside for h in list(held.values())))
     for model in held.values():
         mine = [a for a in called if a.models == (model,)]

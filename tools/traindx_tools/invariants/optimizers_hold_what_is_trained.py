@@ -59,8 +59,8 @@ def _breaches(run: Section, those: list[Held]) -> Breach | None:
         return None
     if change.kind == "thawed":
         return _thawed(found, change.of) if change.parts & found.optimizer.frozen else None
-    if change.new and change.new & found.optimizer.parts:
-        return None  # one of its parts in another place
+    if change.new and change.new <= found.optimizer.parts:
+        return None  # its parts in another place
     return _too_early(run, found)
 
 

@@ -372,7 +372,8 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
     return Method(base, name)
 
 
-def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.expr], node: ast.AST) -> Value | None:
+def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.expr],
+                      node: ast.AST) -> Parameters | None:
     """`[p for p in model.parameters() if p.requires_grad]` as Parameters; None if it is something else."""
     if not isinstance(first, Parameters) or isinstance(node, (ast.SetComp, ast.DictComp)):
         return None

@@ -21,7 +21,9 @@ from traindx_tools.on_code.values import (
     Function,
     Instance,
     Operation,
+    Parameters,
     Ref,
+    Site,
     Symbol,
     Table,
     Tensor,
@@ -184,8 +186,10 @@ class Evaluator(Attributes):
         inner.yields, outer_loops, depth = frame.yields, self.loops, len(self.blocks)
         conditions: list[ast.expr] = []
         first: Value | None = None
+        spent: Site | None = None
         for generator in node.generators:
             iterable = self.evaluate(generator.iter, inner)
+            spent = iterable.spent if isinstance(iterable, Parameters) and first is None else spent
             first = iterable if first is None else first
             block = self.iterate(generator.target, iterable, node, inner)
             self.blocks.append(block)
@@ -211,6 +215,7 @@ class Evaluator(Attributes):
             return table
         chosen = containers.chosen_parameters(first, value, conditions, node)
         if chosen is not None:
+            chosen.spent = spent
             return chosen
         kind = {"ListComp": "list", "SetComp": "set"}.get(type(node).__name__, "generator")
         made = Bag(kind, [value], open=True, site=site, born_in=self.loops)

@@ -49,7 +49,7 @@ def iterators(optimizer: Thing) -> list[Parameters]:
             stack += value.items
         elif isinstance(value, Table):
             stack.append(value.items.get("params"))
-    return list({id(p): p for p in stack if isinstance(p, Parameters) and p.lazy}.values())
+    return list({id(p): p for p in stack if isinstance(p, Parameters) and (p.lazy or p.spent)}.values())
 
 
 def one_by_one(optimizer: Thing | Instance) -> bool:

@@ -183,7 +183,7 @@ def _chain(caller: Interpreter, call: Call) -> Value:
     groups = [a for a in args if isinstance(a, Parameters)]
     if groups and len(groups) == len(args):
         return Parameters(tuple(m for p in groups for m in p.modules), all(p.only_trainable for p in groups),
-                          any(p.partial for p in groups))  # fmt: skip
+                          any(p.partial for p in groups), lazy=True, loops=len(caller.loops))  # fmt: skip
     return Bag("generator", [caller.element(a, call.node, call.frame) for a in args], open=True)
 
 

@@ -39,7 +39,7 @@ class Change:
     parts: frozenset[int] = frozenset()
     """Identities of the modules concerned; of "replaced" the module that got the new part."""
     new: frozenset[int] = frozenset()
-    """Of "replaced": the new part and those inside it."""
+    """Of "replaced": the layers with weights in the new part, or all of it where none is known."""
     text: str = ""
     """What is new, in words."""
     of: str = ""

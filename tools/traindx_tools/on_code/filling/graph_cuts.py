@@ -12,7 +12,7 @@ from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.training import stepped
+from traindx_tools.on_code.training import sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import Bag, Instance, Operation, Symbol, Tensor, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Cut
 from traindx_tools.program.parts import CutPart
@@ -62,7 +62,7 @@ class Cuts:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
         events = self._project.events
         handed = {id(a) for e in events for a in (*e.args, *e.kwargs.values())}
-        followed = {id(e.result) for e in events if e.kind == "call" and e.name.startswith("torch.distributions.")}
+        followed = {id(e.receiver) for e in self._project.calls("log_prob", "rsample", "entropy")}
         into = [e for e in events if (e.kind == "store" and isinstance(e.receiver, Symbol)) or (
             e.kind == "call" and not isinstance(e.result, Tensor) and id(e.result) not in followed - handed)]
         return frozenset(t for e in into for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad
@@ -73,9 +73,13 @@ class Cuts:
         records nothing."""
         for loop in self._project.training_loops:
             calls = [p.event for p in loop.of("__call__") if isinstance(p.event.receiver, (Thing, Instance))]
-            if all(e.grad is not False for e in calls):
-                continue
-            reached = {id(unwrap(e.receiver)) for e in calls if e.grad is not False and e.receiver is not None}
+            losses = [v for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor)]
+            known = all(len(v.parents) < 55 for v in losses)
+            sent = frozenset(s for v in losses for s in sites_of(v)) if known else None
+            through = frozenset(m for v in losses for m in v.models)
+            reached = {id(unwrap(e.receiver)) for e in calls if e.grad is not False and e.receiver is not None and not (
+                sent is not None and isinstance(e.result, Tensor) and e.result.site not in sent
+                and id(unwrap(e.receiver)) in through)}
             optimizers = {id(o): o for p in loop.of("step") if isinstance(o := stepped(p.event), Thing)}
             for optimizer in optimizers.values():
                 for given in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from traindx_tools.knowledge.calls import growing
 from traindx_tools.on_code.layers import with_parameters
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.named_parts import learns
 from traindx_tools.on_code.optimizer_parameters import held, one_by_one
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
@@ -66,7 +67,7 @@ class Ownership:
         new = [v for v in given if has_parameters(v)]
         if id(event.receiver) not in self.held or event.method not in _APPENDING or not new:
             return None
-        return Change("replaced", frozenset({id(event.receiver)}), _inside(new[0]),
+        return Change("replaced", frozenset({id(event.receiver)}), _new(new[0]),
                       f"{event.method}() adds a new {short(new[0])}", made_at(new[0]))
 
     def _replaced(self, event: Event) -> Change | None:
@@ -81,11 +82,11 @@ class Ownership:
         if old is not None and id(old) in self.held and has_parameters(old) and not (
                 isinstance(owner, Instance) and owner.klass.info.is_module):
             once = self._put[id(old)] == 1 and event.function is not None
-            return Change("replaced", _inside(old), _inside(new), f"{name} is replaced by a new {short(new)}",
+            return Change("replaced", _inside(old), _new(new), f"{name} is replaced by a new {short(new)}",
                           made_at(new), True) if once else None
         if id(owner) not in self.held or (_is_construction(event) and (old is None or not has_parameters(old))):
             return None
-        return Change("replaced", frozenset({id(owner)}), _inside(new), f"{name} is replaced by a new {short(new)}",
+        return Change("replaced", frozenset({id(owner)}), _new(new), f"{name} is replaced by a new {short(new)}",
                       made_at(new), len(event.args) > 1, event.name == "attribute.?")
 
     def _assigned(self, event: Event) -> Change | None:
@@ -141,6 +142,13 @@ def short(value: Value) -> str:
     if isinstance(value, Thing):
         return value.short
     return value.klass.info.name if isinstance(value, Instance) else "module"
+
+
+def _new(value: Value) -> frozenset[int]:
+    """What is new in a module that is put in: its layers with weights, all of it where none is known."""
+    inner = unwrap(value)
+    found = frozenset(id(m) for m in submodules(inner) if isinstance(m, Thing) and learns(m))
+    return found or _inside(value)
 
 
 def _inside(value: Value) -> frozenset[int]:

@@ -43,7 +43,8 @@ def unregistered(project: Project) -> Iterator[Collection]:
 def _object(project: Project, event: Event, owner: Instance, value: Instance) -> Iterator[Collection]:
     """An object of a class that is no module, and that makes layers for itself."""
     info = value.klass.info
-    if info.is_module or info.foreign_bases or info.method("parameters") or not made_in(value, event):
+    plain = not info.is_module and info.foreign_bases <= {"builtins.object"} and info.method("parameters") is None
+    if not plain or not made_in(value, event):
         return
     inside = [v for a in value.attrs.values() for v in flat(a) if is_layer(v)]
     first, last = info.node.lineno, info.node.end_lineno or info.node.lineno
@@ -123,11 +124,12 @@ def _made_in_passes(project: Project) -> Iterator[Collection]:
     """Layers with random weights that a forward pass makes, calls and drops."""
     made = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing) and e.name == e.result.type
             and e.name.startswith("torch.nn.") and e.result.short.startswith(LEARNS) and e.grad is not False
-            and e.result.short != "Parameter" and e.function is not None and e.function.name in _PASSES
+            and e.result.short != "Parameter" and e.function is not None and e.function.name != "__init__"
             and e.function.owner is not None and e.function.owner.is_module]
     if not made:
         return
-    called = {id(e.receiver) for e in project.calls("__call__")}
+    called = {id(e.receiver) for e in project.calls("__call__") if any(
+        e.receiver is m.result and e.function is m.function for m in made)}
     kept = {id(v) for e in project.events if e.kind == "store" or e.method not in ("to", "cuda", "__call__", "train")
             for a in ([e.receiver, *e.args] if e.kind != "named" else []) if a is not None
             for v in [*flat(a), *parts(a)]}
