@@ -28,7 +28,6 @@ _NEUTRAL: dict[tuple[float, type[ast.operator]], str] = {
 
 def unregistered(project: Project) -> Iterator[Collection]:
     """Each of them, once."""
-    names = _Names(project)
     for event in project.events:
         owner, value = event.receiver, event.args[0] if event.args else None
         if event.kind == "store" and event.name.startswith("attribute.") and isinstance(owner, Instance) and (
@@ -36,7 +35,7 @@ def unregistered(project: Project) -> Iterator[Collection]:
             if is_torch(owner) and isinstance(value, Instance):
                 yield from _object(project, event, owner, value)
             elif event.function is not None and event.function.name in ("__init__", "setup"):
-                yield from _tensor(names, event, owner, value)
+                yield from _tensor(project, event, owner, value)
     yield from _made_in_passes(project)
 
 
@@ -55,35 +54,20 @@ def _object(project: Project, event: Event, owner: Instance, value: Instance) ->
         yield Collection(event.method, spot_of(event), short(inside[0]), False, event, f"object of {info.name}")
 
 
-class _Names:
-    """How the attributes of a project are used, by their names."""
-
-    def __init__(self, project: Project) -> None:
-        optimizers = [e for e in project.events if e.kind == "call" and is_optimizer(e.result)]
-        self.given = {t.site for e in optimizers for a in (*e.args, *e.kwargs.values()) for t in flat(a)
-                      if isinstance(t, Tensor)}
-        self.leaves = {e.receiver.site for e in project.calls("requires_grad_") if isinstance(e.receiver, Tensor)}
-        self.files = project.files
-
-    def outside(self, name: str, owner: Instance) -> bool:
-        """Whether an attribute is used outside of the class, set anew, or changed in place."""
-        own = [(c.file.path, c.node.lineno, c.node.end_lineno or c.node.lineno) for c in owner.klass.info.lineage()]
-        for file in self.files:
-            if name not in file.text:
-                continue
-            for node in syntax(file).of(ast.Attribute):
-                if node.attr != name:
-                    continue
-                inside = any(p == file.path and a <= node.lineno <= b for p, a, b in own)
-                parent = syntax(file).parent(node)
-                in_place = (isinstance(parent, ast.Attribute) and parent.attr.endswith("_")) or (
-                    isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store))
-                if not inside or in_place:
-                    return True
-        return False
+def _is_set_elsewhere(project: Project, name: str, owner: Instance) -> bool:
+    """Whether an attribute is used outside of the class, or changed in place."""
+    own = [(c.file.path, c.node.lineno, c.node.end_lineno or c.node.lineno) for c in owner.klass.info.lineage()]
+    for file in (f for f in project.files if name in f.text):
+        for node in (n for n in syntax(file).of(ast.Attribute) if n.attr == name):
+            parent = syntax(file).parent(node)
+            in_place = (isinstance(parent, ast.Attribute) and parent.attr.endswith("_")) or (
+                isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store))
+            if in_place or not any(p == file.path and a <= node.lineno <= b for p, a, b in own):
+                return True
+    return False
 
 
-def _tensor(names: _Names, event: Event, owner: Instance, value: Value) -> Iterator[Collection]:
+def _tensor(project: Project, event: Event, owner: Instance, value: Value) -> Iterator[Collection]:
     """A plain tensor that is made to learn: it requires gradients, or is reckoned from a parameter that nothing
     registers, or changes nothing as long as it does not learn."""
     name = event.method
@@ -91,7 +75,8 @@ def _tensor(names: _Names, event: Event, owner: Instance, value: Value) -> Itera
     stored = sum(1 for a in owner.attrs.values() if a is made)
     what = ""
     if is_torch(owner) and isinstance(value, Tensor) and not value.models:
-        leaf = value.grad is True or (value.site in names.leaves and value.site == event.site)
+        leaf = value.grad is True or (value.site == event.site and any(
+            isinstance(e.receiver, Tensor) and e.receiver.site == event.site for e in project.calls("requires_grad_")))
         what = "a tensor that requires gradients" if leaf else ""
     elif is_torch(owner) and made is not None and value is not made and not stored and made.site == event.site:
         reckoned = isinstance(value, Operation) and value.op in _ARITHMETIC
@@ -100,10 +85,12 @@ def _tensor(names: _Names, event: Event, owner: Instance, value: Value) -> Itera
     if not what and isinstance(value, Tensor) and not any("equinox" in b for b in owner.klass.info.foreign_bases):
         what = _neutral(owner, name, value)
     uses = [n for m in owner.klass.info.methods.values() if m.info.name != "__init__" for n in below(m.info.node)
-            if isinstance(n, ast.Attribute) and n.attr == name]
-    stores = [n for n in uses if isinstance(n.ctx, ast.Store)]
-    if what and uses and not stores and value not in (None,) and not names.outside(name, owner) and not (
-            isinstance(value, Tensor) and value.site in names.given):
+            if isinstance(n, ast.Attribute) and n.attr == name] if what else []
+    if not uses or any(isinstance(n.ctx, ast.Store) for n in uses) or _is_set_elsewhere(project, name, owner):
+        return
+    given = [t.site for e in project.events if e.kind == "call" and is_optimizer(e.result)
+             for a in (*e.args, *e.kwargs.values()) for t in flat(a) if isinstance(t, Tensor)]
+    if not isinstance(value, Tensor) or value.site not in given:
         yield Collection(name, spot_of(event), what, False, event, "tensor")
 
 
