@@ -2,7 +2,8 @@
 
 `ref_model = model` copies a reference, not the weights: the "reference", "target" or "teacher" is trained along, its
 KL to the policy is exactly 0, its targets move with every step. `copy.deepcopy(model)`, or a second instance that loads
-the state, makes a second model. Told where an optimizer steps the module and it is also called without gradients.
+the state, makes a second model. Told where an optimizer steps the module and it is used by the new name, or called
+without gradients.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def check(program: Program) -> Iterator[Breach]:
         for run in program.runs:
             held = [m for a, _ in run.acts(Moment.STEP) for o in a.optimizers for m in o.holds or ()]
             read = [m for a, _ in run.acts(Moment.FORWARD) if a.gradients is False for m in a.models or ()]
-            if all(any(m.inside & one.model.inside for m in those) for those in (held, read)):
+            if any(m.inside & one.model.inside for m in held) and (
+                    one.is_used or any(m.inside & one.model.inside for m in read)):
                 told.add(str(one.at))
                 yield Breach(
                     "C186", f"{one.name} = {one.of} at {one.at} is the same model under another name, no copy: what is "

@@ -157,3 +157,5 @@ class Alias:
     model: Model
     is_reference: bool
     """By its new name, and not by the old one, it is read and not trained."""
+    is_used: bool = False
+    """It is called, put into eval mode or loaded by that name."""

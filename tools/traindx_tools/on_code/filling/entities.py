@@ -142,6 +142,10 @@ class Entities:
             return tuple(m for f in found if f for m in f) if found and None not in found else None
         return (self.model(value),) if value is not None and is_module(value) else None
 
+    def is_met(self, value: Value) -> bool:
+        """Whether it is a module by what was done with it."""
+        return isinstance(value, (Thing, Instance)) and id(unwrap(value)) in self._models
+
     def is_called_module(self, value: Value) -> bool:
         """Whether what is called is a module: a known one, or something unknown whose parameters an optimizer holds."""
         if isinstance(value, Symbol):

@@ -206,10 +206,12 @@ _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
 
 def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:
     for event in project.events:
-        if event.kind == "alias" and isinstance(event.node, ast.Assign) and is_module(event.args[0]):
+        if event.kind == "alias" and isinstance(event.node, ast.Assign) and (
+                is_module(event.args[0]) or entities.is_met(event.args[0])):
             name, of = event.file.segment(event.node.targets[0]), event.file.segment(event.node.value)
             yield Alias(name, of, spot_of(event), entities.model(event.args[0]),
-                        is_called_a_reference(name) and not is_called_a_reference(of))
+                        is_called_a_reference(name) and not is_called_a_reference(of),
+                        any(f"{name}{use}(" in event.file.text for use in ("", ".eval", ".load_state_dict")))
 
 
 def _speaks_of_jax(project: Project) -> bool:
