@@ -28,11 +28,21 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every clip, and at every chain of transformations."""
     for run in by_hand(program):
         told = [(a, o, s) for a, o, s in uses(program, run, lambda p: p.clips) if not a.is_measure]
+        for clip in {str(a.at): a for a, _ in run.acts(Moment.CLIP) if a.cut is not None}.values():
+            yield _of_nothing(clip)
         for act, optimizer, scenarios in told:
             others = [s for a, o, s in told if o is optimizer and a is not act]
             yield from _breaches(run, act, optimizer, scenarios, others)
     for run in program.runs:
         yield from _chained(run)
+
+
+def _of_nothing(clip: Act) -> Breach:
+    spent = clip.cut.text if clip.cut is not None else ""
+    when = "in the first turn of the loop" if spent == str(clip.at) else f"at {spent}"
+    return Breach(
+        "C135", f"{clip.name} at {clip.at} is given an iterator over the parameters that was gone through {when} "
+        "already: it bounds nothing", clip.at, clip.known, {"kind": "used up"})
 
 
 def _breaches(run: Section, clip: Act, optimizer: Optimizer, scenarios: Uses, others: Sequence[Uses]

@@ -3,8 +3,9 @@
 In training mode Dropout removes units in the evaluation too, and BatchNorm normalises with the evaluation's batch and
 updates its running statistics with it. A forward pass without gradients that belongs to a training step (a target, a
 teacher) is left alone, and so is one that is drawn several times with the same inputs, whose result nobody takes
-(statistics are refreshed), or before which the very function asks for training mode. A `train()` behind the
-passes, at the end of the function, is for the training that follows.
+(statistics are refreshed), or before which the very function asks for training mode, where nothing inside keeps
+statistics. A `train()` behind the passes, at the end of the function, is for the training that follows. A teacher whose
+weights come from a file, frozen and only read, answers with Dropout too as long as nobody calls its `eval()`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def check(program: Program) -> Iterator[Breach]:
         in_steps = {id(training_loop(path)) for _, path in run.acts(Moment.BACKWARD)}
         for act, path in run.acts(Moment.FORWARD):
             around = loops(path)
+            yield from _only_read(program, run, act, told)
             if act.gradients is not False or act.unused or act.again or (around and id(around[-1]) in in_steps):
                 continue
             model = act.models[0] if act.models else None
@@ -48,11 +50,28 @@ def check(program: Program) -> Iterator[Breach]:
                 yield _breach(act, model, bool(around))
 
 
+def _only_read(program: Program, run: Section, act: Act, told: set[int]) -> Iterator[Breach]:
+    """A module that is only read, called in training mode in all scenarios where another one trains."""
+    model = act.models[0] if act.models else None
+    if model is None or not model.only_read or not model.by_mode or id(model) in told or act.unused or act.again or (
+            training_loop(run.path_to(act)) is None):
+        return
+    found = [c for scenario in passes_of(program, run, act) for c in scenario]
+    if found and all(c.modes == {True} and c.by is None for c in found):
+        told.add(id(model))
+        layer = next(iter(model.by_mode.values()))
+        yield Breach(
+            "C165", f"The frozen module made at {model.made}, whose weights are read from a file, is called in "
+            f"training mode at {act.at}: it has {layer} and eval() is not called on it", act.at,
+            weakest(act.known, Known.DERIVED), {"kind": "only read", "layer": layer.partition(" ")[0]}, Severity.HIGH)
+
+
 def _in_training_mode(program: Program, run: Section, act: Act, trains: bool) -> bool:
     """Whether each time, in every scenario, the module is in training mode and not because this function asked for it.
     """
     found = [c for scenario in passes_of(program, run, act) for c in scenario]
-    asked = any(c.by is not None and _asks_for(run, c.by, act) for c in found)
+    asked = any(c.by is not None and c.model is not None and not c.model.keeps_statistics and _asks_for(run, c.by, act)
+                for c in found)
     late = not trains or any(c.after_training for c in found)  # what comes before training asks for a shape
     return bool(found) and late and all(c.modes == {True} for c in found) and not asked
 

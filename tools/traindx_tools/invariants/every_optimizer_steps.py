@@ -1,9 +1,10 @@
 """Each optimizer that a program prepares for is stepped.
 
 Where the gradients of an optimizer are cleared in the loop that trains, something steps it: its own `step`, a scaler's,
-or unknown code that it was given to. Where a module switched a framework's automatic optimization off, the framework
-calls neither backward nor the optimizer: training_step has to, and one that only returns its loss trains nothing,
-without an error: all epochs run and the loss scatters around its first value.
+or unknown code that it was given to; and where it steps, some loss is sent backward. Where a module switched a
+framework's automatic optimization off, the framework calls neither backward nor the optimizer: training_step has to,
+and one that only returns its loss trains nothing, without an error: all epochs run and the loss scatters around its
+first value.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand
 from traindx_tools.knowledge import orders
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Section, training_loop
+from traindx_tools.program.moments import Section, loops, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
 RULES = pages("step_order", ("C133", "C287"))
+_OTHER_WAYS = frozenset({Moment.BACKWARD, Moment.WRITTEN, Moment.GRADIENT})
+"""By which gradients may come."""
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -28,6 +31,24 @@ def check(program: Program) -> Iterator[Breach]:
         if run.framework:
             yield from _left_out(run)
         yield from _never_stepped(program, run)
+        yield from _never_sent(program, run)
+
+
+def _never_sent(program: Program, run: Section) -> Iterator[Breach]:
+    """A step over what a graph is built for in its loop, and no loss that is sent backward anywhere."""
+    has = frozenset(m for r in program.runs for m in r.has)
+    if _OTHER_WAYS & has or Moment.HANDED in run.has or program.losses_handed or any(r.framework for r in program.runs):
+        return
+    for step, path in run.acts(Moment.STEP):
+        called = [m for a, _ in (loops(path)[-1].acts(Moment.FORWARD) if loops(path) else ()) if a.gradients
+                  for m in a.models or ()]
+        held = [h for o in step.optimizers for h in o.holds or ()]
+        if step.known is Known.DERIVED and any(m.inside & h.inside for m in called for h in held):
+            yield Breach(
+                "C133", f"{step.owner or step.name}.step() at {step.at} is taken in a loop that computes an output of "
+                "what it steps, and nothing in the program sends a loss backward: it never sees a gradient", step.at,
+                step.known, {"kind": "no backward"})
+            return
 
 
 def _never_stepped(program: Program, run: Section) -> Iterator[Breach]:

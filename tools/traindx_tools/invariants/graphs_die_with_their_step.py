@@ -16,7 +16,7 @@ from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
-from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, step_loop, training_loops, turns_outlived
+from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, removed, step_loop, training_loops, turns_outlived
 from traindx_tools.program.moments import Act, Kept, Section, conditions_within, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
@@ -124,7 +124,7 @@ def _breach(name: str, act: Act, kept: Kept, where: str, passes: list[Act] | Non
 
 def _by_a_hook(program: Program, act: Act, kept: Kept, hook: Section, path: tuple[Section, ...]) -> Breach | None:
     conditions = conditions_within(path, hook)
-    if not turns_outlived(path, kept) or ends_elsewhere(program, kept, every=True, hooks=True) or (
+    if not turns_outlived(path, kept) or removed(program, kept) or (
             kept.born & training_loops(program)) or _seldom(path, hook, kept):
         return None
     certain = kept.carries is True and not kept.is_gradient and all(c.kind == "always" for c in conditions)

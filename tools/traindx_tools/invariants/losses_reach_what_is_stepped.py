@@ -26,10 +26,17 @@ MOST_TRACES = 55
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every loop that trains."""
+    for part in {(p.made, str(p.at)): p for p in program.cut_parts}.values():
+        yield Breach(
+            "C147", f"The module made at {part.made}, which the optimizer at {part.optimizer} was given, is called at "
+            f"{part.at} where autograd records nothing, and nowhere else in the loop: its optimizer steps without a "
+            "gradient", part.at, measured={"kind": "cut", "made_at": part.made})
+    told: set[str] = set()
     for run in program.runs:
         around = [loops(path)[:1] for _, path in run.acts(Moment.BACKWARD)]
         for loop in {id(one): one for some in around for one in some}.values():
             passes = [a for a, _ in loop.acts(Moment.BACKWARD)]
+            yield from _copied(loop, told)
             for act in passes:
                 if act.cut is not None:
                     yield Breach(
@@ -39,16 +46,33 @@ def check(program: Program) -> Iterator[Breach]:
                 yield from _unreached(loop, program.opaque | frozenset(t for a in passes for t in a.traces))
 
 
+def _copied(loop: Section, told: set[str]) -> Iterator[Breach]:
+    """Losses whose numbers alone go into what is sent backward; where their graph does too, they are weights of it."""
+    stepped = [m for a, _ in loop.acts(Moment.STEP) for o in a.optimizers for m in o.holds or ()]
+    sent = frozenset(t for a, _ in loop.acts(Moment.BACKWARD) for t in a.traces)
+    for act, _ in loop.acts(Moment.BACKWARD):
+        for at, source, models in act.copies if act.cut is None and len(sent) < MOST_TRACES else ():
+            if source not in sent and str(at) not in told and any(m.inside & models for m in stepped):
+                told.add(str(at))
+                yield Breach(
+                    "C147", f"The loss computed at {source} is copied into a new tensor at {at}, which has no graph: "
+                    f"it counts in the value that is sent backward at {act.at} and gives the model no gradient", at,
+                    act.known, {"kind": "copied", "backward_line": act.at.line})
+
+
 def _unreached(loop: Section, sent: frozenset[Hashable]) -> Iterator[Breach]:
     called = [a for a, _ in loop.acts(Moment.FORWARD) if a.models]
     steps = [a for a, _ in loop.acts(Moment.STEP) if a.known is not Known.GUESSED]
     held: dict[int, Model] = {id(m): m for a in steps for o in a.optimizers for m in o.holds or ()}
+    told = frozenset(i for a, _ in loop.acts(Moment.BACKWARD) for i in a.reached)
+    parts = [m for a in called for m in a.models or () if m.learning and not m.set_aside and m.inside & told]
+    held.update((id(m), m) for m in parts if any(m.inside < h.inside for h in list(held.values())))
     for model in held.values():
         mine = [a for a in called if a.models == (model,)]
         related = [a for a in called for m in a.models or () if m is model or m.inside & model.inside]
         if model.frozen or not mine or not all(a.traces for a in mine) or any(a.traces & sent for a in related):
             continue
-        act = mine[0]
+        act = next((a for a in mine if a.gradients), mine[0])
         yield Breach(
             "C147", f"The output of the module made at {model.made}, computed at {act.at}, is cut off (detached or "
             "without gradients) before every loss of the loop: its optimizer steps without a gradient", act.at,

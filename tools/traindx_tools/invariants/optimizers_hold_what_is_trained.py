@@ -3,8 +3,8 @@
 An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Ways to miss: a part is
 replaced, an embedding resized or adapters added afterwards; a checkpoint is assigned (`assign=True` puts new Parameter
 objects in place of the old); the model was rebuilt or copied; what it left out because it was frozen is made trainable
-later; everything was frozen at that moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm
-look normal in all of them.
+later; an iterator over the parameters was at its end when the optimizer was given it; everything was frozen at that
+moment, so that a filter by `requires_grad` chose nothing. Gradients and their norm look normal in all of them.
 Another optimizer that is made after the change, or a further group, may hold what is new. `.to(device)` keeps the
 parameter objects in torch 2.
 """
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.model_in_use import over_another_model
 from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.scenarios import path_of
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.ownership import Held, courses, held_at, made_before
@@ -58,8 +59,8 @@ def _breaches(run: Section, those: list[Held]) -> Breach | None:
         return None
     if change.kind == "thawed":
         return _thawed(found, change.of) if change.parts & found.optimizer.frozen else None
-    if change.new and change.new & found.optimizer.parts:
-        return None  # one of its parts in another place
+    if change.new and change.new <= found.optimizer.parts:
+        return None  # its parts in another place
     return _too_early(run, found)
 
 
@@ -67,11 +68,14 @@ def _too_early(run: Section, found: Held) -> Breach:
     act, made, change = found.change, found.made, found.change.change
     assert change is not None
     keeps = "it holds those of the old one, and " if change.takes_a_place else ""
+    called = next((s.at for s in path_of(run, act) if s.kind == "call" and change.somewhere
+                   and s.at.file == made.at.file and made.at.line < s.at.line), None)
+    via = f" (called at line {called.line})" if called is not None else ""
     return Breach(
         "C108",
-        f"{change.text} at {act.at}, after the optimizer was built at line {made.at.line}: {keeps}the new parameters "
-        "are in no optimizer and are never updated",
-        act.at, found.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
+        f"{change.text} at {act.at}{via}, after the optimizer was built at line {made.at.line}: {keeps}the new "
+        "parameters are in no optimizer and are never updated",
+        called or act.at, found.optimizer.known, {"kind": "too early", "optimizer_line": made.at.line},
         remedy=Remedy("built later", made, act))
 
 
@@ -99,6 +103,10 @@ def _assigned(found: Held) -> Breach:
 def _over_nothing(program: Program, run: Section) -> Iterator[Breach]:
     for act, _ in run.acts(Moment.MADE):
         for optimizer in act.optimizers:
+            if optimizer.used_up:
+                yield Breach("C108", f"The optimizer at {act.at} is given an iterator over parameters that was gone "
+                             f"through at {optimizer.used_up} before: what it gives there is empty", act.at,
+                             optimizer.known, {"kind": "used up"})
             if optimizer.nothing_trains and (optimizer.by_gradient or not _thawed_later(program, run, act)):
                 yield _nothing(act, optimizer)
 

@@ -1,10 +1,11 @@
-"""What a pure function returns is used.
+"""What a pure function returns is used, and what is named is called.
 
 Nothing in JAX changes in place. `optax.apply_updates`, `state.apply_gradients` and a train step return new values; so
 do `x.at[i].set(v)`, the new optimizer state that `tx.update` gives, the gradients of `value_and_grad`, and the batch
 statistics of flax's apply with `mutable`. A call as a statement, a part bound to a name that nothing reads, or one
 that is not carried on leaves the old values in use: parameters that never change, moments that start from zero in
-every step, an array that keeps its values, an evaluation with mean 0 and variance 1.
+every step, an array that keeps its values, an evaluation with mean 0 and variance 1. And `optimizer.zero_grad` without
+brackets, in any framework, names a method and does nothing, without an error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("jax", ("C506", "C507", "C509", "C536"))
+RULES = (*pages("jax", ("C506", "C507", "C509", "C536")), *pages("step_order", ("C365",)))
+_LACKING = {
+    Moment.BACKWARD.value: "no gradient is computed",
+    Moment.CLEAR.value: "the gradients are not cleared and pile up from step to step",
+    Moment.STEP.value: "no step is made",
+    Moment.MODE.value: "the mode stays as it was",
+    Moment.SCHEDULE.value: "the schedule stays where it is",
+    Moment.UNSCALE.value: "the gradients stay multiplied by the loss scale",
+}
 _TOLD = {
     "parameters": ("C506", "parameters", "{call} returns new values and its result is not used: the parameters stay as "
                    "they were"),
@@ -36,6 +45,12 @@ _TOLD = {
 def check(program: Program) -> Iterator[Breach]:
     """Look at every result that nothing reads."""
     for one in program.unused_results:
+        if one.kind == "method":
+            yield Breach("C365", f"{one.call} at {one.at} names a method and does not call it: "
+                         f"{_LACKING.get(one.name, 'nothing happens there')}", one.at,
+                         measured={"kind": one.name or "method"},
+                         severity=None if one.name in _LACKING else Severity.MEDIUM)
+            continue
         rule, kind, said = _TOLD[one.kind]
         severity = Severity.HIGH if one.kind == "state" and one.known is Known.GUESSED else None
         yield Breach(rule, f"At {one.at} {said.format(call=one.call, name=one.name)}", one.at, one.known,

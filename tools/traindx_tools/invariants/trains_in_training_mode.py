@@ -50,7 +50,10 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
     around = training_loop(path_of(run, by))
     within = around is not None and around in path_of(run, act)
     evaluates = _evaluates(told, by, model)
-    if trained is False or (within and not evaluates) or not (within or evaluates or model.by_mode):
+    if trained is True and within and not evaluates and not by.restores:
+        yield from _never_in_training_mode(run, by, model)
+    if trained is False or (within and not evaluates and not by.restores) or not (
+            within or evaluates or model.by_mode):
         return
     harmless = model.layers_known and not model.by_mode
     layers = sorted({text.partition(" ")[0] for text in model.by_mode.values()})
@@ -64,7 +67,12 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
     what = f"from then on {', '.join(layers)} stay in eval mode" if layers else "from then on it trains in eval mode"
     if harmless:
         what = "no layer of it depends on the mode"
-    if within:
+    if within and by.restores:
+        yield Breach(
+            "C104", f"{by.owner or model.name}.train() at {by.at} sets the mode that was read at {by.restores}, after "
+            f"eval(): it restores eval mode in the training loop at {loop.at}; {what}", by.at, known,
+            {**measured, "kind": "restored"}, Severity.LOW if harmless else None)
+    elif within:
         yield Breach(
             "C104",
             f"{by.owner or model.name}.eval() at {by.at} is not undone: no train() is called on the model in the "
@@ -77,6 +85,17 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
             f"eval() at {by.at} puts the model into eval mode before the training loop at line {loop.at.line}, and "
             f"train() is not called again: its {layer} never trains", by.at, known, measured,
             remedy=Remedy("train before the loop", by, act, str(loop.at.line)))
+
+
+def _never_in_training_mode(run: Section, by: Act, model: Model) -> Iterator[Breach]:
+    """It is put into eval mode for the very loop that trains it, perhaps on purpose: a remark where nothing in the
+    program asks for training mode."""
+    asked = any(a.training is not False for a, _ in run.acts(Moment.MODE))
+    if not asked and (model.by_mode or model.set_aside == "pretrained"):
+        yield Breach(
+            "C104", f"{by.owner or model.name}.eval() at {by.at} puts the model into eval mode for the loop that "
+            "trains it, and train() is called nowhere: Dropout is off while it trains", by.at, Known.GUESSED,
+            {"kind": "on purpose", "model": by.owner or model.name}, Severity.LOW)
 
 
 def _evaluates(told: Sequence[Sequence[Called]], by: Act, model: Model) -> bool:

@@ -3,7 +3,8 @@
 The loss is computed through two modules, an encoder and a decoder say, and the optimizer was built over one of them.
 The other gets gradients in every step and stays at its random initialisation. Told only where it is known what every
 optimizer holds and how the losses were computed. What is frozen, put into eval mode (a perceptual loss), loaded from a
-file or called a teacher is left alone, and so is what any optimizer holds a part of.
+file or called a teacher is left alone, and so are what any optimizer holds a part of and a loop that writes gradients
+itself: it may read them from a module that is a copy.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _loops(run: Section, holders: dict[int, Optimizer]) -> Iterator[Section]:
     seen: set[int] = set()
     for act, path in run.acts(Moment.STEP):
         loop = step_loop(path)
-        if loop is None or Moment.HANDED in loop.has or id(loop) in seen:
+        if loop is None or {Moment.HANDED, Moment.WRITTEN} & loop.has or id(loop) in seen:
             continue
         if any(id(o) in holders for o in act.optimizers):
             seen.add(id(loop))
@@ -63,12 +64,16 @@ def _left_out(loop: Section, owned: frozenset[int], settled: Sequence[Model], se
     if not all(a.known is Known.DERIVED and 0 < len(a.traces) <= MOST_PLACES for a in passes):
         return
     sent = frozenset(t for a in passes for t in a.traces)
+    known = all(a.reached for a in passes)
+    reached = frozenset(i for a in passes for i in a.reached)
     for act, _ in loop.acts(Moment.FORWARD):
         model = act.models[0] if act.models else None
         if model is None or not act.gradients or id(model) in seen or not act.traces & sent:
             continue
         if model.set_aside or not model.learning or model.inside & owned or str(loop.at) in model.born_in:
             continue
+        if known and not model.inside & reached:
+            continue  # another object of its class: places are the same, the module is not
         if not any(m.inside & model.inside for m in settled):
             seen.add(id(model))
             yield act, model

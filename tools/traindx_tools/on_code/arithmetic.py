@@ -197,6 +197,9 @@ def _kept_kind(op: str, left: Value, right: Value) -> dict[str, Any]:
         return {"kind": left.kind, "kind_site": left.kind_site}
     if isinstance(left, Tensor) and op in "*/" and left.kind == "linear" and not isinstance(right, Tensor):
         return {"kind": "linear", "kind_site": left.kind_site}
+    rates = [v for v in (left, right) if isinstance(v, Tensor) and v.kind in ("softplus", "exp")]
+    if op == "*" and rates and all(v in rates or not isinstance(v, Tensor) or not v.models for v in (left, right)):
+        return {"kind": rates[0].kind, "kind_site": rates[0].kind_site}  # a rate for an exposure
     return {}
 
 

@@ -151,11 +151,22 @@ class Binding(Iteration):
             self._augment(node.targets[0], op, addend, node, frame)
             return
         old = self.evaluate(node.targets[0], frame) if (mixed := mixed_in(node)) else None
-        value = self.evaluate(node.value, frame)
+        value = self._noted_mode(node, self.evaluate(node.value, frame), frame)
+        plain = isinstance(node.value, (ast.Name, ast.Attribute)) and isinstance(value, (Instance, Thing))
+        if plain and not any(b.kind == "branch" for b in self.blocks):
+            self.event("alias", "alias", node, frame, args=(value,))
         if old is not None:
             self._blended(node.targets[0], old, mixed, value, node, frame)
         for target in node.targets:
             self.assign(target, value, frame)
+
+    def _noted_mode(self, node: ast.Assign, value: Value, frame: Frame) -> Value:
+        """`was = model.training`: the mode that it has here, whatever is set afterwards."""
+        if not isinstance(node.value, ast.Attribute) or node.value.attr != "training" or not isinstance(value, Symbol):
+            return value
+        owner = value.parent or UNKNOWN
+        self.event("read", "training", node, frame, receiver=owner)
+        return Symbol("attribute", "training", Symbol("read", str(self.site(node, frame)), owner, 1), 2)
 
     def _blended(self, target: ast.expr, old: Value, mixed: list[ast.expr], value: Value, node: ast.AST,
                  frame: Frame) -> None:
@@ -164,8 +175,9 @@ class Binding(Iteration):
         part = next((p for p in parts if isinstance(p, Tensor)), value)
         crossing = _crossed(target, frame) if isinstance(target, ast.Name) else 0
         holder = old if isinstance(target, ast.Name) else self.evaluate(target.value, frame)  # type: ignore[attr-defined]
-        self.event("blended", "blended", node, frame, receiver=holder, args=(old, part), result=value,
-                   crossing=crossing)
+        chosen = isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp)  # it may be what is mixed in
+        self.event("blended", "blended", node, frame, receiver=holder, args=(old, part),
+                   result=UNKNOWN if chosen else value, crossing=crossing)
 
     def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
@@ -233,7 +245,10 @@ class Binding(Iteration):
             old = frame.env.get(target.id)
             if old is not None and target.id in frame.file.gathering:
                 self.event("store", f"name.{target.id}", target, frame, args=(value, old))
-            frame.bind(target.id, value)
+            if isinstance(old, Const) and old.value is None:  # `if sum is None: sum = loss`: it began before
+                self._rebind(target, value, frame)
+            else:
+                frame.bind(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, frame)
         elif isinstance(target, ast.Starred):
@@ -306,6 +321,8 @@ class Binding(Iteration):
             self.note_cut(base, target, frame)
         elif isinstance(base, Instance) and (method := base.klass.info.method("__setitem__")) is not None:
             self.call(self.bound(method, base), [index, value], {}, target, frame)
+        elif isinstance(base, Instance) and base.klass.info.method("__missing__") is not None:
+            base.state.setdefault("entry", value)
         elif isinstance(base, Bag) and base.items:
             base.items[:] = [join(i, value) for i in base.items]
         elif (

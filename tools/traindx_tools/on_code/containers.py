@@ -378,7 +378,8 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
     return Method(base, name)
 
 
-def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.expr], node: ast.AST) -> Value | None:
+def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.expr],
+                      node: ast.AST) -> Parameters | None:
     """`[p for p in model.parameters() if p.requires_grad]` as Parameters; None if it is something else."""
     if not isinstance(first, Parameters) or isinstance(node, (ast.SetComp, ast.DictComp)):
         return None
@@ -388,7 +389,8 @@ def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.
     texts = [ast.unparse(c) for c in conditions]
     trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)
     others = [t for t in texts if not t.endswith(".requires_grad")]
-    return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag))
+    return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag),
+                      isinstance(node, ast.GeneratorExp), None, first.loops)
 
 
 def ordered_by(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> str | None:

@@ -32,7 +32,7 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
             high=None if end is None else end - 1,
             tags=frozenset({"ramp"}),
         )
-    if name in ("tensor", "array"):
+    if name in ("tensor", "array") or (name in ("as_tensor", "asarray") and args and isinstance(args[0], Bag)):
         return _from_data(args[0] if args else None, kwargs, site)
     if name == "choice":
         return _chosen(args[0] if args else None, site)
@@ -118,7 +118,8 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
     dtype, scale = dtype_of(kwargs.get("dtype")), time_scales.of(data)
     leaf = truth(kwargs.get("requires_grad")) is True
     if isinstance(data, Tensor):
-        return replace(data, grad=leaf, dtype=dtype or data.dtype, site=site, tags=data.tags - SIGNS)
+        return replace(data, grad=leaf, dtype=dtype or data.dtype, site=site, tags=data.tags - SIGNS,
+                       copies=data.copies | _copies([data], site))
     if isinstance(data, Const):
         return Tensor(grad=leaf, shape=Shape(()), dtype=dtype, site=site)
     if isinstance(data, Bag):
@@ -129,6 +130,13 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
         elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
             shape = Shape((None, None if inner.open else len(inner.items)))
         integer = isinstance(inner, Const) and isinstance(inner.value, int)
+        inside = [i for i in data.items if isinstance(i, Tensor) and i.grad]
         return Tensor(grad=leaf, shape=shape, dtype=dtype or ("int" if integer else None), site=site,
-                      tags=scale)
+                      models=frozenset(m for i in inside for m in i.models), tags=scale, copies=_copies(inside, site))
     return Tensor(grad=leaf, dtype=dtype, site=site, tags=scale)
+
+
+def _copies(made_of: list[Tensor], site: Site) -> frozenset[tuple[Site, Site, frozenset[int]]]:
+    """Losses, and other means and sums of what a model gave, that are copied: their graph stays behind."""
+    return frozenset((site, t.site, t.models) for t in made_of
+                     if t.models and t.site is not None and t.tags & {"loss", "reduced"})

@@ -207,6 +207,19 @@ class Parameters:
     only_trainable: bool = False
     partial: bool = False
     named: bool = False
+    lazy: bool = False
+    """An iterator: it is gone through once."""
+    spent: Site | None = None
+    """Where it was gone through."""
+    loops: int = 0
+    """The loops around the place where it was made."""
+
+    def spend(self, site: Site, certain: bool) -> Site | None:
+        """Goes through it; where that was done before, if it was."""
+        before = self.spent
+        if self.lazy and certain:
+            self.spent = before or site
+        return before
 
 
 @dataclass(eq=False)

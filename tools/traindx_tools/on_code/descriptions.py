@@ -73,10 +73,13 @@ class Tensor:
     tags: frozenset[str] = frozenset()
     parents: frozenset[Site] = frozenset()
     """Sites of the attached tensors that were added up or weighted into this one."""
+    copies: frozenset[tuple[Site, Site, frozenset[int]]] = frozenset()
+    """Where numbers that models gave were copied into a new tensor on the way, where those arose, and the models."""
 
     def plain(self, **changes: Any) -> Tensor:
         """The same graph, but nothing known of content or form."""
-        base = Tensor(grad=self.grad, dtype=self.dtype, site=self.site, models=self.models, parents=self.parents)
+        base = Tensor(grad=self.grad, dtype=self.dtype, site=self.site, models=self.models, parents=self.parents,
+                      copies=self.copies)
         return replace(base, **changes)
 
     def tagged(self, *tags: str) -> Tensor:

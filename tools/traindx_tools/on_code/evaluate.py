@@ -18,9 +18,12 @@ from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
     Const,
+    Function,
     Instance,
     Operation,
+    Parameters,
     Ref,
+    Site,
     Symbol,
     Table,
     Tensor,
@@ -183,8 +186,10 @@ class Evaluator(Attributes):
         inner.yields, outer_loops, depth = frame.yields, self.loops, len(self.blocks)
         conditions: list[ast.expr] = []
         first: Value | None = None
+        spent: Site | None = None
         for generator in node.generators:
             iterable = self.evaluate(generator.iter, inner)
+            spent = iterable.spent if isinstance(iterable, Parameters) and first is None else spent
             first = iterable if first is None else first
             block = self.iterate(generator.target, iterable, node, inner)
             self.blocks.append(block)
@@ -210,6 +215,7 @@ class Evaluator(Attributes):
             return table
         chosen = containers.chosen_parameters(first, value, conditions, node)
         if chosen is not None:
+            chosen.spent = spent
             return chosen
         kind = {"ListComp": "list", "SetComp": "set"}.get(type(node).__name__, "generator")
         made = Bag(kind, [value], open=True, site=site, born_in=self.loops)
@@ -225,10 +231,21 @@ class Evaluator(Attributes):
             method = base.klass.info.method("__getitem__")
             if method is not None:
                 return self.call(self.bound(method, base), [index], {}, node, frame)
+            if (method := base.klass.info.method("__missing__")) is not None:
+                return self._entry(base, method, index, node, frame)
         bounded = isinstance(index, Tensor) and index.low is not None and index.high is not None
         if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         return containers.item(base, index, node.slice)
+
+    def _entry(self, base: Instance, method: Function, index: Value, node: ast.AST, frame: Frame) -> Value:
+        """An entry of a dict that makes what it lacks: one stands for all, and lives as long as the dict."""
+        known: Value | None = base.state.get("entry")
+        if known is None:
+            loops, self.loops = self.loops, base.born_in  # type: ignore[assignment]
+            made = self.call(self.bound(method, base), [index], {}, node, frame)
+            self.loops, known = loops, base.state.setdefault("entry", made)
+        return known
 
     # operators
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import function
-from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.on_code.values import Bag, Operation, Parameters, Symbol, Tensor, Value, parts
 
 FINITE, NONFINITE = "finite gradients", "nonfinite gradients"
 OF_GRADIENTS = frozenset({"gradient", "gradient norm"})
@@ -58,9 +58,15 @@ def _whole(caller: Interpreter, call: Call) -> Value | None:
     return _answer(FINITE in answers[0]) if len(answers) == len(items) == 1 and answers[0] else None
 
 
-@function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.get_total_norm")
+@function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.get_total_norm",
+          "torch.nn.utils.clip_grad_value_")
 def _norm(caller: Interpreter, call: Call) -> Value:
-    return Tensor(grad=False, low=0.0, site=call.site, tags=frozenset({"gradient norm"}))
+    """The norm; "of nothing" where the iterator over parameters was at its end before, or is after the first turn."""
+    given, site, tags = call.first, call.site, frozenset({"gradient norm"})
+    if isinstance(given, Parameters) and given.lazy:
+        spent = given.spent or (site if len(caller.loops) > given.loops else None)
+        site, tags = spent or site, tags | ({"of nothing"} if spent is not None else frozenset())
+    return Tensor(grad=False, low=0.0, site=site, tags=tags)
 
 
 def _answer(finite: bool) -> Tensor:

@@ -41,6 +41,7 @@ class Iteration(Caller):
         if isinstance(value, Instance):
             return self._of_instance(value, node, frame)
         if isinstance(value, Parameters):
+            value.spend(self.site(node, frame), not any(b.kind == "branch" for b in self.blocks))
             return self._parameter(value, node, frame)
         if isinstance(value, Table):
             keys = list(value.items)

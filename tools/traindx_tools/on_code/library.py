@@ -57,7 +57,8 @@ def method(*names: str) -> Callable[[Handler], Handler]:
 
 def replace_parameters(p: Parameters, *, only_trainable: bool = False, partial: bool = False) -> Parameters:
     """The same parameters, filtered once more."""
-    return Parameters(p.modules, p.only_trainable or only_trainable, p.partial or partial, p.named)
+    return Parameters(p.modules, p.only_trainable or only_trainable, p.partial or partial, p.named,
+                      p.lazy, p.spent, p.loops)
 
 
 def submodules(owner: Value, seen: set[int] | None = None) -> list[Value]:

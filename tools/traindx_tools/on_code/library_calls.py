@@ -35,7 +35,7 @@ from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
-from traindx_tools.on_code.optimizer_parameters import frozen_parts, parts_held, why_frozen
+from traindx_tools.on_code.optimizer_parameters import frozen_parts, iterators, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
 from traindx_tools.on_code.values import (
     NONE,
@@ -165,8 +165,11 @@ class Foreign(Evaluator):
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)
             if is_optimizer(name):
+                certain = not any(b.kind == "branch" for b in self.blocks)
+                spent = [p.spend(made.site, certain) for p in iterators(made)]
                 made.state.update(
-                    frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
+                    used_up=next((s for s in spent if s is not None), None), frozen_when_built=why_frozen(made),
+                    held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
                 made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))

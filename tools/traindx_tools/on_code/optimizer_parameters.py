@@ -41,6 +41,17 @@ def _parameters(value: Value, depth: int) -> Iterator[Parameters | None]:
         yield None
 
 
+def iterators(optimizer: Thing) -> list[Parameters]:
+    """The iterators over parameters that it is given and goes through."""
+    stack: list[Value | None] = [optimizer.args[0] if optimizer.args else optimizer.kwargs.get("params")]
+    for value in stack:
+        if isinstance(value, Bag) and len(stack) < 60:
+            stack += value.items
+        elif isinstance(value, Table):
+            stack.append(value.items.get("params"))
+    return list({id(p): p for p in stack if isinstance(p, Parameters) and (p.lazy or p.spent)}.values())
+
+
 def one_by_one(optimizer: Thing | Instance) -> bool:
     """Whether it was given parameters that a loop or a condition chose: which of a module's, is not known."""
     stack: list[Value | None] = [optimizer.args[0] if optimizer.args else optimizer.kwargs.get("params")]

@@ -132,12 +132,17 @@ def _through(caller: Interpreter, call: Call) -> Value:
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
         return Bag("list", [], site=call.site, born_in=caller.loops)
+    if isinstance(value, Parameters) and call.name.startswith("builtins.") and not call.name.endswith("iter"):
+        caller.element(value, call.node, call.frame)
+        return Parameters(value.modules, value.only_trainable, value.partial, value.named)
     return value
 
 
 @function("builtins.next")
 def _next(caller: Interpreter, call: Call) -> Value:
     value = call.first
+    if isinstance(value, Parameters):
+        value = Parameters(value.modules, named=value.named)  # one of them is taken, the others are left
     if isinstance(value, Symbol) and value.role == "parameters":
         return value
     return caller.element(value, call.node, call.frame)
@@ -158,6 +163,8 @@ def _defaultdict(caller: Interpreter, call: Call) -> Value:
     made: Value = Const(0)
     if isinstance(call.first, Ref) and call.first.name.endswith("list"):
         made = Bag("list", [], site=site, born_in=caller.loops)
+    elif isinstance(call.first, Klass):
+        made = caller.call(call.first, [], {}, call.node, call.frame)
     return Table({}, open=True, rest=made, site=site, born_in=caller.loops)
 
 
@@ -176,7 +183,7 @@ def _chain(caller: Interpreter, call: Call) -> Value:
     groups = [a for a in args if isinstance(a, Parameters)]
     if groups and len(groups) == len(args):
         return Parameters(tuple(m for p in groups for m in p.modules), all(p.only_trainable for p in groups),
-                          any(p.partial for p in groups))  # fmt: skip
+                          any(p.partial for p in groups), lazy=True, loops=len(caller.loops))  # fmt: skip
     return Bag("generator", [caller.element(a, call.node, call.frame) for a in args], open=True)
 
 
@@ -204,6 +211,8 @@ def _setattr(caller: Interpreter, call: Call) -> Value:
     name, value = call.get(1, "name"), call.get(2, "value")
     if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
         caller.set_attribute(call.first, name.value, value, call.node, call.frame)
+    elif value is not None:
+        caller.event("store", "attribute.?", call.node, call.frame, receiver=call.first, args=(value,))
     return NONE
 
 

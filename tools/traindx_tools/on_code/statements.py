@@ -57,6 +57,11 @@ class Statements(Binding):
         return ""
 
     def _do_Expr(self, node: ast.Expr, frame: Frame) -> None:
+        if isinstance(node.value, ast.Attribute):
+            owner = self.evaluate(node.value.value, frame)
+            found = self.attribute(owner, node.value.attr, node.value, frame)
+            self.event("named", node.value.attr, node.value, frame, receiver=owner, args=(found,))
+            return
         value = self.evaluate(node.value, frame) if not isinstance(node.value, ast.Constant) else None
         if isinstance(value, Thing) and value.type == "torch.set_grad_enabled":
             certain = not any(b.kind == "branch" for b in self.blocks)
@@ -248,8 +253,12 @@ class Statements(Binding):
     def _do_With(self, node: ast.With | ast.AsyncWith, frame: Frame) -> str:
         saved = (self.grad, self.autocast)
         depth = len(self.blocks)
+        entered: list[Instance] = []
         for item in node.items:
-            value = self.evaluate(item.context_expr, frame)
+            given = value = self.evaluate(item.context_expr, frame)
+            if isinstance(given, Instance) and given.klass.info.method("__enter__") is not None:
+                entered.append(given)
+                value = self.call_attribute(given, "__enter__", [], {}, node, frame)
             block = Block("with", node, frame.file, frame.function, subject=value)
             self.blocks[-1].body.append(block)
             self.blocks.append(block)
@@ -259,6 +268,8 @@ class Statements(Binding):
         left = self._body(node.body, frame)
         del self.blocks[depth:]
         self.grad, self.autocast = saved
+        for manager in reversed(entered):
+            self.call_attribute(manager, "__exit__", [NONE, NONE, NONE], {}, node, frame)
         return left
 
     _do_AsyncWith = _do_With

@@ -29,6 +29,7 @@ def merged(tensors: list[Tensor], site: Site) -> Tensor:
         site=site,
         models=models,
         parents=frozenset().union(*(lineage(t) for t in tensors)) if grad is not False else frozenset(),
+        copies=frozenset().union(*(t.copies for t in tensors)),
     )
 
 

@@ -38,7 +38,8 @@ def _parameters(caller: Interpreter, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Instance, Symbol)):
         return None
     named = call.name.endswith("named_parameters")
-    return Parameters((call.receiver,), named=named)
+    lazy = not call.name.endswith("trainable_parameters")
+    return Parameters((call.receiver,), named=named, lazy=lazy, loops=len(caller.loops))
 
 
 @method(*words("followed.toml", "module_methods"))

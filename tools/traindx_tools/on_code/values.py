@@ -108,7 +108,8 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         kind_site=a.kind_site if a.kind == b.kind else None,
         models=a.models | b.models,
         tags=a.tags & b.tags | detached | {t for t in a.tags | b.tags if t[:1] in "+-"},
-        parents=a.parents | b.parents,
+        parents=a.parents | b.parents | frozenset({b.site} if b.site is not None and b.grad is not False else ()),
+        copies=a.copies | b.copies,
     )
 
 

@@ -59,6 +59,10 @@ class Model:
     """Identities of the layers inside that have weights and that nothing freezes, where a reader of text knows them."""
     set_aside: str = ""
     """Why it may be there to be read and not trained: frozen, pretrained, loaded from a file, called a teacher."""
+    keeps_statistics: bool = False
+    """A layer inside keeps running statistics."""
+    only_read: bool = False
+    """Weights of a file stand in it, all of it is frozen, and nothing changes or follows it."""
     born_in: frozenset[str] = frozenset()
     """The loops, as `file.py:12`, in each turn of which it is made anew."""
     born: Any = None
@@ -114,6 +118,8 @@ class Optimizer:
     """Some of its parameters were chosen by whether they require a gradient."""
     nothing_trains: str = ""
     """Why nothing that it holds required a gradient when it was built; "" where that is not so."""
+    used_up: str = ""
+    """Where an iterator over parameters that it is given was gone through before: that group is empty."""
     stateful: bool = True
     """Whether it keeps moments or momentum from step to step."""
     clears_itself: bool = False
@@ -198,7 +204,8 @@ class Drop:
 
 @dataclass(frozen=True)
 class Collection:
-    """A plain list or dict of layers that a module keeps as an attribute."""
+    """A plain list or dict of layers that a module keeps as an attribute, or something else that it does not register.
+    """
 
     attribute: str
     at: Any
@@ -208,6 +215,8 @@ class Collection:
     registered: bool
     """Its layers are registered with the module in another way too, or may be."""
     origin: Any = field(default=None, repr=False, compare=False)
+    kind: str = "container"
+    """"container", "object of CLASS" (which is no module), "tensor", "pass" (layers that each forward pass makes)."""
 
 
 @dataclass(frozen=True)

@@ -48,3 +48,15 @@ def ends_elsewhere(program: Program, kept: Kept, every: bool = False, hooks: boo
     acts = [*program.aside, *(a for run in program.runs for a, _ in run.acts(Moment.EMPTIED, Moment.UNHOOKED) if every)]
     return any(hooks if a.moment is Moment.UNHOOKED else a.kept is not None and not a.kept.own and bool(
         a.kept.containers & kept.containers) for a in acts)
+
+
+def removed(program: Program, kept: Kept) -> bool:
+    """Whether what a hook keeps is emptied anywhere, or a hook is removed other than at the end of all training."""
+    if program.aside or ends_elsewhere(program, kept, every=True):
+        return ends_elsewhere(program, kept, every=True, hooks=True)
+    for run in program.runs:
+        moments = [a.moment for a, _ in run.acts(Moment.BACKWARD, Moment.UNHOOKED)]
+        rest = moments[moments.index(Moment.UNHOOKED):] if Moment.UNHOOKED in moments else []
+        if rest and (Moment.BACKWARD in rest or Moment.BACKWARD not in moments):
+            return True
+    return False

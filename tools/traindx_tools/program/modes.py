@@ -31,14 +31,20 @@ class _Modes(Player):
     calls: list[Called] = field(default_factory=list)
     parts: dict[int, tuple[bool | None, Act]] = field(default_factory=dict)
     rest: tuple[bool | None, Act | None] = (True, None)
+    read: dict[str, bool | None] = field(default_factory=dict)
+    """The modes that were read and kept, by their places."""
 
     def _act(self, act: Act) -> str:
         left = super()._act(act)
-        if act.moment is Moment.MODE:
+        if act.moment is Moment.READ:
+            modes = {self.parts.get(i, self.rest)[0] for m in act.models or () for i in m.inside}
+            self.read[str(act.at)] = modes.pop() if len(modes) == 1 else None
+        elif act.moment is Moment.MODE:
+            mode = self.read.get(act.restores, act.training) if act.restores else act.training
             if act.models is None:
                 self.parts, self.rest = {}, (None, act)
             else:
-                self.parts.update((i, (act.training, act)) for m in act.models for i in m.inside)
+                self.parts.update((i, (mode, act)) for m in act.models for i in m.inside)
             self.calls.append(Called(act))
         elif act.moment is Moment.FORWARD and act.models:
             model = act.models[0]

@@ -39,13 +39,15 @@ class Change:
     parts: frozenset[int] = frozenset()
     """Identities of the modules concerned; of "replaced" the module that got the new part."""
     new: frozenset[int] = frozenset()
-    """Of "replaced": the new part and those inside it."""
+    """Of "replaced": the layers with weights in the new part, or all of it where none is known."""
     text: str = ""
     """What is new, in words."""
     of: str = ""
     """Where the first module concerned is made."""
     takes_a_place: bool = False
     """Of "replaced": there was another part before."""
+    somewhere: bool = False
+    """Which part it is, is not known: what puts it there may serve any module."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +112,16 @@ class Act:
     """Of clip: its bound is infinite, so it only measures."""
     training: bool | None = None
     """Of mode: train or eval."""
+    restores: str = ""
+    """Of mode: where the mode was read, as `file.py:12`, that is set here."""
     graph: bool | None = None
     """Of backward: whether the loss certainly has a graph."""
     cut: Cut | None = None
-    """Of backward: where the loss lost its graph to the model."""
+    """Of backward: where the loss lost its graph to the model. Of clip: where its iterator over the parameters was gone
+    through before."""
+    copies: tuple[tuple[Spot, str, frozenset[int]], ...] = ()
+    """Of backward: where numbers were copied into a new tensor on the way to the loss, where they arose (in terms of
+    `traces`), and the modules that they came from."""
     retains: bool = False
     """Of backward: it is told to keep the graph."""
     unused: bool = False

@@ -115,3 +115,47 @@ class StateSkipped:
     """Where the module is wrapped that is saved as it is, if the one that is loaded into is not, or may not be."""
     saves: bool = False
     """The program writes such files itself."""
+
+
+@dataclass(frozen=True)
+class CutPart:
+    """A module that an optimizer was given by itself, and that is only called where autograd records nothing."""
+
+    optimizer: str
+    """Where the optimizer is made."""
+    made: str
+    at: Spot
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Layers made at one place: what they are called in the model, what they are made with, and how many parameters
+    they hold together."""
+
+    path: str
+    kind: str
+    at: Spot
+    sizes: tuple[int, ...]
+    parameters: int
+
+
+@dataclass(frozen=True)
+class SizedModel:
+    """A model of which every layer's size is known."""
+
+    name: str
+    parts: tuple[Sized, ...]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A further name that a module gets."""
+
+    name: str
+    of: str
+    at: Spot
+    model: Model
+    is_reference: bool
+    """By its new name, and not by the old one, it is read and not trained."""
+    is_used: bool = False
+    """It is called, put into eval mode or loaded by that name."""

@@ -33,12 +33,15 @@ from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.parts import (
+    Alias,
     Alphabet,
     BlankUse,
     CodeLookup,
+    CutPart,
     PartCall,
     PartFit,
     RunningState,
+    SizedModel,
     StateBack,
     StateSkipped,
     TimedCall,
@@ -67,8 +70,11 @@ class Program:
     collections: list[Collection] = field(default_factory=list)
     output_layers: list[OutputLayer] = field(default_factory=list)
     loss_calls: list[LossCall] = field(default_factory=list)
+    cut_parts: list[CutPart] = field(default_factory=list)
     code_lookups: list[CodeLookup] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
+    aliases: list[Alias] = field(default_factory=list)
+    sized_models: list[SizedModel] = field(default_factory=list)
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)
@@ -120,6 +126,8 @@ class Program:
     """Where containers are emptied and hooks removed anywhere in the text, also where no run is known to come."""
     opaque: frozenset[Hashable] = frozenset()
     """What went into unknown code with its graph, in terms of `Act.traces`: what comes out is not followed."""
+    losses_handed: bool = False
+    """Something with a graph is given to code that is not known: it may send it backward."""
     failed: list[str] = field(default_factory=list)
     """Questions that were left open by a defect of this package, each with the error."""
     unknown: list[str] = field(default_factory=list)

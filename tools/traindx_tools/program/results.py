@@ -12,7 +12,7 @@ from traindx_tools.program.moments import Spot
 @dataclass(frozen=True)
 class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
-    "statistics"."""
+    "statistics". Or a "method" that is named as a statement and not called; its `name`: the moment that it would be."""
 
     kind: str
     call: str

@@ -32,6 +32,7 @@ class Moment(str, Enum):
     UNSCALE = "unscale"
     UPDATE = "update of the loss scale"
     MODE = "mode"
+    READ = "mode read"
     MADE = "optimizer made"
     YIELD = "yield"
     WRITTEN = "gradients written by hand"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code import lengths
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Thing, number, unwrap, whole
+from traindx_tools.on_code.values import Bag, Const, Instance, Symbol, Tensor, Thing, number, parts, unwrap, whole
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.timeline import Moment
@@ -18,11 +19,23 @@ def wrap(items: list[Act | Section]) -> None:
         manager, body = items[at - 1], items[at]
         if not isinstance(manager, Section) or not isinstance(body, Section) or body.kind != "with":
             continue
-        cut = next((i for i, a in enumerate(manager.items) if isinstance(a, Act) and a.moment is Moment.YIELD), None)
+        cut = _at_yield(manager.items)
         if manager.kind == "call" and cut is not None:
-            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has)
-                             for part in (manager.items[:cut], manager.items[cut + 1:]))
+            before, after = (Section("call", manager.at, part, origin=manager.origin, has=manager.has) for part in cut)
             items[at - 1: at + 1] = [before, body, after]
+
+
+def _at_yield(items: list[Act | Section]) -> tuple[list[Act | Section], list[Act | Section]] | None:
+    """What stands before and behind a `yield`, which may stand in a `with` of its own."""
+    cut: tuple[list[Act | Section], list[Act | Section]] | None
+    for at, item in enumerate(items):
+        if isinstance(item, Act):
+            cut = ([], []) if item.moment is Moment.YIELD else None
+        else:
+            cut = _at_yield(item.items) if item.kind == "with" else None
+        if cut is not None:
+            return [*items[:at], *cut[0]], [*cut[1], *items[at + 1:]]
+    return None
 
 
 def gate(block: Block) -> Condition | None:
@@ -78,3 +91,23 @@ def framework(block: Block) -> str:
         owner = block.function.owner if block.function is not None else None
         return "lightning" if owner is not None and owner.derives("LightningModule") else "trainer"
     return "trainer" if block.framework else ""
+
+
+def is_unused(event: Event) -> bool:
+    """Whether nobody takes the result of a call: it is a statement, or bound to `_`."""
+    above = syntax(event.file).parent(event.node)
+    return isinstance(above, ast.Expr) or (isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name)
+                                           and above.targets[0].id == "_")
+
+
+def is_repeated(event: Event, loop: Block | None) -> bool:
+    """Whether the innermost loop only counts: what the module is given does not change in it."""
+    if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
+        return False
+    first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
+    given = (*event.args, *event.kwargs.values())
+    made = [a.site for a in given if isinstance(a, Tensor)]
+    inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
+    varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
+                 if not isinstance(a, Tensor))
+    return bool(given) and not inside and not varies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from traindx_tools.knowledge.fetching import keeps_statistics
 from traindx_tools.on_code import names
 from traindx_tools.on_code.filling.keeping import born_in
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
@@ -46,6 +47,12 @@ class Entities:
         self.ownership = Ownership()
         self.loaded: set[int] = set()
         """Identities of the modules, with all their parts, that take weights from a file."""
+        self.from_files: set[int] = set()
+        """Of those the ones whose weights are read from a file."""
+        self.changed: set[int] = set()
+        """Identities of the modules whose parameters are changed in place, or that take the state of another one."""
+        self.set_apart: set[int] = set()
+        """Identities of the modules whose parameters are frozen one by one, or changed by hand."""
         self._kept: list[Value] = []
         """Values whose identities are keys."""
 
@@ -105,7 +112,9 @@ class Entities:
             made = Model(str(name), made=str(site) if site is not None else None, born_in=born_in(inner),
                          learning=frozenset(id(p) for p in parts if learns(p)), set_aside=self._set_aside(parts),
                          inside=frozenset(_identity(p) for p in parts), by_mode=layers_by_mode(parts),
-                         layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED)
+                         layers_known=_are_known(parts), frozen=_is_frozen(inner), known=Known.DERIVED,
+                         keeps_statistics=any(isinstance(p, Thing) and keeps_statistics(p.type) for p in parts))
+            made.only_read = made.frozen and bool(made.inside & self.from_files) and not made.inside & self.changed
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
                 made.born = spot_of(event)
@@ -119,6 +128,8 @@ class Entities:
             return "frozen"
         if any(p.state.get("pretrained") for p in known):
             return "pretrained"
+        if any(id(p) in self.changed for p in parts):
+            return "changed by hand"
         return "loaded" if any(id(p) in self.loaded for p in parts) else ""
 
     def models(self, value: Value | None) -> tuple[Model, ...] | None:
@@ -130,6 +141,10 @@ class Entities:
             found = [self.models(i) for i in items]
             return tuple(m for f in found if f for m in f) if found and None not in found else None
         return (self.model(value),) if value is not None and is_module(value) else None
+
+    def is_met(self, value: Value) -> bool:
+        """Whether it is a module by what was done with it."""
+        return isinstance(value, (Thing, Instance)) and id(unwrap(value)) in self._models
 
     def is_called_module(self, value: Value) -> bool:
         """Whether what is called is a module: a known one, or something unknown whose parameters an optimizer holds."""
@@ -194,7 +209,7 @@ def _of_parameters(optimizer: Thing) -> dict[str, Any]:
     return {"given": tuple(given(optimizer)), "grouped": is_grouped(optimizer),
             "parts": frozenset(state.get("held_parts") or ()), "frozen": frozenset(state.get("frozen_parts") or ()),
             "by_gradient": any(p.only_trainable for p in held(optimizer) or ()),
-            "nothing_trains": state.get("frozen_when_built") or ""}
+            "nothing_trains": state.get("frozen_when_built") or "", "used_up": str(state.get("used_up") or "")}
 
 
 def _is_remade(optimizer: Thing, modules: list[Value] | None) -> bool:

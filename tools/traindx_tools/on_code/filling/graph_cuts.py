@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
+from traindx_tools.knowledge.calls import harmless
 from traindx_tools.on_code.filling.keeping import traces
-from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.filling.ownership import made_at
+from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.optimizer_parameters import held
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.on_code.training import sent_backward, sites_of, stepped
+from traindx_tools.on_code.values import Bag, Instance, Operation, Symbol, Tensor, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Cut
+from traindx_tools.program.parts import CutPart
 
 _FRESH = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor")
 
@@ -32,6 +38,9 @@ class Cuts:
     def note(self, act: Act, event: Event, loss: Value | None) -> None:
         """Whether what is sent backward has a graph."""
         act.graph = loss.grad if isinstance(loss, Tensor) else None
+        if isinstance(loss, Tensor):
+            act.copies = tuple((spot_at(at, self._project), str(of), models) for at, of, models in sorted(
+                loss.copies, key=lambda c: (c[0].path, c[0].line)))
         cut = self._why(event, loss)
         act.cut = Cut(cut[0], spot_of(cut[1])) if cut is not None else None
 
@@ -51,8 +60,45 @@ class Cuts:
 
     def opaque(self) -> frozenset[Hashable]:
         """Values with a graph that go into an object (a distribution, a list): what comes out is not followed."""
-        return frozenset(t for e in self._project.events if e.kind == "call" and not isinstance(e.result, Tensor)
-                         for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad for t in traces(v))
+        events = self._project.events
+        handed = {id(a) for e in events for a in (*e.args, *e.kwargs.values())}
+        followed = {id(e.receiver) for e in self._project.calls("log_prob", "rsample", "entropy")}
+        into = [e for e in events if (e.kind == "store" and isinstance(e.receiver, Symbol)) or (
+            e.kind == "call" and not isinstance(e.result, Tensor) and id(e.result) not in followed - handed)]
+        return frozenset(t for e in into for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad
+                         for t in traces(v))
+
+    def cut_parts(self) -> Iterator[CutPart]:
+        """Modules that an optimizer was given by themselves, and that the loop which steps it only calls where autograd
+        records nothing."""
+        for loop in self._project.training_loops:
+            calls = [p.event for p in loop.of("__call__") if isinstance(p.event.receiver, (Thing, Instance))]
+            losses = [v for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor)]
+            known = all(len(v.parents) < 55 for v in losses)
+            sent = frozenset(s for v in losses for s in sites_of(v)) if known else None
+            through = frozenset(m for v in losses for m in v.models)
+            reached = {id(unwrap(e.receiver)) for e in calls if e.grad is not False and e.receiver is not None and not (
+                sent is not None and isinstance(e.result, Tensor) and e.result.site not in sent
+                and id(unwrap(e.receiver)) in through)}
+            optimizers = {id(o): o for p in loop.of("step") if isinstance(o := stepped(p.event), Thing)}
+            for optimizer in optimizers.values():
+                for given in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:
+                    module = unwrap(given)
+                    mine = [e for e in calls if e.receiver is not None and unwrap(e.receiver) is module]
+                    inside = {id(m): m for m in submodules(module)}
+                    if mine and all(_in_a_module(e) for e in mine) and _only_forward(module) and not (
+                            reached & set(inside)) and not any(
+                            m.state.get("frozen", False) is not False for m in inside.values()
+                            if isinstance(m, (Thing, Instance))):
+                        yield CutPart(str(optimizer.site), made_at(module), spot_of(mine[0]))
+
+    def handed(self) -> bool:
+        """Whether a value with a graph is given to code that is not known."""
+        prefixes, methods = harmless()
+        return any(isinstance(v, Tensor) and v.grad and v.models for e in self._project.events
+                   if e.kind == "call" and isinstance(e.receiver, (Symbol, type(None))) and e.method not in methods
+                   and (e.receiver is not None or not e.name.startswith(prefixes))
+                   for v in (*e.args, *e.kwargs.values()))
 
     def _of_cut_outputs(self, loss: Tensor) -> bool:
         """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""
@@ -61,8 +107,15 @@ class Cuts:
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
 
 
+def _only_forward(module: Value) -> bool:
+    """Whether a module has no other way in than its forward pass."""
+    return isinstance(module, Thing) or (isinstance(module, Instance) and module.klass.info.methods.keys() <= {
+        "__init__", "forward"})
+
+
 def _in_a_module(event: Event) -> bool:
-    """Whether a parameter is made by a module for itself; any other is an input that is optimized, as an image is."""
+    """Whether a module does it for itself; a parameter that is made elsewhere is an input that is optimized, an image.
+    """
     owner = event.function.owner if event.function is not None else None
     return owner is not None and owner.is_module
 

@@ -73,6 +73,8 @@ class Keeping:
         known = self._known_by(event)
         if event.kind == "store":
             old = event.args[1] if len(event.args) > 1 else None
+            if isinstance(old, Const) and old.value is None and not isinstance(event.args[0], Const):
+                return None  # `if total is None: total = loss`: it was empty
             known |= self._object(old) if not _is_item(event) else frozenset()
             if event.site in self._sums or _is_first(event) or (_is_item(event) and not _is_slice(event)):
                 return None

@@ -20,41 +20,50 @@ _OTHER_MODULES = ("flax", "equinox")
 
 def collected(project: Project) -> Iterator[Collection]:
     """Every container of layers that becomes an attribute of a module and stays one."""
-    registered: set[int] | None = None
     for event in project.events:
         owner, layers = event.receiver, event.args[0] if event.args else None
         if event.kind != "store" or not event.name.startswith("attribute.") or not isinstance(layers, (Bag, Table)):
             continue
-        if not isinstance(owner, Instance) or not owner.klass.info.is_module or not _is_torch(owner):
+        if not isinstance(owner, Instance) or not owner.klass.info.is_module or not is_torch(owner):
             continue
         name = event.name.partition(".")[2]
-        inside = _flat(layers)
+        inside = flat(layers)
         alone = isinstance(layers, Bag) and not layers.open and len(layers.items) < 2
-        if alone or not inside or not all(_is_layer(v) for v in inside) or owner.attrs.get(name) is not layers:
+        if alone or not inside or not all(is_layer(v) for v in inside) or owner.attrs.get(name) is not layers:
             continue
-        if registered is None:
-            registered = {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values())
-                          for v in _flat(a)}
         others = {id(m) for n, a in owner.attrs.items() if n != name and not isinstance(a, (Bag, Table))
                   for m in submodules(a)}
-        kept = any(id(v) in registered | others for v in inside) or not all(_made_in(v, event) for v in inside)
+        kept = not all(made_in(v, event) for v in inside) or any(
+            id(v) in registered_in(project) | others for v in inside)
         yield Collection(name, spot_of(event), short(inside[0]), kept, event)
 
 
-def _is_torch(owner: Instance) -> bool:
+def registered_in(project: Project) -> set[int]:
+    """The identities of what anything registers; found once."""
+    known: set[int] | None = project.__dict__.get("_registered")
+    if known is None:
+        known = project.__dict__["_registered"] = {
+            id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
+    return known
+
+
+def is_torch(owner: Instance) -> bool:
+    """Whether it is a module of torch."""
     return any(b.endswith(("nn.Module", "LightningModule")) and not any(o in b for o in _OTHER_MODULES)
                for b in owner.klass.info.foreign_bases)
 
 
-def _flat(value: Value) -> list[Value]:
+def flat(value: Value) -> list[Value]:
+    """The value, or what stands in it."""
     if isinstance(value, Bag):
-        return [v for i in value.items for v in (_flat(i) if isinstance(i, (Bag, Table)) else [i])]
+        return [v for i in value.items for v in (flat(i) if isinstance(i, (Bag, Table)) else [i])]
     if isinstance(value, Table):
         return [*value.items.values(), *([value.rest] if value.rest else [])]
     return [value]
 
 
-def _is_layer(value: Value) -> bool:
+def is_layer(value: Value) -> bool:
+    """Whether it has weights."""
     if isinstance(value, Thing):
         return value.type.startswith("torch.nn.") and with_parameters(value.short)
     inside = [p for p in submodules(value) if p is not value] if isinstance(value, Instance) else []
@@ -66,7 +75,7 @@ def _has_own_parameters(value: Value) -> bool:
     return any(isinstance(v, Thing) and v.short == "Parameter" for v in stored)
 
 
-def _made_in(value: Value, event: Event) -> bool:
+def made_in(value: Value, event: Event) -> bool:
     """Whether a layer is made by the method that keeps it: one that came from elsewhere may be registered there."""
     node = event.function.node if event.function else None
     if node is None or not isinstance(value, (Thing, Instance)) or value.site.path != event.file.path:

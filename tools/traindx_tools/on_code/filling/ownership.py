@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from traindx_tools.knowledge.calls import growing
 from traindx_tools.on_code.layers import with_parameters
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.named_parts import learns
 from traindx_tools.on_code.optimizer_parameters import held, one_by_one
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
@@ -15,6 +17,7 @@ from traindx_tools.program.entities import Given
 from traindx_tools.program.moments import Change
 
 WRAPPER = "DistributedDataParallel"
+_APPENDING = frozenset({"append", "extend", "insert", "add_module", "register_module"})
 
 
 class Ownership:
@@ -25,6 +28,8 @@ class Ownership:
         """Identities of modules that an optimizer or a wrapper comes to hold."""
         self.born: dict[int, Event] = {}
         """Where modules are made by the program, or copied."""
+        self._put: Counter[int] = Counter()
+        """How often each object is stored as an attribute: what is put back has taken no other one's place for good."""
 
     def expect(self, project: Project, optimizers: Iterable[Event]) -> None:
         """Looks ahead at what will be held: what is stored into anything else is of no interest."""
@@ -34,6 +39,8 @@ class Ownership:
         for event in project.calls(WRAPPER):
             if isinstance(event.result, Thing):
                 self.held |= _inside(event.result)
+        self._put = Counter(id(unwrap(e.args[0])) for e in project.events if e.kind == "store" and e.args
+                            and e.name.startswith("attribute."))
 
     def note(self, event: Event) -> Change | None:
         """What an event changes; None where it changes no parameters that matter."""
@@ -52,19 +59,35 @@ class Ownership:
             return None
         if event.method == "add_param_group":
             return Change("given")
-        return self._assigned(event) or self._grown(event)
+        return self._assigned(event) or self._grown(event) or self._appended(event)
+
+    def _appended(self, event: Event) -> Change | None:
+        """A list of layers, or a module, is given a further one."""
+        given = [unwrap(v) for a in event.args for v in (a.items if isinstance(a, Bag) else [a])]
+        new = [v for v in given if has_parameters(v)]
+        if id(event.receiver) not in self.held or event.method not in _APPENDING or not new:
+            return None
+        return Change("replaced", frozenset({id(event.receiver)}), _new(new[0]),
+                      f"{event.method}() adds a new {short(new[0])}", made_at(new[0]))
 
     def _replaced(self, event: Event) -> Change | None:
         owner = event.receiver
-        if id(owner) not in self.held or _is_construction(event) or not event.args or not (
-                event.name.startswith("attribute.")):
+        of_item = event.name.startswith("item.") and isinstance(owner, Thing)
+        if not event.args or not (event.name.startswith("attribute.") or of_item):
             return None
-        new = unwrap(event.args[0])
-        if not has_parameters(new) or any(unwrap(old) is new for old in event.args[1:]):
+        new, old = unwrap(event.args[0]), unwrap(event.args[-1]) if len(event.args) > 1 and not of_item else None
+        if not has_parameters(new) or old is new:
             return None
-        name = event.name.partition(".")[2]
-        return Change("replaced", frozenset({id(owner)}), _inside(new), f"{name} is replaced by a new {short(new)}",
-                      made_at(new), len(event.args) > 1)
+        name = event.name.partition(".")[2].replace("?", "a part")
+        if old is not None and id(old) in self.held and has_parameters(old) and not (
+                isinstance(owner, Instance) and owner.klass.info.is_module):
+            once = self._put[id(old)] == 1 and event.function is not None
+            return Change("replaced", _inside(old), _new(new), f"{name} is replaced by a new {short(new)}",
+                          made_at(new), True) if once else None
+        if id(owner) not in self.held or (_is_construction(event) and (old is None or not has_parameters(old))):
+            return None
+        return Change("replaced", frozenset({id(owner)}), _new(new), f"{name} is replaced by a new {short(new)}",
+                      made_at(new), len(event.args) > 1, event.name == "attribute.?")
 
     def _assigned(self, event: Event) -> Change | None:
         given = event.argument(2, "assign") if event.method == "load_state_dict" else None
@@ -119,6 +142,13 @@ def short(value: Value) -> str:
     if isinstance(value, Thing):
         return value.short
     return value.klass.info.name if isinstance(value, Instance) else "module"
+
+
+def _new(value: Value) -> frozenset[int]:
+    """What is new in a module that is put in: its layers with weights, all of it where none is known."""
+    inner = unwrap(value)
+    found = frozenset(id(m) for m in submodules(inner) if isinstance(m, Thing) and learns(m))
+    return found or _inside(value)
 
 
 def _inside(value: Value) -> frozenset[int]:

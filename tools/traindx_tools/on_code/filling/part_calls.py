@@ -12,7 +12,7 @@ from traindx_tools.on_code.named_parts import learns, named_parts
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
-from traindx_tools.on_code.values import Instance, Parameters, Tensor, Thing, unwrap
+from traindx_tools.on_code.values import Instance, Tensor, unwrap
 from traindx_tools.program.moments import Act
 from traindx_tools.program.parts import PartCall
 from traindx_tools.program.timeline import Moment
@@ -26,7 +26,6 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
     """Every such layer of the models that loops call, in the order of the calls."""
     stores = {id(unwrap(e.args[0])): e for e in project.events if e.kind == "store" and e.args
               and e.name.startswith("attribute.") and not (e.function is not None and e.function.name == "__init__")}
-    changed = _changed(project)
     for loop in project.training_loops:
         losses = [sent_backward(p.event) for p in loop.backwards]
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < _MOST_SITES for v in losses):
@@ -36,7 +35,8 @@ def part_calls(project: Project, entities: Entities) -> Iterator[PartCall]:
         wholes = {id(w): w for w in called if isinstance(w, Instance)}
         inner = {id(s) for w in wholes.values() for s in submodules(w) if s is not w}
         for whole in wholes.values():
-            if whole.klass.info.is_module and id(whole) not in inner and not _set_apart(changed, whole):
+            if whole.klass.info.is_module and id(whole) not in inner and not (
+                    {id(whole), *(id(p) for p in submodules(whole))} & entities.set_apart):
                 yield from _of_model(loop, whole, entities, reached, stores)
 
 
@@ -66,16 +66,3 @@ def _is_tied(whole: Instance, path: str) -> bool:
     texts = [info.file.text for info in whole.klass.info.lineage()]
     return any("tie_weights(" in text or (weight in text and shared.search(text)) for text in texts)
 
-
-def _changed(project: Project) -> list[Parameters]:
-    """The parameters that are frozen one by one, or changed by hand, anywhere in a project."""
-    found = (e.receiver.state.get("of") for e in project.events if isinstance(e.receiver, Thing) and (
-        (e.kind == "store" and e.name in ("attribute.requires_grad", "attribute.data"))
-        or (e.kind == "call" and e.method in ("requires_grad_", "copy_", "lerp_", "add_", "sub_", "mul_"))))
-    return [of for of in found if isinstance(of, Parameters)]
-
-
-def _set_apart(changed: list[Parameters], whole: Instance) -> bool:
-    """Whether some of what is changed by hand belongs to the model."""
-    inside = {id(whole), *(id(p) for p in submodules(whole))}
-    return any(id(unwrap(m)) in inside for of in changed for m in of.modules)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ast
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from traindx_tools.knowledge.calls import effects
+from traindx_tools.knowledge.calls import effects, is_called_a_reference
 from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
@@ -19,7 +20,7 @@ from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances, to_itself
 from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
-from traindx_tools.on_code.filling.entities import Entities
+from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.half_weights import half_updates
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
@@ -49,21 +50,24 @@ from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.text_switches import text_switches
 from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unread_settings import unread_settings
-from traindx_tools.on_code.filling.unused_results import unused_results
+from traindx_tools.on_code.filling.unregistered import unregistered
+from traindx_tools.on_code.filling.unused_results import uncalled, unused_results
 from traindx_tools.on_code.filling.windows import windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, unwrap
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Parameters, Symbol, Thing, Value, parts, unwrap
 from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.parts import Alias
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -84,11 +88,11 @@ def program_of(project: Project) -> Program:
     optimizers = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing)
                   and e.name == e.result.type and is_optimizer(e.result)]
     entities.ownership.expect(project, optimizers)
-    entities.loaded |= {id(p) for e in project.calls("load_state_dict") if e.receiver is not None
-                        for p in submodules(unwrap(e.receiver))}
+    _note_states(project, entities)
     sections.keeping.expect(project)
     sections.cuts = Cuts(project)
-    made.opaque = sections.cuts.opaque()
+    made.cut_parts += sections.cuts.cut_parts()
+    made.opaque, made.losses_handed = sections.cuts.opaque(), sections.cuts.handed()
     for root in project.roots:
         if _ENTRY & root.methods or root.framework:
             section = sections.of(root)
@@ -113,6 +117,26 @@ def program_of(project: Project) -> Program:
     return made
 
 
+_CHANGING = ("copy_", "lerp_", "add_", "sub_", "mul_", "data")
+_SWITCHING = ("requires_grad", "requires_grad_")
+
+
+def _note_states(project: Project, entities: Entities) -> None:
+    """Which modules take weights from a file, and which those of another one, or are changed by hand."""
+    for event in project.calls("load_state_dict"):
+        inside = {id(p) for p in submodules(unwrap(event.receiver))} if event.receiver is not None else set()
+        given = [p.name.partition("@")[0] for a in event.args[:1] for p in parts(a) if isinstance(p, Symbol)]
+        read = any(n.endswith((".load", "load_file", "load_state_dict_from_url")) for n in given)
+        entities.loaded |= inside
+        (entities.from_files if read and "state_dict" not in given else entities.changed).update(inside)
+    for event in project.events:
+        of = event.receiver.state.get("of") if isinstance(event.receiver, Thing) else None
+        if isinstance(of, Parameters) and event.method in (*_CHANGING, *_SWITCHING):
+            inside = {id(p) for m in of.modules for p in submodules(unwrap(m))}
+            entities.set_apart |= inside
+            entities.changed |= inside if event.method in _CHANGING else set()
+
+
 @dataclass(frozen=True, eq=False)
 class _Filling:
     """What questions to a text ask."""
@@ -130,7 +154,7 @@ class _Filling:
 
 _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("drops", lambda f: dropped(f.project)),
-    ("collections", lambda f: collected(f.project)),
+    ("collections", lambda f: [*collected(f.project), *unregistered(f.project)]),
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
     ("loaders", lambda f: loaders(f.project)),
     ("averages", lambda f: averages(f.project)),
@@ -155,10 +179,13 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("rank_uses", lambda f: rank_uses(f.project)),
     ("timed_calls", lambda f: timed_calls(f.project)),
     ("kept_arrays", lambda f: kept_arrays(f.project)),
+    ("unused_results", lambda f: uncalled(f.project)),
     ("own_ratios", lambda f: own_ratios(f.project)),
     ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
     ("code_lookups", lambda f: code_lookups(f.project)),
+    ("aliases", lambda f: _aliases(f.project, f.entities)),
+    ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
     ("states_skipped", lambda f: states_skipped(f.project)),
@@ -181,6 +208,16 @@ _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("unused_results", lambda f: unused_results(f.project, f.look)),
     ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]),
 )
+
+
+def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:
+    for event in project.events:
+        if event.kind == "alias" and isinstance(event.node, ast.Assign) and (
+                is_module(event.args[0]) or entities.is_met(event.args[0])):
+            name, of = event.file.segment(event.node.targets[0]), event.file.segment(event.node.value)
+            yield Alias(name, of, spot_of(event), entities.model(event.args[0]),
+                        is_called_a_reference(name) and not is_called_a_reference(of),
+                        any(f"{name}{use}(" in event.file.text for use in ("", ".eval", ".load_state_dict")))
 
 
 def _speaks_of_jax(project: Project) -> bool:

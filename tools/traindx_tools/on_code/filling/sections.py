@@ -12,7 +12,6 @@ from traindx_tools.on_code.filling.entities import Entities, is_engine, is_modul
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
-from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
 from traindx_tools.on_code.values import (
@@ -32,7 +31,7 @@ from traindx_tools.on_code.values import (
 from traindx_tools.program.conditions import Condition
 from traindx_tools.program.entities import Loss, Model, Optimizer
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Change, Kept, Section
+from traindx_tools.program.moments import Act, Change, Cut, Kept, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -119,8 +118,10 @@ class Sections:
         if event.kind == "store" and event.name == "attribute.grad":
             cleared = bool(event.args) and isinstance(event.args[0], Const)
             return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
-        if event.kind == "yield":
-            return [self._act(event, Moment.YIELD)]
+        if event.kind in ("yield", "read"):
+            act = self._act(event, Moment.YIELD if event.kind == "yield" else Moment.READ)
+            act.models = self.entities.models(event.receiver) if event.kind == "read" else None
+            return [act]
         if event.kind == "store" and event.name == "attribute.training":
             return [self._unknown_mode(event)]
         if event.kind != "call":
@@ -216,6 +217,8 @@ class Sections:
         position, keys = effect.bound or (1, ())
         bound = next((event.kwargs[k] for k in keys if k in event.kwargs), event.argument(position, ""))
         act.scaled = mentions_scale(bound)
+        if isinstance(event.result, Tensor) and "of nothing" in event.result.tags and event.result.site is not None:
+            act.cut = Cut(str(event.result.site), act.at)
         act.is_measure = number(bound) == float("inf") or (isinstance(bound, Const) and str(bound.value) == "inf")
         return act
 
@@ -234,6 +237,8 @@ class Sections:
         act.models = self.entities.models(event.receiver)
         given = event.argument(0, "mode")
         act.training = False if event.method == "eval" else True if given is None else truth(given)
+        act.restores = next((p.name for p in parts(given) if isinstance(p, Symbol) and p.role == "read"), "") if (
+            isinstance(given, Symbol) and given.name == "training") else ""
         return act
 
     def _unknown_mode(self, event: Event) -> Act:
@@ -276,7 +281,10 @@ class Sections:
     def _cleared_by_hand(self, event: Event) -> list[Act]:
         gradient = (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
             isinstance(event.receiver, Symbol) and event.receiver.role == "attribute" and event.receiver.name == "grad")
-        return [self._act(event, Moment.CLEAR)] if gradient and event.method in ("zero_", "fill_") else []
+        if not gradient or not event.method.endswith("_") or event.method.endswith("__"):
+            return []
+        cleared = event.method in ("zero_", "fill_")
+        return [self._act(event, Moment.CLEAR if cleared else Moment.WRITTEN)]
 
     def made(self, event: Event) -> list[Act]:
         """Where an optimizer is made."""
@@ -312,21 +320,9 @@ class Sections:
         model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides
-        act.unused, act.again = isinstance(syntax(event.file).parent(event.node), ast.Expr), self._is_repeated(event)
+        act.unused = blocks.is_unused(event)
+        act.again = blocks.is_repeated(event, self._loop[-1] if self._loop else None)
         return [act]
-
-    def _is_repeated(self, event: Event) -> bool:
-        """Whether the innermost loop only counts: what the module is given does not change in it."""
-        loop = self._loop[-1] if self._loop else None
-        if loop is None or not isinstance(loop.subject, Thing) or loop.subject.type != "range":
-            return False
-        first, last = loop.line, getattr(loop.node, "end_lineno", None) or loop.line
-        given = (*event.args, *event.kwargs.values())
-        made = [a.site for a in given if isinstance(a, Tensor)]
-        inside = any(s is not None and s.path == loop.file.path and first <= s.line <= last for s in made)
-        varies = any(isinstance(p, Symbol) and p.role in ("index", "item", "call") for a in given for p in parts(a)
-                     if not isinstance(a, Tensor))
-        return bool(given) and not inside and not varies
 
     def _lossy(self, event: Event) -> list[Act]:
         """A loss is computed."""

@@ -6,14 +6,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.knowledge.calls import effects
+from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
-from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
+from traindx_tools.on_code.values import Bag, Const, Function, Ref, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
 from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.timeline import Moment
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_rms", "identity", "set_to_zero",
@@ -21,6 +23,8 @@ _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_r
                         "adaptive_grad_clip", "centralize", "noisy_sgd", "sign_sgd"})  # fmt: skip
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
+_ACTS = frozenset({Moment.BACKWARD, Moment.CLEAR, Moment.STEP, Moment.MODE, Moment.SCHEDULE, Moment.UNSCALE,
+                   Moment.EMPTIED, Moment.UNHOOKED})
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,19 @@ def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         for call in code.of(ast.Call):
             yield from _of_call(look, code, call, owners.get(id(call)), results.get(id(call)))
     yield from _statistics(project, look)
+
+
+def uncalled(project: Project) -> Iterator[UnusedResult]:
+    """Methods that are named as a statement: the project's own, and those that by their name do something."""
+    for event in project.events:
+        if event.kind != "named" or isinstance(event.receiver, Ref):
+            continue
+        moments = [e.moment.value for e in effects().get(event.method, ()) if e.moment in _ACTS]
+        in_place = event.method.endswith("_") and not event.method.endswith("__")
+        own = isinstance(made := event.args[0], Function) and not made.info.unknown_decorator
+        if moments or in_place or own:
+            cleared = Moment.CLEAR.value if event.method in ("zero_", "fill_") else ""
+            yield UnusedResult("method", event.file.segment(event.node), spot_of(event), [*moments, cleared][0])
 
 
 def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, result: Value | None
