@@ -19,7 +19,7 @@ from traindx_tools.program.driving import RankUse, WayOut
 from traindx_tools.program.moments import Spot
 
 _TELLS = re.compile(r"rank|master|main_proc|is_main|world|zero|leader|primary|process_index|is_chief")
-_SEVERAL = re.compile(r"init_process_group|DistributedDataParallel|is_(local_)?main_process|num_processes|gather"
+_SEVERAL = re.compile(r"init_process_group|DistributedDataParallel|is_(local_)?main_process|num_processes"
                       r"|wait_for_every|torchrun|accelerate launch|process_index")
 """What nobody writes who runs one process."""
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
