@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code.descriptions import Const, Ref, Site, Tensor
+from traindx_tools.on_code.descriptions import Axes, Const, Ref, Site, Tensor
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.source import SourceFile, children
 
@@ -41,6 +41,8 @@ class Symbol:
     name: str
     parent: Value | None = None
     depth: int = 0
+    axes: Axes | None = None
+    """Of an array: what is known of its axes. Of "size", the length that it is; of "shape", those that it lists."""
 
     def child(self, role: str, name: str) -> Symbol:
         """What is reached from this one; chains longer than 6 lose their head."""

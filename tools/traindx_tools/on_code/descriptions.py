@@ -6,7 +6,7 @@ None of them holds another value; those that do are in `definitions`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,50 @@ class Shape:
         return f"({', '.join(dims if self.exact else ['...', *dims])}{',' if self.exact and len(dims) == 1 else ''})"
 
 
+class Axis(NamedTuple):
+    """One axis. `size`: a length, or what it is as long as: two axes with the same text have the same length, "" is known
+    to nobody. `role`: "batch", "feature", "space", "columns" (of different quantities), "class" (of one-hot rows),
+    "inserted" (of length 1, where the program asks for it)."""
+
+    size: int | str = ""
+    role: str = ""
+
+
+class Rest(NamedTuple):
+    """The axes of an array that nobody counted, without so many in front and behind."""
+
+    of: str
+    front: int = 0
+    back: int = 0
+
+
+class Whole(NamedTuple):
+    """What sums to 1, or has length 1, along an axis: "softmax", "log_softmax", "normalize"; where that was done."""
+
+    by: str
+    axis: int
+    site: Site | None = None
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of an array, at most one `Rest` among them. `frame`: of a table of pandas."""
+
+    dims: tuple[Axis | Rest, ...] = ()
+    whole: Whole | None = None
+    frame: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether their number is known."""
+        return not any(isinstance(d, Rest) for d in self.dims)
+
+    def __str__(self) -> str:
+        sizes = ["..." if isinstance(d, Rest) else str(d.size) if isinstance(d.size, int) else
+                 {"batch": "N", "space": "S"}.get(d.role, "n") for d in self.dims]
+        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+
 @dataclass(frozen=True)
 class Tensor:
     """An array of torch, jax or numpy.
@@ -73,6 +117,8 @@ class Tensor:
     tags: frozenset[str] = frozenset()
     parents: frozenset[Site] = frozenset()
     """Sites of the attached tensors that were added up or weighted into this one."""
+    axes: Axes | None = None
+    """Its axes by their lengths and roles, through symbols where no number is known."""
 
     def plain(self, **changes: Any) -> Tensor:
         """The same graph, but nothing known of content or form."""

@@ -17,6 +17,9 @@ from traindx_tools.knowledge.names import (
 )
 from traindx_tools.on_code import (
     arrays,
+    axes,
+    axis_calls,
+    axis_layers,
     collection_calls,
     containers,
     creation,
@@ -29,8 +32,11 @@ from traindx_tools.on_code import (
     number_functions,
     python_calls,
     quantities,
+    shapes,
     torch_calls,
 )
+from traindx_tools.knowledge.tables import words
+from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
@@ -124,7 +130,13 @@ class Foreign(Evaluator):
             event.result = from_model(value, callee)
         else:
             made = layers.output(callee, args, self.site(node, frame), self.grad)
-            event.result = made if made is not None else self._unknown_output(callee, node, frame)
+            made = made if made is not None else self._unknown_output(callee, node, frame)
+            known = axis_layers.layer(callee, args, event.site)
+            if callee.type.startswith("transformers."):
+                known = axes.of(next((kwargs[k] for k in ("input_ids", "pixel_values") if k in kwargs), next(iter(args), None)))
+            self.note_rank(callee, args)
+            self.note_steps(callee, args, node, frame)
+            event.result = axis_calls.given_to(made, known)
         return event.result
 
     def _loss(
@@ -144,7 +156,13 @@ class Foreign(Evaluator):
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
         tags = frozenset({"reduced", "loss"}) | quantities.slopes(tensors)
-        made = replace(made, low=0.0 if positive else None, tags=tags)
+        said = (receiver.kwargs if isinstance(receiver, Thing) else kwargs).get("reduction")
+        optax = name.startswith("optax.") or (isinstance(said, Const) and said.value == "none")
+        both = axes.broadcast(*(axes.of(a) for a in args[:2])) if optax and len(args) > 1 else None
+        made = replace(made, low=0.0 if positive else None, tags=tags, axes=both if optax else axes.SCALAR)
+        if name.rpartition(".")[2] in words("axes.toml", "elementwise_losses"):
+            self.note_clash(name.rpartition(".")[2], args, node, frame)
+        self.note_call(name.rpartition(".")[2], args, {}, node, frame)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
@@ -176,7 +194,9 @@ class Foreign(Evaluator):
                 self._remember_callbacks(args, kwargs)
             return self._said(name, None, args, kwargs, node, frame, made)
         self._remember_callbacks(args, kwargs)
-        return self._said(name, None, args, kwargs, node, frame, self._array_result(call))
+        self.note_call(last, args, kwargs, node, frame)
+        made_of = axis_calls.called(last, args, kwargs, self.site(node, frame))
+        return self._said(name, None, args, kwargs, node, frame, axis_calls.given_to(self._array_result(call), made_of))
 
     def _array_result(self, call: Call) -> Value:
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
@@ -242,6 +262,9 @@ class Foreign(Evaluator):
         call = Call(full, receiver, tuple(args), kwargs, node, frame)
         if isinstance(receiver, Tensor):
             result = self._tensor_method(receiver, name, call)
+            self.note_call(name, [receiver, *args], kwargs, node, frame)
+            if name not in ("size", "item", "tolist"):
+                result = axis_calls.given_to(result, axis_calls.called(name, [receiver, *args], kwargs, call.site))
             return self._said(f"Tensor.{name}", receiver, args, kwargs, node, frame, result)
         handler = library.METHODS.get(name)
         found = handler(self, call) if handler is not None else None
@@ -259,6 +282,10 @@ class Foreign(Evaluator):
             return replace(x, grad=False, parents=frozenset())
         if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
             at = call.args[0] if call.args else None
+            if name == "size" and (known := axes.shape(x)) is not None:
+                return known if at is None else containers.item(known, at, ast.Constant(0))
+            if name == "size" and x.axes and (one := axes.at(x.axes, shapes.literal(at) or 0)).size and at is not None:
+                return Symbol("size", str(one.size), axes=Axes((one,)))
             if name == "size" and x.shape is not None and x.shape.exact:
                 dims = Bag(
                     "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
@@ -305,21 +332,30 @@ class Foreign(Evaluator):
             site = self.site(call.node, call.frame)
             made = merged(of, site) if self.grad and any(t.grad for t in of) else Tensor(
                 grad=None if self.grad else False, site=site, models=frozenset(m for t in of for m in t.models))
-            return replace(made, dtype=None, tags=tags)
+            known = axis_layers.drawn(receiver, name, call.args) if isinstance(receiver, Thing) else None
+            return replace(made, dtype=None, tags=tags, axes=known)
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
         if isinstance(receiver, Operation) and receiver.op == "compare":
             mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=mask_truth.of(receiver) | {"integer"})
             return self._tensor_method(mask, name, call)
+        if isinstance(receiver, Operation) and (known := axis_calls.called(name, [receiver, *call.args], call.kwargs,
+                                                                           call.site)) is not None:
+            return Symbol("call", f"{name}@{call.site}{axes.text(receiver)}", axes=known)
         if isinstance(receiver, Symbol):
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
+            if name == "size" and call.args and (one := axes.at(axes.of(receiver), shapes.literal(call.args[0]) or 0)).size:
+                return Symbol("size", str(one.size), axes=Axes((one,)))
+            found = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
+            return axis_calls.given_to(found, axis_calls.called(name, [receiver, *call.args], call.kwargs, call.site))
         if isinstance(receiver, Parameters) or (isinstance(receiver, Bag) and name in ("index", "count")):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                return creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
+                made = creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
+                return axis_calls.given_to(made, axis_calls.called(name, call.args, call.kwargs, call.site))
+            drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None
+            return axis_calls.given_to(Symbol("call", f"{name}@{call.site}", receiver, 1), drawn)
         if isinstance(receiver, Const):
             return Symbol("call", name)
         return UNKNOWN

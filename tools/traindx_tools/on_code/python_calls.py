@@ -117,6 +117,10 @@ def _enumerate(caller: Interpreter, call: Call) -> Value:
 
 @function("builtins.zip", "itertools.product")
 def _zip(caller: Interpreter, call: Call) -> Value:
+    rows, row = call.first, call.kwargs.get("*")
+    if call.name.endswith("zip") and isinstance(row, Bag) and not row.open and isinstance(rows, Bag) and len(call.args) == 1:
+        return Bag("list", [Bag("tuple", [one], open=True, size=rows.size or arithmetic.operation("len", (rows,)))
+                            for one in row.items])  # rows to columns
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
     return Thing("enumerate", call.args[:1], {}, call.site, call.node, {"element": pair})
 
@@ -133,6 +137,19 @@ def _through(caller: Interpreter, call: Call) -> Value:
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
         return Bag("list", [], site=call.site, born_in=caller.loops)
     return value
+
+
+@function("random.sample", "random.choices")
+def _some(caller: Interpreter, call: Call) -> Value | None:
+    """A few of a list, in another order."""
+    of, count = call.first, call.get(1, "k")
+    return Bag("list", list(of.items), open=True, site=call.site, size=count) if isinstance(of, Bag) and of.items else None
+
+
+@method("gather_for_metrics")
+def _gathered(caller: Interpreter, call: Call) -> Value | None:
+    """What all processes hold, with the rows that were there twice left out."""
+    return call.first if isinstance(call.first, (Bag, Tensor, Table)) else None
 
 
 @function("builtins.next")

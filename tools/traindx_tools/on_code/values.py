@@ -109,6 +109,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         models=a.models | b.models,
         tags=a.tags & b.tags | detached | {t for t in a.tags | b.tags if t[:1] in "+-"},
         parents=a.parents | b.parents,
+        axes=a.axes if a.axes == b.axes else None,
     )
 
 

@@ -1,0 +1,98 @@
+"""Where axes meet that do not belong together: samples against all samples, a whole asked along another axis."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from traindx_tools.knowledge.tables import words
+from traindx_tools.on_code import axes as ax
+from traindx_tools.on_code import axis_layers
+from traindx_tools.on_code.attributes import Attributes
+from traindx_tools.on_code.descriptions import Axes, Axis, Rest
+from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.shapes import literal
+from traindx_tools.on_code.values import Const, Tensor, Thing, Value
+
+
+class Aligned(Attributes):
+    """Adds what is noticed while arrays meet. Each is an event: "clash", "whole"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ranks: dict[str, int] = {}
+        """How many axes an array from outside has, where a layer took it."""
+
+    def counted(self, value: Value | None) -> Axes | None:
+        """The axes of a value, with what layers that took it or its like say of their number."""
+        axes = ax.of(value)
+        rest = next((d for d in axes.dims if isinstance(d, Rest)), None) if axes is not None else None
+        rank = self.ranks.get(rest.of) if rest is not None else None
+        if axes is None or rest is None or rank is None:
+            return axes
+        dims = ax.ranked(axes, len(axes.dims) - 1 + rank - rest.front - rest.back)
+        return replace(axes, dims=tuple(dims)) if dims is not None else axes
+
+    def note_rank(self, layer: Thing, given: Sequence[Value]) -> None:
+        """Remember how many axes an array has that a layer takes."""
+        axes, rank = ax.of(given[0]) if given else None, axis_layers.taken(layer)
+        rest = next((d for d in axes.dims if isinstance(d, Rest)), None) if axes is not None else None
+        if axes is None or rank is None or rest is None or len(axes.dims) < 2:
+            return
+        self.ranks.setdefault(rest.of, rank - (len(axes.dims) - 1) + rest.front + rest.back)
+
+    def note_clash(self, name: str, sides: Sequence[Value], node: ast.AST, frame: Frame) -> None:
+        """Remember where samples of one side meet all samples of the other, and one-hot rows a whole along another axis."""
+        known = [ax.of(side) for side in sides[:2]]
+        if len(known) < 2 or any(k is None or not k.dims for k in known):
+            return
+        one, other = self.counted(sides[0]), self.counted(sides[1])
+        if ax.clash(one, other) is not None:
+            found = [replace(s, axes=a) if isinstance(s, Tensor) else s for s, a in zip(sides, (one, other), strict=False)]
+            self.event("clash", name, node, frame, args=tuple(found))
+        for x, y in ((one, other), (other, one)) if name == "*" else ():
+            at = next((i for i, d in enumerate(y.dims if y else ()) if isinstance(d, Axis) and d.role == "class"), None)
+            if x is not None and y is not None and at is not None and x.exact and y.exact and len(x.dims) == len(y.dims):
+                self._note_whole(x, at, "classes of one-hot rows", node, frame)
+
+    def note_product(self, left: Value, right: Value, node: ast.AST, frame: Frame) -> None:
+        """Remember where weights are whole along another axis than the one that the product runs over."""
+        x, y = self.counted(left), self.counted(right)
+        if x is None or x.whole is None or y is None or not x.exact:
+            return
+        last = len(x.dims) - 1
+        scores = x.dims[-1]
+        if x.whole.by == "softmax" and x.whole.axis == last - 1 and isinstance(scores, Axis) and scores.role == "scores":
+            self._note_whole(x, last, "values that the weights multiply", node, frame)
+        both = y.whole is not None and x.whole.by == y.whole.by == "normalize" and y.exact and len(y.dims) == last + 1
+        if both and y.whole is not None and y.whole.axis != last - 1 and x.dims[x.whole.axis] != x.dims[-1]:
+            self._note_whole(x, last, "product of rows with rows", node, frame)
+
+    def note_call(self, name: str, given: Sequence[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> None:
+        """Remember a choice, or a loss, along another axis than the one along which probabilities sum to 1."""
+        x = self.counted(given[0]) if given else None
+        if x is None:
+            return
+        asked = kwargs.get("dim") or kwargs.get("axis") or (given[1] if len(given) > 1 else None)
+        axis = literal(asked) if name != "nll_loss" else 1
+        found = ax.place(x, axis)
+        if found is not None and axis is not None and name in words("axes.toml", "asked") and len(found[0]) > 1:
+            exact = Axes(tuple(found[0])).exact
+            self._note_whole(x, found[1] if exact else axis, name, node, frame)
+        one = found[0][found[1]] if found is not None else None
+        if name in words("axes.toml", "spread") and isinstance(one, Axis) and one.role == "columns":
+            self.event("whole", "columns", node, frame, args=(given[0], Const(axis)))
+
+    def _note_whole(self, x: Axes, axis: int, by: str, node: ast.AST, frame: Frame) -> None:
+        done = x.whole
+        if done is None or done.axis == axis or (done.axis < 0) != (axis < 0) or done.site is None:
+            return
+        self.event("whole", by, node, frame, args=(Tensor(axes=x, site=done.site), Const(axis)))
+
+    def note_steps(self, layer: Thing, given: Sequence[Value], node: ast.AST, frame: Frame) -> None:
+        """Remember attention or recurrence over an axis of samples."""
+        x = self.counted(given[0]) if given else None
+        dims = ax.ranked(x, 3) if x is not None and axis_layers.taken(layer) == 3 else None
+        if dims is not None and dims[0].role == "batch" and axis_layers.runs_over_first(layer):
+            self.event("whole", "samples", node, frame, receiver=layer, args=(given[0], Const(0)))
