@@ -9,6 +9,7 @@ from dataclasses import replace
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import axes as ax
 from traindx_tools.on_code import axis_layers
+from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.attributes import Attributes
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest
 from traindx_tools.on_code.frame import Frame
@@ -48,7 +49,8 @@ class Aligned(Attributes):
         if len(known) < 2 or any(k is None or not k.dims for k in known):
             return
         one, other = self.counted(sides[0]), self.counted(sides[1])
-        if ax.clash(one, other) is not None:
+        if ax.clash(one, other) is not None or any(_column_and_row(*two) for two in (sides, sides[::-1]) if name == "-" or (
+                name in words("axes.toml", "elementwise_losses"))):
             found = [replace(s, axes=a) if isinstance(s, Tensor) else s for s, a in zip(sides, (one, other), strict=False)]
             self.event("clash", name, node, frame, args=tuple(found))
         for x, y in ((one, other), (other, one)) if name == "*" else ():
@@ -96,3 +98,12 @@ class Aligned(Attributes):
         dims = ax.ranked(x, 3) if x is not None and axis_layers.taken(layer) == 3 else None
         if dims is not None and dims[0].role == "batch" and axis_layers.runs_over_first(layer):
             self.event("whole", "samples", node, frame, receiver=layer, args=(given[0], Const(0)))
+
+
+def _column_and_row(column: Value, row: Value) -> bool:
+    """A layer's single output for each of what nobody counted, and single numbers that are of no model."""
+    if not isinstance(column, Tensor) or not isinstance(row, Tensor) or row.models or not column.tags & COLUMNS:
+        return False
+    long, short = column.axes, row.axes
+    return long is not None and short is not None and not long.exact and len(long.dims) == 2 and (
+        long.dims[-1] == Axis(1, "feature") and short.exact and len(short.dims) == 1 and short.dims[0] != Axis(1))

@@ -67,6 +67,8 @@ def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site:
 
 def _sizes(name: str, given: Sequence[Value], kwargs: Mapping[str, Value]) -> list[Axis] | None:
     asked = kwargs.get("size") or kwargs.get("shape") or next((a for a in given if isinstance(a, Bag)), None)
+    if asked is None and name in ("normal", "uniform", "randint", "integers") and len(given) == 3:
+        asked = given[2]
     if asked is not None:
         return ax.sizes([asked])
     begins = 1 if name.startswith("new_") else 0
@@ -254,8 +256,8 @@ def _rearranged(o: Given) -> Axes | None:
 
 
 def _rows(o: Given) -> Axes | None:
-    first = o.x.dims[0]
-    if not o.x.frame or isinstance(first, Rest):
+    first = o.x.dims[0] if o.x.frame else None
+    if not isinstance(first, Axis):
         return None
     return replace(o.x, dims=(Axis(f"{o.name}({first.size}@{o.site})", first.role), *o.x.dims[1:]))
 

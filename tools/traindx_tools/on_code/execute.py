@@ -14,7 +14,7 @@ from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.names import DEEP_LEARNING
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.statements import Statements
-from traindx_tools.on_code.trace import Block, Event, unique_events
+from traindx_tools.on_code.trace import Block, unique_events
 from traindx_tools.on_code.values import (
     Const,
     Function,
@@ -167,7 +167,7 @@ class Interpreter(Statements):
     def _fed(self, owner: Instance, hook: str, names: list[str]) -> dict[str, Value]:
         """What a trainer of a library gives to a hook: the batch of the loader that it was handed."""
         wanted = "train" if hook == "training_step" else "val" if hook in ("validation_step", "forward") else ""
-        for event in self._trainings if wanted and names else ():
+        for event in self.handed if wanted and names else ():
             model, given = event.argument(0, "model"), event.kwargs
             if event.method == "fit" and model is owner and hook != "forward":
                 loader = given.get(f"{wanted}_dataloaders") or given.get(f"{wanted}_dataloader") or (
@@ -181,11 +181,6 @@ class Interpreter(Statements):
                 rest = dict.fromkeys(names, batch.rest) if isinstance(batch, Table) and batch.rest is not None else {}
                 return {**rest, **batch.items} if isinstance(batch, Table) else {}
         return {}
-
-    @property
-    def _trainings(self) -> list[Event]:
-        """Where a model is handed to a trainer of a library."""
-        return [e for e in unique_events(self.roots) if e.method == "fit" or e.name == "transformers.Trainer"]
 
     def _argument(self, arg: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
         """An argument of a function that nobody calls: its default, which a caller may override."""

@@ -157,5 +157,6 @@ def _marked(value: Value) -> Value:
     if isinstance(value, Bag):
         return Bag(value.kind, [_marked(v) for v in value.items], value.open)
     if isinstance(value, Table):
-        return Table({k: _marked(v) for k, v in value.items.items()}, value.open)
+        rest = _marked(value.rest) if value.rest is not None else None
+        return Table({k: _marked(v) for k, v in value.items.items()}, value.open, rest)
     return value

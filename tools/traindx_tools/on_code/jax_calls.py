@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import containers, shapes
+from traindx_tools.on_code import axes, containers, shapes
 from traindx_tools.on_code.arrays import COLUMNS
+from traindx_tools.on_code.axis_calls import given_to
+from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -57,8 +59,9 @@ def wrapped(
         grads = Tensor(grad=False, site=caller.site(node, frame), tags=frozenset({"gradient"}))
         return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
     if outer in _MAPS:
-        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag)) else a for a in args]
-        return _batched(caller.invoke(inner, rows, kwargs, node, frame))
+        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag, Symbol)) else a for a in args]
+        many = next((a for a in map(axes.of, args) if a is not None and a.dims), None)
+        return _batched(caller.invoke(inner, rows, kwargs, node, frame), axes.at(many, 0))
     return caller.invoke(inner, args, kwargs, node, frame)
 
 
@@ -86,8 +89,11 @@ def _counts(value: Value) -> bool:
     return turns is None or turns >= _FEW
 
 
-def _batched(value: Value) -> Value:
+def _batched(value: Value, rows: Axis) -> Value:
     """A row's result for every row: of its shape only a last axis of 1 that a layer made is certain."""
+    if isinstance(value, (Tensor, Symbol)):
+        known = axes.of(value)
+        value = given_to(value, Axes((rows, *known.dims)) if known is not None else None)
     if isinstance(value, Tensor) and value.shape is not None and value.shape.dims[-1:] == (1,) and value.tags & COLUMNS:
         return replace(value, shape=Shape((1,), exact=False))
     return _without_shape(value)

@@ -43,6 +43,7 @@ from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.optimizer_parameters import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -71,6 +72,8 @@ class Foreign(Evaluator):
     def __init__(self) -> None:
         super().__init__()
         self.callbacks: list[Function] = []
+        self.handed: list[Event] = []
+        """Where a model is handed to a trainer of a library."""
         self.reached: set[int] = set()
 
     def _call_instance(
@@ -88,7 +91,9 @@ class Foreign(Evaluator):
         frame: Frame,
         result: Value,
     ) -> Value:
-        self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
+        event = self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
+        if name == "transformers.Trainer" or name.endswith(".fit"):
+            self.handed.append(event)
         return result
 
     def _remember_callbacks(self, args: list[Value], kwargs: dict[str, Value]) -> None:
@@ -352,8 +357,8 @@ class Foreign(Evaluator):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                made = creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
-                return axis_calls.given_to(made, axis_calls.called(name, call.args, call.kwargs, call.site))
+                created = creation.created(name, call.args, call.kwargs, call.site) or UNKNOWN
+                return axis_calls.given_to(created, axis_calls.called(name, call.args, call.kwargs, call.site))
             drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None
             return axis_calls.given_to(Symbol("call", f"{name}@{call.site}", receiver, 1), drawn)
         if isinstance(receiver, Const):

@@ -47,6 +47,8 @@ def _column(event: Event) -> int | None:
     known = [axes.of(a) for a in event.args]
     one = axes.clash(*known)
     column = 0 if len(known[0].dims if known[0] else ()) > len(known[1].dims if known[1] else ()) else 1
+    if one is None:
+        return column
     of_models = [bool(a.models) if isinstance(a, Tensor) else False for a in event.args]
     meant = one is not None and one.role == "inserted" and event.name not in words("axes.toml", "elementwise_losses")
     return None if (meant or event.name not in ("-", "==")) and of_models[0] == of_models[1] and (
