@@ -144,24 +144,12 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
         other = right if tensors[0] is left else left
         if result.grad is False and (isinstance(other, Symbol) or _is_parameter(other)):
             result = replace(result, grad=None)
-    result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
     tags = _tags(left, right, op) | quantities.combined(op, left, right, site) | time_scales.combined(op, left, right)
     result = replace(result, tags=tags, **_kept_kind(op, left, right))
     if op == "*" and any(isinstance(v, Symbol) and v.role == "loss scale" for v in (left, right)):
         result = result.tagged("scaled")
     return replace(result, grad=False, parents=frozenset()) if grad is False else result
-
-
-def _shape(op: str, left: Value, right: Value) -> Any:
-    if op == "@":
-        both = isinstance(left, Tensor) and isinstance(right, Tensor)
-        return shapes.product(left.shape, right.shape) if both else None  # type: ignore[union-attr]
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return shapes.broadcast(left.shape, right.shape)
-    one, other = (left, right) if isinstance(left, Tensor) else (right, left)
-    scalar = isinstance(other, Const) or (isinstance(other, Operation) and not _may_be_array(other))
-    return one.shape if isinstance(one, Tensor) and scalar else None
 
 
 def _may_be_array(value: Operation) -> bool:

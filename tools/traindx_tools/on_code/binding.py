@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
@@ -311,9 +312,10 @@ class Binding(Iteration):
         elif (
             isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad
         ):
-            frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+            both = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+            frame.env[target.value.id] = replace(both, axes=base.axes) if isinstance(both, Tensor) else both
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and target.value.id in frame.env:
-            whole = base.plain(shape=base.shape, low=base.low, high=base.high) if arithmetic.is_whole(index) else base
+            whole = base.plain(axes=base.axes, low=base.low, high=base.high) if arithmetic.is_whole(index) else base
             frame.env[target.value.id] = arithmetic.written_into(whole, value)
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Attribute):
             self._written_over(target.value, arithmetic.written_into(base, value), frame)

@@ -21,7 +21,6 @@ from traindx_tools.on_code.values import (
     Operation,
     Parameters,
     Ref,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -193,7 +192,6 @@ def members(thing: Thing) -> Bag | None:
 
 def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
-    shape = _indexed_shape(base.shape, entries)
     kept = base.tags - COLUMNS if any(e == Const(None) for e in entries) else base.tags
     first = entries[0] if entries else None
     if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
@@ -209,7 +207,7 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         kept = copied(replace(base, tags=kept)).tags - {"padded"}
     chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
     base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
-    return replace(base, shape=shape, tags=kept | {"moved"})
+    return replace(base, tags=kept | {"moved"})
 
 
 def _shift(entries: list[Value]) -> frozenset[str]:
@@ -291,41 +289,6 @@ RANK_SOURCES = frozenset({
 """Names of calls, environment variables and attributes that tell one process from another."""
 
 
-def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
-    if shape is None or not shape.exact:
-        return None
-    dims: list[int | None] = list(shape.dims)
-    result: list[int | None] = []
-    for entry in entries:
-        if entry == Const(None):
-            result.append(1)
-        elif isinstance(entry, Const) and entry.value is Ellipsis:
-            rest = sum(1 for e in entries[entries.index(entry) + 1 :] if e != Const(None))
-            keep = max(len(dims) - rest, 0)
-            result.extend(dims[:keep])
-            del dims[:keep]
-        elif not dims:
-            return None
-        elif isinstance(entry, Bag) and entry.kind == "slice":
-            size = dims.pop(0)
-            result.append(size if all(end == Const(None) for end in entry.items) else None)
-        elif isinstance(entry, Bag):
-            dims.pop(0)
-            result.append(None)
-        elif isinstance(entry, Tensor):
-            dims.pop(0)
-            if entry.shape is None or not entry.shape.exact:
-                return None
-            result.extend([None] * len(entry.shape.dims))
-        elif isinstance(entry, Const) or (isinstance(entry, Symbol) and entry.role in ("index", "parameter")):
-            if not (isinstance(entry, Const) or entry.name in ("index", "idx", "i", "item", "n", "k", "j")):
-                return None
-            dims.pop(0)
-        else:
-            return None
-    return Shape((*result, *dims))
-
-
 def attribute(base: Value, name: str) -> Value:
     """`base.name` for tensors, containers and constants."""
     if isinstance(base, Tensor):
@@ -350,18 +313,12 @@ _TABLE_METHODS = frozenset({"get", "items", "values", "keys", "update", "pop", "
 
 def _tensor_attribute(base: Tensor, name: str) -> Value:
     if name in _TRANSPOSES:
-        shape = base.shape
-        turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
-        return replace(base, shape=turned, tags=base.tags - COLUMNS | {"moved"})
+        return replace(base, tags=base.tags - COLUMNS | {"moved"})
     if name == "data":
         return replace(base, grad=False, parents=frozenset())
     if name == "grad":
-        return Tensor(grad=False, shape=base.shape, models=base.models, tags=frozenset({"gradient"}))
+        return Tensor(grad=False, axes=base.axes, models=base.models, tags=frozenset({"gradient"}))
     if name == "shape":
-        if base.shape is not None and base.shape.exact:
-            return Bag(
-                "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
-            )
         return Symbol("attribute" if "moved" in base.tags else "shape", str(base.site))
     if name in ("values", "real", "imag", "mT"):
         return base

@@ -107,7 +107,6 @@ class Tensor:
 
     kind: str = ""
     grad: bool | None = None
-    shape: Shape | None = None
     dtype: str | None = None
     low: float | None = None
     high: float | None = None
@@ -119,6 +118,15 @@ class Tensor:
     """Sites of the attached tensors that were added up or weighted into this one."""
     axes: Axes | None = None
     """Its axes by their lengths and roles, through symbols where no number is known."""
+
+    @property
+    def shape(self) -> Shape | None:
+        """The sizes that are numbers, from behind where nobody counted the axes."""
+        if self.axes is None:
+            return None
+        at = next((i for i, d in enumerate(self.axes.dims) if isinstance(d, Rest)), -1)
+        sizes = tuple(d.size if isinstance(d, Axis) and isinstance(d.size, int) else None for d in self.axes.dims[at + 1:])
+        return Shape(sizes, at < 0) if sizes or at < 0 else None
 
     def plain(self, **changes: Any) -> Tensor:
         """The same graph, but nothing known of content or form."""

@@ -313,7 +313,7 @@ class Evaluator(Aligned):
         if tensors:
             tags = mask_truth.compared(sign, *values[:2]) | {"integer"}
             self.note_clash(sign, values, node, frame)
-            return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=tags,
+            return Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=tags,
                           axes=axes.broadcast(*map(axes.of, values)) if len(values) == 2 else None)
         depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
         return Operation("compare", tuple(values), depth, sign) if depth <= MAX_COMPARISONS else UNKNOWN

@@ -19,7 +19,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Parameters,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -36,9 +35,7 @@ class Iteration(Caller):
         if isinstance(value, Bag):
             return containers.joined(value.items) if value.items else UNKNOWN
         if isinstance(value, Tensor):
-            shape = value.shape
-            row = replace(shape, dims=shape.dims[1:]) if shape is not None and shape.exact and shape.dims else None
-            return replace(value, shape=row, axes=_row(value.axes))
+            return replace(value, axes=_row(value.axes))
         if isinstance(value, Thing):
             return self._of_thing(value, node, frame)
         if isinstance(value, Instance):
@@ -133,15 +130,14 @@ def _batched(sample: Value, rows: Axis) -> Value:
     known = axes.of(sample)
     many = Axes((rows, *(known.dims if known is not None else (Rest(f"sample {id(sample)}"),))))
     if isinstance(sample, Tensor):
-        shape = sample.shape
-        return replace(sample, shape=Shape((None, *shape.dims), shape.exact) if shape is not None else None, axes=many)
+        return replace(sample, axes=many)
     if isinstance(sample, Bag):
         return Bag("tuple", [_batched(v, rows) for v in sample.items], sample.open)
     if isinstance(sample, Table):
         return Table({k: _batched(v, rows) for k, v in sample.items.items()}, sample.open,
                      _batched(sample.rest, rows) if sample.rest is not None else None)
     if isinstance(sample, (Const, Operation)) and not (isinstance(sample, Const) and isinstance(sample.value, str)):
-        return Tensor(grad=False, shape=Shape((None,)), axes=Axes((rows,)))
+        return Tensor(grad=False, axes=Axes((rows,)))
     return given_to(sample.child("iteration", "batch"), many) if isinstance(sample, Symbol) else UNKNOWN
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import axes, containers, shapes
-from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
@@ -20,7 +18,6 @@ from traindx_tools.on_code.values import (
     Function,
     Instance,
     Operation,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -94,16 +91,8 @@ def _batched(value: Value, rows: Axis) -> Value:
     if isinstance(value, (Tensor, Symbol)):
         known = axes.of(value)
         value = given_to(value, Axes((rows, *known.dims)) if known is not None else None)
-    if isinstance(value, Tensor) and value.shape is not None and value.shape.dims[-1:] == (1,) and value.tags & COLUMNS:
-        return replace(value, shape=Shape((1,), exact=False))
-    return _without_shape(value)
-
-
-def _without_shape(value: Value) -> Value:
-    if isinstance(value, Tensor):
-        return replace(value, shape=None)
     if isinstance(value, Bag):
-        return Bag(value.kind, [_without_shape(v) for v in value.items], value.open)
+        return Bag(value.kind, [_batched(v, rows) for v in value.items], value.open)
     return value
 
 
@@ -132,7 +121,7 @@ def _scan(caller: Interpreter, call: Call) -> Value | None:
     row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
     result = caller.call(body, [init, row], {}, call.node, call.frame)
     return (
-        Bag("tuple", [_without_shape(v) if i else v for i, v in enumerate(result.items)])
+        Bag("tuple", [_batched(v, axes.at(axes.of(xs), 0)) if i else v for i, v in enumerate(result.items)])
         if isinstance(result, Bag) and (len(result.items) == 2)
         else Bag("tuple", [UNKNOWN, UNKNOWN])
     )

@@ -15,6 +15,7 @@ from traindx_tools.knowledge.names import (
     OPTAX_LOSSES,
     SQUASHES,
 )
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import (
     arrays,
     axes,
@@ -35,7 +36,6 @@ from traindx_tools.on_code import (
     shapes,
     torch_calls,
 )
-from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
@@ -237,7 +237,7 @@ class Foreign(Evaluator):
 
     def _with_indices(self, name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Any) -> Bag:
         values = arrays.transferred(name if name in arrays.TRANSFERS else "max", x, args, kwargs, site, self.grad)
-        return Bag("minmax", [values, Tensor(grad=False, shape=values.shape, dtype="int", tags=frozenset({"integer"}))])
+        return Bag("minmax", [values, Tensor(grad=False, dtype="int", tags=frozenset({"integer"}))])
 
     def _concatenated(self, call: Call) -> Value:
         site = self.site(call.node, call.frame)
@@ -245,19 +245,11 @@ class Foreign(Evaluator):
         tensors = [i for i in items if isinstance(i, Tensor)]
         if not tensors:
             return Tensor(site=site)
-        shape = tensors[0].shape
-        stacked = call.name.endswith("stack")
-        if shape is not None and shape.exact and len(tensors) == len(items):
-            dims = (None, *shape.dims) if stacked else (None, *shape.dims[1:])
-            zero = call.get(1, "dim") in (None, Const(0)) and "axis" not in call.kwargs
-            shape = replace(shape, dims=dims) if zero and (stacked or shape.dims) else None
-        else:
-            shape = None
         lows = [t.low for t in tensors]
         made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
+        return replace(made, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
                        | quantities.joined(tensors if len(tensors) == len(items) else []))
 
     def _method(
@@ -291,11 +283,6 @@ class Foreign(Evaluator):
                 return known if at is None else containers.item(known, at, ast.Constant(0))
             if name == "size" and x.axes and (one := axes.at(x.axes, shapes.literal(at) or 0)).size and at is not None:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
-            if name == "size" and x.shape is not None and x.shape.exact:
-                dims = Bag(
-                    "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
-                )
-                return dims if at is None else containers.item(dims, at, ast.Constant(0))
             if name == "size":
                 whole = Symbol("shape", str(x.site))
                 return whole if at is None else whole.child("item", str(getattr(at, "value", "")))
@@ -304,14 +291,6 @@ class Foreign(Evaluator):
             return self._with_indices(name, x, call.args, call.kwargs, site)
         if name in ("split", "chunk", "unbind", "tensor_split"):
             part = arrays.transferred("split", x, call.args, call.kwargs, site, self.grad)
-            if (
-                name != "unbind"
-                and x.shape is not None
-                and x.shape.exact
-                and "dim" not in call.kwargs
-                and len(call.args) < 2
-            ):
-                part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
             parts = call.get(0, "chunks") if name in ("chunk", "tensor_split") else None
             return Bag("tuple", [part], open=True, size=parts if isinstance(parts, Const) else None)
         if name in ("matmul", "mm", "bmm") and call.args:

@@ -68,7 +68,7 @@ class Statements(Binding):
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
             filled = frame.env.get(array.id) if isinstance(array, ast.Name) else None
             if isinstance(array, ast.Name) and isinstance(filled, Tensor):
-                filled = filled.plain(shape=filled.shape) if call.func.attr in _FILLING else filled
+                filled = filled.plain(axes=filled.axes) if call.func.attr in _FILLING else filled
                 frame.env[array.id] = replace(filled, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:

@@ -100,7 +100,6 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
     return Tensor(
         kind=a.kind if a.kind == b.kind else "",
         grad=a.grad if a.grad == b.grad else None,
-        shape=a.shape if a.shape == b.shape else None,
         dtype=a.dtype if a.dtype == b.dtype else None,
         low=None if a.low is None or b.low is None else min(a.low, b.low),
         high=None if a.high is None or b.high is None else max(a.high, b.high),
