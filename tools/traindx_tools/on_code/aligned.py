@@ -11,10 +11,13 @@ from traindx_tools.on_code import axes as ax
 from traindx_tools.on_code import axis_layers
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.attributes import Attributes
-from traindx_tools.on_code.descriptions import Axes, Axis, Rest
+from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import Const, Tensor, Thing, Value
+
+_ELEMENTWISE, _ASKED, _SPREAD, _CLASS_IDS = (
+    words("axes.toml", k) for k in ("elementwise_losses", "asked", "spread", "class_ids"))
 
 
 class Aligned(Attributes):
@@ -24,6 +27,8 @@ class Aligned(Attributes):
         super().__init__()
         self.ranks: dict[str, int] = {}
         """How many axes an array from outside has, where a layer took it."""
+        self.met: dict[Site, dict[bool, tuple[str, list[Value], ast.AST, Frame]]] = {}
+        self.met_told: set[Site] = set()
 
     def counted(self, value: Value | None) -> Axes | None:
         """The axes of a value, with what layers that took it or its like say of their number."""
@@ -43,14 +48,46 @@ class Aligned(Attributes):
             return
         self.ranks.setdefault(rest.of, rank - (len(axes.dims) - 1) + rest.front + rest.back)
 
+    def note_sides(self, name: str, sides: Sequence[Value]) -> None:
+        """Remember how many axes a target has, from a loss that takes it beside an output whose axes are counted."""
+        x, y = self.counted(sides[0]), ax.of(sides[1])
+        rest = next((d for d in y.dims if isinstance(d, Rest)), None) if y is not None else None
+        if x is not None and x.exact and y is not None and rest is not None:
+            rank = len(x.dims) - (name in _CLASS_IDS)
+            self.ranks.setdefault(rest.of, rank - (len(y.dims) - 1) + rest.front + rest.back)
+
+    def _note_both(self, name: str, sides: Sequence[Value], node: ast.AST, frame: Frame) -> None:
+        """Remember an output that is compared as a column here and as a row there, with targets of one making.
+
+        Whichever the targets are, one of the two comparisons is between all samples; where it is not known which, it is
+        told of the column, for single numbers are what most targets are.
+        """
+        for output, target in (sides, sides[::-1]):
+            x, y = ax.of(output), ax.of(target)
+            ends = isinstance(output, Tensor) and bool(output.models) and x is not None and x.exact
+            loose = isinstance(target, Tensor) and not target.models and y is not None and (
+                isinstance(y.dims[-1], Rest) and len(y.dims) < 3)
+            if not ends or not loose or x is None or not isinstance(target, Tensor) or target.site is None:
+                continue
+            column = len(x.dims) == 2 and x.dims[1] == Axis(1, "feature")
+            if column or len(x.dims) == 1:
+                met = self.met.setdefault(target.site, {})
+                met.setdefault(column, (name, [replace(s, axes=Axes(x.dims[:1])) if s is target else s for s in sides],
+                                        node, frame))
+                if len(met) == 2 and not self.met_told & {target.site}:
+                    self.met_told.add(target.site)
+                    self.event("clash", met[True][0], met[True][2], met[True][3], args=tuple(met[True][1]))
+
     def note_clash(self, name: str, sides: Sequence[Value], node: ast.AST, frame: Frame) -> None:
         """Remember where samples of one side meet all samples of the other, and one-hot rows a whole along another axis."""
         known = [ax.of(side) for side in sides[:2]]
         if len(known) < 2 or any(k is None or not k.dims for k in known):
             return
         one, other = self.counted(sides[0]), self.counted(sides[1])
+        if name == "-" or name in _ELEMENTWISE:
+            self._note_both(name, sides[:2], node, frame)
         if ax.clash(one, other) is not None or any(_column_and_row(*two) for two in (sides, sides[::-1]) if name == "-" or (
-                name in words("axes.toml", "elementwise_losses"))):
+                name in _ELEMENTWISE)):
             found = [replace(s, axes=a) if isinstance(s, Tensor) else s for s, a in zip(sides, (one, other), strict=False)]
             self.event("clash", name, node, frame, args=tuple(found))
         for x, y in ((one, other), (other, one)) if name == "*" else ():
@@ -77,13 +114,13 @@ class Aligned(Attributes):
         if x is None:
             return
         asked = kwargs.get("dim") or kwargs.get("axis") or (given[1] if len(given) > 1 else None)
-        axis = literal(asked) if name != "nll_loss" else 1
+        axis = {"nll_loss": 1, "ctc_loss": 2}.get(name) or literal(asked)
         found = ax.place(x, axis)
-        if found is not None and axis is not None and name in words("axes.toml", "asked") and len(found[0]) > 1:
+        if found is not None and axis is not None and name in _ASKED and len(found[0]) > 1:
             exact = Axes(tuple(found[0])).exact
             self._note_whole(x, found[1] if exact else axis, name, node, frame)
         one = found[0][found[1]] if found is not None else None
-        if name in words("axes.toml", "spread") and isinstance(one, Axis) and one.role == "columns":
+        if name in _SPREAD and isinstance(one, Axis) and one.role == "columns":
             self.event("whole", "columns", node, frame, args=(given[0], Const(axis)))
 
     def _note_whole(self, x: Axes, axis: int, by: str, node: ast.AST, frame: Frame) -> None:

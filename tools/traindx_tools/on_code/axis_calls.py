@@ -13,6 +13,7 @@ from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import NONE, Bag, Const, Symbol, Tensor, Value, truth
 
 _OUTPUTS: Mapping[str, int] = table("axes.toml")["outputs"]
+_FRAMES, _BESIDE = words("axes.toml", "frames"), words("axes.toml", "beside")
 _DRAWN = frozenset({"rand", "randn", "normal", "uniform", "randint", "integers", "random", "standard_normal", "bernoulli",
                     "truncated_normal", "zeros", "ones", "empty", "full", "new_zeros", "new_ones", "new_empty", "new_full"})
 
@@ -42,7 +43,7 @@ Rule = Callable[[Given], Axes | None]
 
 def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site: Site) -> Axes | None:
     """The axes of what a function or method of this name gives; its first array stands in front of its arguments."""
-    if name in words("axes.toml", "frames"):
+    if name in _FRAMES:
         return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")), frame=True)
     if name in _DRAWN:
         found = _sizes(name, given, kwargs)
@@ -78,7 +79,7 @@ def _sizes(name: str, given: Sequence[Value], kwargs: Mapping[str, Value]) -> li
 
 def _kept(o: Given) -> Axes | None:
     others = [v for v in (*o.args, *(o.kwargs.get(k) for k in ("other", "y", "b"))) if isinstance(v, (Tensor, Symbol))]
-    beside = o.name in words("axes.toml", "beside") and not {"dtype"} & set(o.kwargs)
+    beside = o.name in _BESIDE and not {"dtype"} & set(o.kwargs)
     found: Axes | None = o.x
     for other in others if beside else ():
         found = ax.broadcast(found, ax.of(other))
@@ -153,7 +154,11 @@ def _viewed(o: Given) -> Axes | None:
     if len(open_) == 1:
         whole = o.x.exact and len(left) + len(wanted) - 1 - sum(w.size == 1 for w in wanted) == len(plain)
         wanted[open_[0]] = left[0] if whole and len(left) == 1 else Axis(1) if whole and not left else Axis()
-    return Axes(tuple(INSERTED if w.size == 1 and Axis(1) not in o.x.dims else w for w in wanted))
+    done, last = o.x.whole, len(o.x.dims) - 1
+    if done is not None and o.x.exact and wanted[-1].size == getattr(o.x.dims[-1], "size", "") != "":
+        done = done._replace(axis=len(wanted) - 1 if done.axis == last else 0 if len(wanted) == 2 else -99)
+    return Axes(tuple(INSERTED if w.size == 1 and Axis(1) not in o.x.dims else w for w in wanted),
+                done if done is not None and o.x.exact and done.axis != -99 and len(wanted) > 1 else None)
 
 
 def _flattened(o: Given) -> Axes | None:

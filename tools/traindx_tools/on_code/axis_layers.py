@@ -11,6 +11,7 @@ from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import Bag, Const, Thing, Value, truth
 
+_DRAWS_ALL, _DRAWS_LAST, _ROWS_OF = (words("axes.toml", k) for k in ("draws_all", "draws_last", "rows_of"))
 _MOVES = ("Upsample", "Pixel", "ZeroPad", "Reflection", "Replication", "Unfold", "Fold", "Bilinear", "Unflatten")
 """Layers after which axes are other ones."""
 
@@ -112,9 +113,9 @@ def drawn(made: Thing, name: str, given: Sequence[Value]) -> Axes | None:
     if not params or None in params or (name != "log_prob" and given):
         return None
     known = params[0] if len(params) == 1 else ax.broadcast(*params[:2])
-    if short in words("axes.toml", "draws_all"):
+    if short in _DRAWS_ALL:
         return ax.broadcast(known, ax.of(given[0])) if name == "log_prob" and given else known
-    over = short in words("axes.toml", "draws_last") or (
-        short in words("axes.toml", "rows_of") and name in ("log_prob", "entropy"))
+    over = short in _DRAWS_LAST or (
+        short in _ROWS_OF and name in ("log_prob", "entropy"))
     plain = known is not None and known.dims and isinstance(known.dims[-1], Axis)
     return Axes(known.dims[:-1]) if over and known is not None and plain else None

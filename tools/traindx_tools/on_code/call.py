@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers, jax_calls, library
+from traindx_tools.on_code.axes import of, ranked
+from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.library_calls import Foreign, from_model
@@ -280,6 +283,9 @@ class Caller(Foreign):
                 frame.env[arg.arg] = Symbol("parameter", arg.arg)
         if spec.kwarg:
             frame.env[spec.kwarg.arg] = Table(dict(rest), open=unknown is not None)
+        for name, rank in function.info.said_ranks.items():
+            dims = ranked(of(frame.env[name]), rank)
+            frame.env[name] = given_to(frame.env[name], Axes(tuple(dims))) if dims is not None else frame.env[name]
 
     def _default(self, node: ast.expr, function: Function, frame: Frame) -> Value:
         outer = Frame(function.info.file, frame.module, None, {}, frame.closures)

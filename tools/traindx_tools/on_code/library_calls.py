@@ -63,6 +63,8 @@ from traindx_tools.on_code.values import (
 
 _ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls, module_hooks)
 """Importing them fills the registry in `library`."""
+_ELEMENTWISE = words("axes.toml", "elementwise_losses")
+_SIDES = words("axes.toml", "equal_sides") | words("axes.toml", "class_ids")
 _ANSWERS = frozenset({gradient_tests.FINITE, gradient_tests.NONFINITE})
 
 
@@ -165,9 +167,11 @@ class Foreign(Evaluator):
         optax = name.startswith("optax.") or (isinstance(said, Const) and said.value == "none")
         both = axes.broadcast(*(axes.of(a) for a in args[:2])) if optax and len(args) > 1 else None
         made = replace(made, low=0.0 if positive else None, tags=tags, axes=both if optax else axes.SCALAR)
-        if name.rpartition(".")[2] in words("axes.toml", "elementwise_losses"):
+        if name.rpartition(".")[2] in _ELEMENTWISE:
             self.note_clash(name.rpartition(".")[2], args, node, frame)
         self.note_call(name.rpartition(".")[2], args, {}, node, frame)
+        if len(args) > 1 and name.rpartition(".")[2] in _SIDES:
+            self.note_sides(name.rpartition(".")[2], args)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
