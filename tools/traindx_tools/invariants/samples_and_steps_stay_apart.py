@@ -27,7 +27,7 @@ def check(program: Program) -> Iterator[Breach]:
     told: set[tuple[str, str]] = set()
     for use in program.axis_uses:
         for breach in _breaches(use):
-            key = "C134" if use.role == "elsewhere" else breach.id, str(breach.at)
+            key = "C134" if breach.id == "C350" else breach.id, str(breach.at)
             if key not in told:
                 told.add(key)
                 yield breach

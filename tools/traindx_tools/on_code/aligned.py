@@ -40,21 +40,24 @@ class Aligned(Attributes):
         dims = ax.ranked(axes, len(axes.dims) - 1 + rank - rest.front - rest.back)
         return replace(axes, dims=tuple(dims)) if dims is not None else axes
 
+    def note_ranks(self, rank: int, given: Sequence[Value]) -> None:
+        """Remember how many axes arrays have."""
+        for axes in map(ax.of, given):
+            rest = next((d for d in axes.dims if isinstance(d, Rest)), None) if axes is not None else None
+            if axes is not None and rest is not None:
+                self.ranks.setdefault(rest.of, rank - (len(axes.dims) - 1) + rest.front + rest.back)
+
     def note_rank(self, layer: Thing, given: Sequence[Value]) -> None:
         """Remember how many axes an array has that a layer takes."""
         axes, rank = ax.of(given[0]) if given else None, axis_layers.taken(layer)
-        rest = next((d for d in axes.dims if isinstance(d, Rest)), None) if axes is not None else None
-        if axes is None or rank is None or rest is None or len(axes.dims) < 2:
-            return
-        self.ranks.setdefault(rest.of, rank - (len(axes.dims) - 1) + rest.front + rest.back)
+        if axes is not None and rank is not None and len(axes.dims) > 1:
+            self.note_ranks(rank, given[:1])
 
     def note_sides(self, name: str, sides: Sequence[Value]) -> None:
         """Remember how many axes a target has, from a loss that takes it beside an output whose axes are counted."""
-        x, y = self.counted(sides[0]), ax.of(sides[1])
-        rest = next((d for d in y.dims if isinstance(d, Rest)), None) if y is not None else None
-        if x is not None and x.exact and y is not None and rest is not None:
-            rank = len(x.dims) - (name in _CLASS_IDS)
-            self.ranks.setdefault(rest.of, rank - (len(y.dims) - 1) + rest.front + rest.back)
+        x = self.counted(sides[0])
+        if x is not None and x.exact:
+            self.note_ranks(len(x.dims) - (name in _CLASS_IDS), sides[1:2])
 
     def _note_both(self, name: str, sides: Sequence[Value], node: ast.AST, frame: Frame) -> None:
         """Remember an output that is compared as a column here and as a row there, with targets of one making.
@@ -92,20 +95,24 @@ class Aligned(Attributes):
             self.event("clash", name, node, frame, args=tuple(found))
         for x, y in ((one, other), (other, one)) if name == "*" else ():
             at = next((i for i, d in enumerate(y.dims if y else ()) if isinstance(d, Axis) and d.role == "class"), None)
-            if x is not None and y is not None and at is not None and x.exact and y.exact and len(x.dims) == len(y.dims):
-                self._note_whole(x, at, "classes of one-hot rows", node, frame)
+            dims = ax.ranked(x, len(y.dims)) if at is not None and y is not None and y.exact else None
+            if dims is not None and x is not None and len(x.dims) > 1:
+                self._note_whole(replace(x, dims=tuple(dims)), at or 0, "classes of one-hot rows", node, frame)
 
     def note_product(self, left: Value, right: Value, node: ast.AST, frame: Frame) -> None:
         """Remember where weights are whole along another axis than the one that the product runs over."""
         x, y = self.counted(left), self.counted(right)
-        if x is None or x.whole is None or y is None or not x.exact:
+        if x is None or x.whole is None or y is None:
             return
-        last = len(x.dims) - 1
-        scores = x.dims[-1]
-        if x.whole.by == "softmax" and x.whole.axis == last - 1 and isinstance(scores, Axis) and scores.role == "scores":
+        dims = ax.ranked(x, len(y.dims)) if y.exact and len(x.dims) > 1 else None
+        x = replace(x, dims=tuple(dims)) if dims is not None else x
+        last, scores, done = len(x.dims) - 1, x.dims[-1], x.whole
+        if not x.exact or done is None:
+            return
+        if done.by == "softmax" and done.axis == last - 1 and isinstance(scores, Axis) and scores.role == "scores":
             self._note_whole(x, last, "values that the weights multiply", node, frame)
-        both = y.whole is not None and x.whole.by == y.whole.by == "normalize" and y.exact and len(y.dims) == last + 1
-        if both and y.whole is not None and y.whole.axis != last - 1 and x.dims[x.whole.axis] != x.dims[-1]:
+        both = y.whole is not None and done.by == y.whole.by == "normalize" and y.exact and len(y.dims) == last + 1
+        if both and y.whole is not None and y.whole.axis != last - 1 and x.dims[done.axis] != x.dims[-1]:
             self._note_whole(x, last, "product of rows with rows", node, frame)
 
     def note_call(self, name: str, given: Sequence[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> None:

@@ -45,6 +45,8 @@ def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site:
     """The axes of what a function or method of this name gives; its first array stands in front of its arguments."""
     if name in _FRAMES:
         return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")), frame=True)
+    if name in ("loadtxt", "genfromtxt"):
+        return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")))
     if name in _DRAWN:
         found = _sizes(name, given, kwargs)
         return Axes(tuple(found)) if found is not None else None
@@ -177,8 +179,11 @@ def _permuted(o: Given) -> Axes | None:
     asked = o.args[0].items if len(o.args) == 1 and isinstance(o.args[0], Bag) else o.args
     order = [literal(a) for a in asked]
     if not order:
-        return ax.swapped(o.x, 0, 1) if o.x.exact and len(o.x.dims) == 2 else None
+        dims = ax.ranked(o.x, 2)
+        return ax.swapped(replace(o.x, dims=tuple(dims)), 0, 1) if dims is not None else None
     if o.name in ("transpose", "swapaxes", "swapdims") and len(order) == 2 and None not in order:
+        if len(o.x.dims) == 2 and isinstance(o.x.dims[0], Rest) and {1, 2} == set(order):  # a layer's (batch, steps, width)
+            o = replace(o, x=replace(o.x, dims=tuple(ax.ranked(o.x, 3) or o.x.dims)))
         return ax.swapped(o.x, order[0] or 0, order[1] or 0)
     dims = ax.ranked(o.x, len(order))
     if dims is None or None in order:
@@ -223,6 +228,8 @@ def product(x: Axes | None, y: Axes | None) -> Axes | None:
         return None
     if len(y.dims) == 1:
         return Axes(x.dims[:-1]) if not isinstance(x.dims[-1], Rest) else None
+    if y.exact and len(y.dims) > 2 and not x.exact:
+        x = replace(x, dims=tuple(ax.ranked(x, len(y.dims)) or x.dims))
     before = ax.place(x, -1)
     if before is None or (y.exact and len(y.dims) > 2 and not x.exact):
         return None

@@ -74,6 +74,7 @@ class Interpreter(Statements):
         """Follow the whole project."""
         for file in self._files.values():
             self.module(file)
+        self._follow_rest(_hands_over)
         for klass in list(self.classes):
             if _worth_following(klass.info.file):
                 self._hooks(klass)
@@ -94,13 +95,14 @@ class Interpreter(Statements):
                 frame = Frame(data.klass.info.file, self.module_of(data.klass.info))
                 self._guarded(data.klass.info.file, partial(self.sample, data, data.node, frame))
 
-    def _follow_rest(self) -> None:
+    def _follow_rest(self, chosen: Callable[[FunctionInfo], bool] = lambda info: True) -> None:
         """Follow each function that nothing has called yet."""
         position = 0
         while position < len(self.functions):
             function = self.functions[position]
             position += 1
-            if id(function.info.node) not in self.reached and _worth_following(function.info.file):
+            info = function.info
+            if id(info.node) not in self.reached and _worth_following(info.file) and chosen(info):
                 self._guarded(function.info.file, partial(self._root, function))
 
     def module(self, file: SourceFile) -> ModuleValue:
@@ -272,6 +274,13 @@ _ANNOTATED = frozenset(
 )
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
+
+
+def _hands_over(info: FunctionInfo) -> bool:
+    """Whether a function hands a model to a trainer of a library: what its hooks get is known from there."""
+    if info.owner is not None or ".fit(" not in info.file.text or "ightning" not in info.file.text:
+        return False
+    return any(".fit(" in line for line in info.file.lines[info.node.lineno - 1:info.node.end_lineno])
 
 
 def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:

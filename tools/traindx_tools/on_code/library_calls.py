@@ -231,6 +231,8 @@ class Foreign(Evaluator):
             and _has_dim(call.args[1:], call.kwargs)
         ):
             return self._with_indices(last, x, args, call.kwargs, site)
+        if last == "bmm":
+            self.note_ranks(3, call.args)
         if last in ("matmul", "mm", "bmm", "dot", "einsum"):
             return (
                 self.combine("@", x, args[0], call.node, call.frame)
@@ -297,6 +299,8 @@ class Foreign(Evaluator):
             part = arrays.transferred("split", x, call.args, call.kwargs, site, self.grad)
             parts = call.get(0, "chunks") if name in ("chunk", "tensor_split") else None
             return Bag("tuple", [part], open=True, size=parts if isinstance(parts, Const) else None)
+        if name == "bmm":
+            self.note_ranks(3, (x, *call.args))
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
         if (
@@ -334,6 +338,7 @@ class Foreign(Evaluator):
         if isinstance(receiver, Symbol):
             if name == "size" and call.args and (one := axes.at(axes.of(receiver), shapes.literal(call.args[0]) or 0)).size:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
+            self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
             found = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
             return axis_calls.given_to(found, axis_calls.called(name, [receiver, *call.args], call.kwargs, call.site))
         if isinstance(receiver, Parameters) or (isinstance(receiver, Bag) and name in ("index", "count")):
@@ -342,6 +347,7 @@ class Foreign(Evaluator):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
                 created = creation.created(name, call.args, call.kwargs, call.site) or UNKNOWN
                 return axis_calls.given_to(created, axis_calls.called(name, call.args, call.kwargs, call.site))
+            self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
             drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None
             return axis_calls.given_to(Symbol("call", f"{name}@{call.site}", receiver, 1), drawn)
         if isinstance(receiver, Const):
