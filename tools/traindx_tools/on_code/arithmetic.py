@@ -24,20 +24,9 @@ from traindx_tools.on_code.values import (
     number,
 )
 
-_CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
+_CONSTANT: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "<<": operator.lshift,
+    ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor}
 _LARGEST = 10**18
 """Constants beyond it are not computed: `9 ** 9 ** 9` must cost nothing."""
 
@@ -153,9 +142,8 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
 
 
 def _may_be_array(value: Operation) -> bool:
-    return any(
-        isinstance(o, (Symbol, Tensor)) or (isinstance(o, Operation) and _may_be_array(o)) for o in value.operands
-    )
+    return any(isinstance(o, (Symbol, Tensor)) or (isinstance(o, Operation) and _may_be_array(o))
+        for o in value.operands)
 
 
 def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.Bounds:
@@ -196,11 +184,8 @@ def _floating(op: str, left: Value, right: Value) -> bool:
     """Whether the result is certainly of a floating type, whichever one."""
     if op == "/":
         return True
-    return any(
-        (isinstance(v, Tensor) and ("floating" in v.tags or (v.dtype or "").startswith(("float", "bfloat"))))
-        or (isinstance(v, Const) and isinstance(v.value, float))
-        for v in (left, right)
-    )
+    return any((isinstance(v, Tensor) and ("floating" in v.tags or (v.dtype or "").startswith(("float", "bfloat"))))
+        or (isinstance(v, Const) and isinstance(v.value, float)) for v in (left, right))
 
 
 def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:

@@ -101,12 +101,7 @@ def _reduction(keeps_bounds: bool) -> Transfer:
             tag.add("count")
         if dim == Const(0) and "batch_first" in o.x.tags:
             tag.add("batch_reduced")
-        return replace(
-            o.x.plain(tags=frozenset(tag) | kept),
-            low=low,
-            high=high,
-            site=o.site,
-        )
+        return replace(o.x.plain(tags=frozenset(tag) | kept), low=low, high=high, site=o.site)
 
     return transfer
 
@@ -116,13 +111,7 @@ def _spread(o: Operands) -> Tensor:
 
 
 def _index_reduction(o: Operands) -> Tensor:
-    return Tensor(
-        grad=False,
-        dtype="int",
-        site=o.site,
-        models=o.x.models,
-        tags=frozenset({"integer"}),
-    )
+    return Tensor(grad=False, dtype="int", site=o.site, models=o.x.models, tags=frozenset({"integer"}))
 
 
 def _places(o: Operands) -> Tensor:
@@ -234,29 +223,22 @@ def _product(o: Operands) -> Tensor:
     return bounds.bounded(merged(tensors, o.site), (-1.0, 1.0) if cosines else (None, None))
 
 
-TRANSFERS: dict[str, Transfer] = {
-    **dict.fromkeys(words("followed.toml", "same_array"), _same),
+TRANSFERS: dict[str, Transfer] = {**dict.fromkeys(words("followed.toml", "same_array"), _same),
     **dict.fromkeys(("clone", "copy", "copy_"), lambda o: copied(o.x)),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
     **dict.fromkeys(("view", "reshape", "unsqueeze", "expand_dims", "flatten", "ravel"), _moved),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
     **dict.fromkeys(words("followed.toml", "unshaped"), _unshaped),
-    **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat),
-    "squeeze": _same,
-    **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to),
-    "float": _dtype("float32"),
-    "double": _dtype("float64"),
-    "half": _dtype("float16"),
-    "bfloat16": _dtype("bfloat16"),
+    **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat), "squeeze": _same,
+    **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to), "float": _dtype("float32"),
+    "double": _dtype("float64"), "half": _dtype("float16"), "bfloat16": _dtype("bfloat16"),
     **dict.fromkeys(("long", "int", "bool", "short", "byte"), _integer),
     **dict.fromkeys(("softmax", "softmin", "gumbel_softmax"), _kind("softmax", 0.0, 1.0)),
     "log_softmax": _kind("log_softmax", None, 0.0),
     **dict.fromkeys(("sigmoid", "hard_sigmoid", "hardsigmoid", "expit"), _kind("sigmoid", 0.0, 1.0)),
     **dict.fromkeys(("logsigmoid", "log_sigmoid"), _kind("log_sigmoid", None, 0.0)),
-    **dict.fromkeys(("relu", "relu6", "relu_"), _activation("relu", 0.0, None)),
-    "hardtanh": _bounded(0.0, None),
-    "softplus": _bounded(1e-12, None),
-    **dict.fromkeys(("tanh", "tanh_"), _activation("tanh", -1.0, 1.0)),
+    **dict.fromkeys(("relu", "relu6", "relu_"), _activation("relu", 0.0, None)), "hardtanh": _bounded(0.0, None),
+    "softplus": _bounded(1e-12, None), **dict.fromkeys(("tanh", "tanh_"), _activation("tanh", -1.0, 1.0)),
     **dict.fromkeys(("cos", "sin", "erf"), _bounded(-1.0, 1.0)),
     **dict.fromkeys(("abs", "absolute"), _bounded(0.0, None)),
     **dict.fromkeys(("pow", "square", "power", "sqrt", "float_power"), _power),
@@ -264,28 +246,21 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("log", "log2", "log10"), _log),
     **dict.fromkeys(("mean", "nanmean", "median", "quantile"), _reduction(True)),
     **dict.fromkeys(("sum", "nansum", "prod", "cumsum", "cumprod"), _reduction(False)),
-    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread),
-    **dict.fromkeys(("logsumexp",), _logsum),
+    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread), **dict.fromkeys(("logsumexp",), _logsum),
     **dict.fromkeys(("argmax", "argmin", "argsort"), _index_reduction),
     "multinomial": lambda o: replace(_integer(o), low=0.0, high=None, site=o.site),
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
     **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
-    **dict.fromkeys(("unique", "unique_consecutive"), _unique),
-    "normalize": lambda o: _elementwise(o).tagged("unit"),
-    **dict.fromkeys(("matmul", "mm"), _product),
-    "cosine_similarity": _bounded(-1.0, 1.0),
-    **dict.fromkeys(("tril", "triu"), _triangle),
-    "where": _chosen,
-    "masked_fill": _filled,
-    **dict.fromkeys(words("followed.toml", "elementwise"), _elementwise),
-}
+    **dict.fromkeys(("unique", "unique_consecutive"), _unique), "normalize": lambda o: _elementwise(o).tagged("unit"),
+    **dict.fromkeys(("matmul", "mm"), _product), "cosine_similarity": _bounded(-1.0, 1.0),
+    **dict.fromkeys(("tril", "triu"), _triangle), "where": _chosen, "masked_fill": _filled,
+    **dict.fromkeys(words("followed.toml", "elementwise"), _elementwise)}
 """By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
 
-def transferred(
-    name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site, grad: bool | None
-) -> Tensor:
+def transferred(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site,
+        grad: bool | None) -> Tensor:
     """The result of an array function or method by its last name, under the current autograd mode."""
     o = Operands(name, x, args, kwargs, site, grad)
     if name in TRANSFERS:

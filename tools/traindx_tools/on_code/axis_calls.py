@@ -290,27 +290,17 @@ def _expanded(o: Given) -> Axes | None:
     return Axes(tuple(d if w.size == -1 else w for w, d in zip(wanted or (), dims, strict=False))) if dims else None
 
 
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(words("axes.toml", "kept"), _kept),
-    **dict.fromkeys(words("axes.toml", "reduced"), _reduced),
-    **dict.fromkeys(words("axes.toml", "whole"), _whole),
-    **dict.fromkeys(words("axes.toml", "rows"), _rows),
-    **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueezed),
-    "squeeze": _squeezed,
-    **dict.fromkeys(("view", "reshape"), _viewed),
+RULES: dict[str, Rule] = {**dict.fromkeys(words("axes.toml", "kept"), _kept),
+    **dict.fromkeys(words("axes.toml", "reduced"), _reduced), **dict.fromkeys(words("axes.toml", "whole"), _whole),
+    **dict.fromkeys(words("axes.toml", "rows"), _rows), **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueezed),
+    "squeeze": _squeezed, **dict.fromkeys(("view", "reshape"), _viewed),
     **dict.fromkeys(("flatten", "ravel"), _flattened),
     **dict.fromkeys(("permute", "transpose", "t", "swapaxes", "swapdims"), _permuted),
     **dict.fromkeys(("matmul", "mm", "bmm", "dot"), lambda o: product(o.x, ax.of(o.get(0, "other", "mat2")))),
-    "rearrange": _rearranged,
-    "drop": _dropped,
-    "pop": lambda o: Axes(o.x.dims[:1]) if o.x.frame else None,
-    "one_hot": _one_hot,
-    **dict.fromkeys(("expand", "broadcast_to"), _expanded),
-    **dict.fromkeys(("split", "chunk", "tensor_split"), lambda o: _part(o)),
-    "index_add": lambda o: o.x,
-    "gather": lambda o: ax.of(o.get(1, "index")),
-    "bincount": lambda o: None,
-}
+    "rearrange": _rearranged, "drop": _dropped, "pop": lambda o: Axes(o.x.dims[:1]) if o.x.frame else None,
+    "one_hot": _one_hot, **dict.fromkeys(("expand", "broadcast_to"), _expanded),
+    **dict.fromkeys(("split", "chunk", "tensor_split"), lambda o: _part(o)), "index_add": lambda o: o.x,
+    "gather": lambda o: ax.of(o.get(1, "index")), "bincount": lambda o: None}
 
 
 def _part(o: Given) -> Axes | None:

@@ -115,7 +115,6 @@ def drawn(made: Thing, name: str, given: Sequence[Value]) -> Axes | None:
     known = params[0] if len(params) == 1 else ax.broadcast(*params[:2])
     if short in _DRAWS_ALL:
         return ax.broadcast(known, ax.of(given[0])) if name == "log_prob" and given else known
-    over = short in _DRAWS_LAST or (
-        short in _ROWS_OF and name in ("log_prob", "entropy"))
+    over = short in _DRAWS_LAST or (short in _ROWS_OF and name in ("log_prob", "entropy"))
     plain = known is not None and known.dims and isinstance(known.dims[-1], Axis)
     return Axes(known.dims[:-1]) if over and known is not None and plain else None

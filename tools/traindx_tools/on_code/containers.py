@@ -31,17 +31,10 @@ from traindx_tools.on_code.values import (
 )
 
 BUILTINS = frozenset(dir(builtins))
-_CONSTANTS: dict[str, Any] = {
-    "math.pi": math.pi,
-    "math.e": math.e,
-    "numpy.pi": math.pi,
-    "torch.pi": math.pi,
-    "math.inf": math.inf, "numpy.inf": math.inf,
-    "torch.inf": math.inf,
-    "jax.numpy.pi": math.pi, "jax.numpy.inf": math.inf,
-    **{f"string.{name}": getattr(string, name) for name in (
-        "ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")},
-}
+_CONSTANTS: dict[str, Any] = {"math.pi": math.pi, "math.e": math.e, "numpy.pi": math.pi, "torch.pi": math.pi,
+    "math.inf": math.inf, "numpy.inf": math.inf, "torch.inf": math.inf, "jax.numpy.pi": math.pi,
+    "jax.numpy.inf": math.inf, **{f"string.{name}": getattr(string, name)
+    for name in ("ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")}}
 _TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
 
@@ -131,9 +124,8 @@ def _key(index: Value) -> str:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
     if any(isinstance(e, Bag) for e in entries):
         return "+".join(sorted(_shift(entries))) or "slice"
-    return (
-        repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
-    )
+    return (repr(index.value)[:40] if isinstance(index, Const)
+        else f"{type(index).__name__}:{getattr(index, 'name', '')}")
 
 
 def _bag_item(base: Bag, index: Value) -> Value:
@@ -260,9 +252,8 @@ def depends_on_rank(value: Value) -> bool:
 
 
 def _of_rank(value: Value) -> bool:
-    return any(
-        isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value)
-    )
+    return any(isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES)
+        for p in parts(value))
 
 
 def _terms(value: Value) -> list[tuple[Value, int]]:
@@ -281,11 +272,9 @@ def _terms(value: Value) -> list[tuple[Value, int]]:
     return found
 
 
-RANK_SOURCES = frozenset({
-    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
-    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
-    "is_world_process_zero", "is_last_process",
-})
+RANK_SOURCES = frozenset({"torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index",
+    "local_process_index", "is_main_process", "is_local_main_process", "global_rank", "jax.process_index",
+    "is_global_zero", "local_rank", "is_world_process_zero", "is_last_process"})
 """Names of calls, environment variables and attributes that tell one process from another."""
 
 

@@ -22,13 +22,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         return Tensor(grad=False, site=site, tags=filled)
     if name in ("arange", "linspace", "logspace"):
         end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
-        return Tensor(
-            grad=False,
-            site=site,
-            dtype="int" if name == "arange" else None,
-            high=None if end is None else end - 1,
-            tags=frozenset({"ramp"}),
-        )
+        return Tensor(grad=False, site=site, dtype="int" if name == "arange" else None, high=None if end is None
+            else end - 1, tags=frozenset({"ramp"}))
     if name in ("tensor", "array"):
         return _from_data(args[0] if args else None, kwargs, site)
     if name == "choice":
@@ -40,26 +35,13 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
     if name in ("randint", "integers"):
         low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
-        return Tensor(
-            grad=False,
-            dtype="int",
-            site=site,
-            low=low,
-            high=high,
-            tags=frozenset({"integer", time_scales.INDEX, time_scales.DRAWN}),
-        )
+        return Tensor(grad=False, dtype="int", site=site, low=low, high=high,
+            tags=frozenset({"integer", time_scales.INDEX, time_scales.DRAWN}))
     fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
-    return Tensor(
-        grad=truth(kwargs.get("requires_grad")) is True,
-        dtype=dtype,
-        site=site,
-        low=fill[0],
-        high=fill[1],
-        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ())
-        | frozenset({"uniform"} if name == "full" else ())
-        | (frozenset({time_scales.SHARE, time_scales.DRAWN}) if name == "rand" else frozenset())
-        | (time_scales.of(args[1]) if name == "full" and len(args) > 1 else frozenset()),
-    )
+    return Tensor(grad=truth(kwargs.get("requires_grad")) is True, dtype=dtype, site=site, low=fill[0], high=fill[1],
+        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ()) | frozenset({"uniform"}
+        if name == "full" else ()) | (frozenset({time_scales.SHARE, time_scales.DRAWN}) if name == "rand"
+        else frozenset()) | (time_scales.of(args[1]) if name == "full" and len(args) > 1 else frozenset()))
 
 
 def _chosen(of: Value | None, site: Site) -> Tensor | None:
@@ -81,9 +63,8 @@ def _is_floating(dtype: str | None, args: tuple[Value, ...], kwargs: dict[str, V
 def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:
     """Bounds of randint: (high) or (low, high), the upper one exclusive."""
     given = [kwargs[k] for k in ("low", "minval") if k in kwargs] + args
-    high = number(
-        kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None)
-    )
+    high = number(kwargs.get("high") or kwargs.get("maxval")
+        or (given[1] if len(given) > 1 else given[0] if given else None))
     low = number(given[0]) if given and (len(given) > 1 or "high" in kwargs) else 0.0
     return low, None if high is None else high - 1
 

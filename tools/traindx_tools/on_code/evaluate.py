@@ -49,34 +49,15 @@ class Evaluator(Aligned):
         self._depth = 0
         self.assumes = False
         """Whether settings are taken for what their defaults say."""
-        self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
-            ast.Constant: self._constant,
-            ast.Name: self._name,
-            ast.Attribute: self._attribute,
-            ast.Call: self._call,
-            ast.BinOp: self._binary,
-            ast.UnaryOp: self._unary,
-            ast.BoolOp: self._boolean,
-            ast.Compare: self._compare,
-            ast.IfExp: self._conditional,
-            ast.Tuple: self._sequence,
-            ast.List: self._sequence,
-            ast.Set: self._sequence,
-            ast.Dict: self._dict,
-            ast.Subscript: self._subscript,
-            ast.Lambda: self._lambda,
-            ast.ListComp: self._comprehension,
-            ast.SetComp: self._comprehension,
-            ast.GeneratorExp: self._comprehension,
-            ast.DictComp: self._comprehension,
-            ast.JoinedStr: self._formatted,
-            ast.Starred: self._starred,
-            ast.Await: self._starred,
-            ast.NamedExpr: self._walrus,
-            ast.Yield: self._yield,
-            ast.YieldFrom: self._yield_from,
-            ast.Slice: self._slice,
-        }
+        self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {ast.Constant: self._constant,
+            ast.Name: self._name, ast.Attribute: self._attribute, ast.Call: self._call, ast.BinOp: self._binary,
+            ast.UnaryOp: self._unary, ast.BoolOp: self._boolean, ast.Compare: self._compare,
+            ast.IfExp: self._conditional, ast.Tuple: self._sequence, ast.List: self._sequence, ast.Set: self._sequence,
+            ast.Dict: self._dict, ast.Subscript: self._subscript, ast.Lambda: self._lambda,
+            ast.ListComp: self._comprehension, ast.SetComp: self._comprehension, ast.GeneratorExp: self._comprehension,
+            ast.DictComp: self._comprehension, ast.JoinedStr: self._formatted, ast.Starred: self._starred,
+            ast.Await: self._starred, ast.NamedExpr: self._walrus, ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from, ast.Slice: self._slice}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
@@ -273,9 +254,8 @@ class Evaluator(Aligned):
             self.note_product(left, right, node, frame)
         else:
             self.note_clash(op, [left, right], node, frame)
-        if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (
-            op in ("/", "**", "+", "@") and (isinstance(left, Tensor) or isinstance(right, Tensor))
-        ):
+        if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (op in ("/", "**", "+", "@")
+                and (isinstance(left, Tensor) or isinstance(right, Tensor))):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result
 
@@ -284,9 +264,8 @@ class Evaluator(Aligned):
         if isinstance(node.op, ast.Not):
             known = truth(value)
             return gradient_tests.negated(value) if known is None else Const(not known)
-        return arithmetic.unary(
-            "-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~", value
-        )
+        return arithmetic.unary("-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~",
+            value)
 
     def _boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
         is_and = isinstance(node.op, ast.And)
@@ -340,9 +319,8 @@ class Evaluator(Aligned):
         raise NotImplementedError
 
 
-def loop_block(
-    node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None, count: Value | None
-) -> Block:
+def loop_block(node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None,
+        count: Value | None) -> Block:
     """A loop's block."""
     return Block("loop", node, file, function, subject=subject, count=count)
 

@@ -34,16 +34,9 @@ FUEL_PER_LINE = 40
 MIN_FUEL = 40_000
 MOST_FETCHED = 40
 """Data sets of which one sample is fetched."""
-LIGHTNING_HOOKS = {
-    "training_step": True,
-    "validation_step": False,
-    "test_step": False,
-    "predict_step": False,
-    "configure_optimizers": None,
-    "on_train_epoch_end": None,
-    "on_validation_epoch_end": None,
-    "on_train_batch_end": None,
-}
+LIGHTNING_HOOKS = {"training_step": True, "validation_step": False, "test_step": False, "predict_step": False,
+    "configure_optimizers": None, "on_train_epoch_end": None, "on_validation_epoch_end": None,
+    "on_train_batch_end": None}
 """Hooks that Lightning calls, and whether autograd records there (it calls the validation hooks without)."""
 TRAINER_HOOKS = ("compute_loss", "training_step", "prediction_step", "create_optimizer")
 
@@ -157,9 +150,8 @@ class Interpreter(Statements):
         spec = info.node.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0 :]
         frame = Frame(info.file, self.module_of(info))
-        kwargs: dict[str, Value] = {
-            a.arg: self._argument(a, d, frame) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
-        }
+        kwargs: dict[str, Value] = {a.arg: self._argument(a, d, frame) for a,
+            d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)}
         known = self._fed(owner, framework or info.name, names) if isinstance(owner, Instance) else {}
         args = [known.get(a.arg) or self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
         root.result = self.invoke(bound, args, kwargs, info.node, frame)
@@ -204,11 +196,8 @@ class Interpreter(Statements):
         kind = self.evaluate(arg.annotation, frame)
         if isinstance(kind, Klass):
             return next(iter(self.instances.get(id(kind.info), [])), symbol)
-        if (
-            isinstance(kind, Ref)
-            and kind.name.rpartition(".")[2] in _ANNOTATED
-            and kind.name.startswith(_ANNOTATED_HOMES)
-        ):
+        if (isinstance(kind, Ref) and kind.name.rpartition(".")[2] in _ANNOTATED
+                and kind.name.startswith(_ANNOTATED_HOMES)):
             return Thing(kind.name, (), {}, self.site(arg, frame), arg, {"annotation": True})
         return symbol
 
@@ -234,9 +223,8 @@ class Interpreter(Statements):
         if init is not None:
             args = [self._argument(a, d, frame) for a, d in _with_defaults(init.info.node.args)[1:]]
         made = self.instantiate(klass, args, {}, klass.info.node, frame)
-        return (
-            made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
-        )
+        return (made if isinstance(made, Instance)
+            else Instance(klass, self.site(klass.info.node, frame), klass.info.node))
 
     def klass_of(self, info: ClassInfo) -> Klass | None:
         """The value of a class."""
@@ -269,9 +257,8 @@ class Interpreter(Statements):
         return self.index.find(dotted, importer, level)
 
 
-_ANNOTATED = frozenset(
-    {"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD", "Fabric"}
-)
+_ANNOTATED = frozenset({"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD",
+    "Fabric"})
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
 

@@ -68,13 +68,8 @@ class Iteration(Caller):
         method = info.method("__iter__")
         if method is not None:
             made = self.call(self.bound(method, value), [], {}, node, frame)
-            return (
-                value
-                if made is value
-                else self.element(made, node, frame)
-                if not isinstance(made, Instance)
-                else UNKNOWN
-            )
+            return (value if made is value else self.element(made, node, frame) if not isinstance(made, Instance)
+                else UNKNOWN)
         method = info.method("__getitem__")
         if method is not None:
             return self.call(self.bound(method, value), [Symbol("index", "index")], {}, node, frame)
@@ -112,13 +107,8 @@ class Iteration(Caller):
             method = info.method("__getitem__") or info.method("__iter__")
             if method is None:
                 return UNKNOWN
-            made = self.call(
-                self.bound(method, dataset),
-                [Symbol("index", "index")] if method.info.name == "__getitem__" else [],
-                {},
-                node,
-                frame,
-            )
+            made = self.call(self.bound(method, dataset), [Symbol("index", "index")]
+                if method.info.name == "__getitem__" else [], {}, node, frame)
             return made if method.info.name == "__getitem__" else self.element(made, node, frame)
         if isinstance(dataset, (Bag, Tensor)):
             return self.element(dataset, node, frame)

@@ -38,9 +38,8 @@ _VALUES_AND_GRADS = frozenset({"jax.value_and_grad", "equinox.filter_value_and_g
 _MAPS = frozenset({"jax.vmap", "jax.pmap", "equinox.filter_vmap", "torch.vmap", "torch.func.vmap"})
 
 
-def wrapped(
-    caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-) -> Value | None:
+def wrapped(caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+        frame: Frame) -> Value | None:
     """The result of calling a transformed function; None if the transformations change nothing that is followed."""
     outer = function.wrappers[-1]
     if outer.endswith(("jit", "pmap")) and (statics := function.statics | function.info.statics):
@@ -120,20 +119,14 @@ def _scan(caller: Interpreter, call: Call) -> Value | None:
         return None
     row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
     result = caller.call(body, [init, row], {}, call.node, call.frame)
-    return (
-        Bag("tuple", [_batched(v, axes.at(axes.of(xs), 0)) if i else v for i, v in enumerate(result.items)])
-        if isinstance(result, Bag) and (len(result.items) == 2)
-        else Bag("tuple", [UNKNOWN, UNKNOWN])
-    )
+    return (Bag("tuple", [_batched(v, axes.at(axes.of(xs), 0)) if i else v for i, v in enumerate(result.items)])
+        if isinstance(result, Bag) and (len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN]))
 
 
 @_function("jax.lax.fori_loop", "jax.lax.while_loop")
 def _loops(caller: Interpreter, call: Call) -> Value | None:
-    body, init = (
-        (call.get(2, "body_fun"), call.get(3, "init_val"))
-        if call.name.endswith("fori_loop")
-        else (call.get(1, "body_fun"), call.get(2, "init_val"))
-    )
+    body, init = ((call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop")
+        else (call.get(1, "body_fun"), call.get(2, "init_val")))
     if not isinstance(body, Function) or init is None:
         return None
     args = [Symbol("index", "index"), init] if call.name.endswith("fori_loop") else [init]
@@ -185,10 +178,8 @@ def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
     site = call.site
-    made: list[Value] = [
-        Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
-        for i in range(min(count or 2, 64))
-    ]
+    made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
+        for i in range(min(count or 2, 64))]
     return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
 
 

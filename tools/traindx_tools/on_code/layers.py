@@ -50,14 +50,8 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     axes = (frozenset({axis}) if axis else frozenset()) | (x.tags & {"sequence"})
     if axis and short.startswith(_SEQUENTIAL) and (x.shape is None or x.shape.rank in (None, 3)):
         axes |= {"sequence"}
-    base = Tensor(
-        tags=axes,
-        grad=attached,
-        dtype=x.dtype if x.dtype not in ("int", "bool") else None,
-        site=site,
-        models=x.models | {id(layer)},
-        parents=lineage(x) if attached else frozenset(),
-    )
+    base = Tensor(tags=axes, grad=attached, dtype=x.dtype if x.dtype not in ("int", "bool") else None, site=site,
+        models=x.models | {id(layer)}, parents=lineage(x) if attached else frozenset())
     if short in ("Linear", "LazyLinear", "Bilinear"):
         return replace(base, kind="linear", kind_site=site, tags=axes | {"layer"})
     if short.startswith("Conv"):
@@ -105,9 +99,8 @@ def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:
         return False
     if layer.state.get("frozen"):
         return x.grad
-    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(
-        ("Dropout", "MaxPool", "AvgPool", "Adaptive", "Upsample", "PixelShuffle", "ZeroPad")
-    )
+    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(("Dropout", "MaxPool", "AvgPool",
+        "Adaptive", "Upsample", "PixelShuffle", "ZeroPad"))
     return x.grad if without else (True if grad else None)
 
 

@@ -78,21 +78,12 @@ class Foreign(Evaluator):
         """Where a model is handed to a trainer of a library."""
         self.reached: set[int] = set()
 
-    def _call_instance(
-        self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _call_instance(self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         raise NotImplementedError
 
-    def _said(
-        self,
-        name: str,
-        receiver: Value | None,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        result: Value,
-    ) -> Value:
+    def _said(self, name: str, receiver: Value | None, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame, result: Value) -> Value:
         event = self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
         if name == "transformers.Trainer" or name.endswith(".fit"):
             self.handed.append(event)
@@ -107,15 +98,13 @@ class Foreign(Evaluator):
         role = "output" if self.grad is not False else "detached output"
         return Symbol(role, str(self.site(node, frame)), model, 1)
 
-    def _call_thing(
-        self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _call_thing(self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         if callee.short in LOSS_CLASSES and callee.type.startswith("torch.nn."):
             return self._loss(f"torch.nn.functional.{LOSS_CLASSES[callee.short]}", args, kwargs, node, frame, callee)
         if "wraps" in callee.state:
-            event = self.event(
-                "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-            )
+            event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args),
+                kwargs=kwargs)
             event.result = self.call(unwrap(callee), args, kwargs, node, frame)
             return event.result
         if callee.type == "functools.partial" and callee.args:
@@ -125,9 +114,8 @@ class Foreign(Evaluator):
         if callee.type == "collections.namedtuple":
             row = dict(zip(callee.state["fields"], args, strict=False))
             return Bag("tuple", args, open=True) if "*" in kwargs else Table({**row, **kwargs}, born_in=self.loops)
-        event = self.event(
-            "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-        )
+        event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args),
+            kwargs=kwargs)
         if callee.short == "Sequential" and (inner := containers.members(callee)) is not None and args:
             value: Value = args[0]
             for layer in inner.items[:60]:
@@ -146,15 +134,8 @@ class Foreign(Evaluator):
             event.result = axis_calls.given_to(made, known)
         return event.result
 
-    def _loss(
-        self,
-        name: str,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        receiver: Value | None = None,
-    ) -> Value:
+    def _loss(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame,
+            receiver: Value | None = None) -> Value:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         made = merged(tensors, self.site(node, frame))
         if self.grad is False:
@@ -192,9 +173,8 @@ class Foreign(Evaluator):
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             self.note_cut(made, node, frame)
             if is_optimizer(name):
-                made.state.update(
-                    frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
-                )
+                made.state.update(frozen_when_built=why_frozen(made), held_parts=parts_held(made),
+                    frozen_parts=frozen_parts(made))
             if last in ("LambdaLR", "MultiplicativeLR"):
                 made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
@@ -225,20 +205,14 @@ class Foreign(Evaluator):
         args = call.args[1:] if call.args else ()
         if not isinstance(call.first, Tensor) and tensors and call.args:
             return replace(merged(tensors, site), grad=_maybe(merged(tensors, site).grad))
-        if (
-            last in ("max", "min", "topk", "sort", "kthvalue")
-            and call.name.startswith("torch.")
-            and _has_dim(call.args[1:], call.kwargs)
-        ):
+        if (last in ("max", "min", "topk", "sort", "kthvalue") and call.name.startswith("torch.")
+                and _has_dim(call.args[1:], call.kwargs)):
             return self._with_indices(last, x, args, call.kwargs, site)
         if last == "bmm":
             self.note_ranks(3, call.args)
         if last in ("matmul", "mm", "bmm", "dot", "einsum"):
-            return (
-                self.combine("@", x, args[0], call.node, call.frame)
-                if last != "einsum" and args
-                else merged([x], site)
-            )
+            return (self.combine("@", x, args[0], call.node, call.frame) if last != "einsum" and args
+                else merged([x], site))
         return arrays.transferred(last, x, args, call.kwargs, site, self.grad)
 
     def _with_indices(self, name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Any) -> Bag:
@@ -258,9 +232,8 @@ class Foreign(Evaluator):
         return replace(made, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
                        | quantities.joined(tensors if len(tensors) == len(items) else []))
 
-    def _method(
-        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _method(self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         full = f"{library.method_of(receiver)}.{name}"
         call = Call(full, receiver, tuple(args), kwargs, node, frame)
         if isinstance(receiver, Tensor):
@@ -303,11 +276,8 @@ class Foreign(Evaluator):
             self.note_ranks(3, (x, *call.args))
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
-        if (
-            name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_")
-            and call.args
-            and "alpha" not in call.kwargs
-        ):
+        if (name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_") and call.args
+                and "alpha" not in call.kwargs):
             op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[name.rstrip("_")]
             return self.combine(op, x, call.args[0], call.node, call.frame)
         return gradient_tests.kept(x, name, arrays.transferred(name, x, call.args, call.kwargs, site, self.grad))
@@ -356,15 +326,11 @@ class Foreign(Evaluator):
 
     def _module_registry(self, receiver: Instance, name: str, call: Call) -> Value:
         key = call.args[0] if call.args else None
-        if (
-            name in ("register_buffer", "register_parameter", "add_module", "register_module")
-            and len(call.args) > 1
-            and (isinstance(key, Const) and isinstance(key.value, str))
-        ):
+        if (name in ("register_buffer", "register_parameter", "add_module", "register_module") and len(call.args) > 1
+                and (isinstance(key, Const) and isinstance(key.value, str))):
             value = call.args[1]
-            receiver.attrs[key.value] = (
-                replace(value, grad=False) if (name == "register_buffer" and isinstance(value, Tensor)) else value
-            )
+            receiver.attrs[key.value] = (replace(value, grad=False)
+                if (name == "register_buffer" and isinstance(value, Tensor)) else value)
             return NONE
         if name in ("modules", "children", "named_modules", "named_children"):
             found = library.submodules(receiver)[1:40]

@@ -91,9 +91,8 @@ def _range(caller: Interpreter, call: Call) -> Value:
     count: Value = call.args[0] if call.args else UNKNOWN
     if len(call.args) >= 2:
         start, stop = call.args[0], call.args[1]
-        one_based = (
-            start == Const(1) and isinstance(stop, Operation) and stop.op == "+" and stop.operands[1] == Const(1)
-        )
+        one_based = (start == Const(1) and isinstance(stop, Operation) and stop.op == "+"
+            and stop.operands[1] == Const(1))
         if one_based and isinstance(stop, Operation):
             count = stop.operands[0]
         elif start == Const(0) or not isinstance(start, Const):
@@ -319,11 +318,8 @@ def _values(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         if call.name.endswith("copy"):
             return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
-        return Bag(
-            "list",
-            [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
-            call.receiver.open,
-        )
+        return Bag("list", [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
+            call.receiver.open)
     return call.receiver if isinstance(call.receiver, Bag) else None
 
 

@@ -213,11 +213,8 @@ class Statements(Binding):
     def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
         """Open a loop block and bind its target."""
         count = iterable.state.get("count") if isinstance(iterable, Thing) and iterable.type == "range" else None
-        subject = (
-            iterable.args[0]
-            if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
-            else iterable
-        )
+        subject = (iterable.args[0] if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
+            else iterable)
         if count is None and isinstance(subject, Thing) and subject.type == "range":
             count = subject.state.get("count")
         block = loop_block(node, frame.file, frame.function, subject, count)
@@ -298,11 +295,8 @@ class Statements(Binding):
             _merge(taken, frame.env)
 
 
-_HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {
-    kind: getattr(Statements, f"_do_{name}")
-    for name, kind in vars(ast).items()
-    if isinstance(kind, type) and hasattr(Statements, f"_do_{name}")
-}
+_HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {kind: getattr(Statements, f"_do_{name}")
+    for name, kind in vars(ast).items() if isinstance(kind, type) and hasattr(Statements, f"_do_{name}")}
 """For each kind of statement its method."""
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 

@@ -64,9 +64,8 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
         caller.frozen += freeze(owner, truth(call.get(0, "requires_grad")) is False, call.site)
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
-        dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
-            last, next((d for d in named if d), None)
-        )
+        dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(last,
+            next((d for d in named if d), None))
         if dtype is not None:
             owner.state["dtype"] = dtype
             owner.state["dtype_site"] = call.site
@@ -101,9 +100,8 @@ def _new_parameters(caller: Interpreter, call: Call) -> Value | None:
 
 @function(*words("followed.toml", "model_wrappers"))
 def _wrapper(caller: Interpreter, call: Call) -> Value | None:
-    if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
-        call.name.endswith("fully_shard")
-    ):
+    if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch",
+            "torch.nn.utils")) or (call.name.endswith("fully_shard")):
         return call.first
     return Thing(call.name, call.args, call.kwargs, call.site, call.node, {"wraps": call.first}, caller.loops)
 
