@@ -38,14 +38,14 @@ def _breaches(use: AxisUse) -> Iterator[Breach]:
         yield _breach("C134", use, f"The input of {use.text} was summed or averaged over dim 0 (at {use.at}), the "
                       "batch: samples are mixed", "pooled", "pool over time")
     elif use.role == "elsewhere":
-        yield _breach("C350", use, f"{use.operation} at {use.at} runs over axis {use.axis} of {use.shape}, and {use.text} "
-                      f"takes axis {use.features} for the one that is whole ({use.asked})", "elsewhere")
+        yield _breach("C350", use, f"{use.operation} at {use.at} runs over axis {use.axis} of {use.shape}, and "
+                      f"{use.text} takes axis {use.features} for the one that is whole ({use.asked})", "elsewhere")
     elif use.role == "columns":
         yield _breach("C350", use, f"{use.text} at {use.at} is a statistic over the columns of each row, which are "
-                      f"different quantities (shape {use.shape}): columns are brought to one scale over the rows", "columns")
+                      f"different quantities (shape {use.shape}): a scale is one column's, over the rows", "columns")
     elif use.role == "samples":
-        yield _breach("C134", use, f"{use.asked} without batch_first takes axis 0 for steps, and {use.text} at {use.at} "
-                      f"gives it samples there (shape {use.shape}): samples of a batch see each other", "samples")
+        yield _breach("C134", use, f"{use.asked} without batch_first takes axis 0 for steps, and {use.text} at "
+                      f"{use.at} gives it samples there (shape {use.shape}): samples see each other", "samples")
     elif not use.of_layer:
         return
     elif use.role == "features" and use.size == 1:

@@ -82,17 +82,19 @@ class Aligned(Attributes):
                     self.event("clash", met[True][0], met[True][2], met[True][3], args=tuple(met[True][1]))
 
     def note_clash(self, name: str, sides: Sequence[Value], node: ast.AST, frame: Frame) -> None:
-        """Remember where samples of one side meet all samples of the other, and one-hot rows a whole along another axis."""
+        """Remember where samples meet all samples of the other side, and one-hot rows a whole along another axis."""
         known = [ax.of(side) for side in sides[:2]]
         if len(known) < 2 or any(k is None or not k.dims for k in known):
             return
         one, other = self.counted(sides[0]), self.counted(sides[1])
-        if name == "-" or name in _ELEMENTWISE:
+        differs = name == "-" or name in _ELEMENTWISE
+        if differs:
             self._note_both(name, sides[:2], node, frame)
-        if ax.clash(one, other) is not None or any(_column_and_row(*two) for two in (sides, sides[::-1]) if name == "-" or (
-                name in _ELEMENTWISE)):
-            found = [replace(s, axes=a) if isinstance(s, Tensor) else s for s, a in zip(sides, (one, other), strict=False)]
-            self.event("clash", name, node, frame, args=tuple(found))
+        if ax.clash(one, other) is not None or (
+                differs and any(_column_and_row(*two) for two in (sides, sides[::-1]))):
+            found = zip(sides, (one, other), strict=False)
+            self.event("clash", name, node, frame, args=tuple(
+                replace(side, axes=known) if isinstance(side, Tensor) else side for side, known in found))
         for x, y in ((one, other), (other, one)) if name == "*" else ():
             at = next((i for i, d in enumerate(y.dims if y else ()) if isinstance(d, Axis) and d.role == "class"), None)
             dims = ax.ranked(x, len(y.dims)) if at is not None and y is not None and y.exact else None
@@ -115,7 +117,8 @@ class Aligned(Attributes):
         if both and y.whole is not None and y.whole.axis != last - 1 and x.dims[done.axis] != x.dims[-1]:
             self._note_whole(x, last, "product of rows with rows", node, frame)
 
-    def note_call(self, name: str, given: Sequence[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> None:
+    def note_call(self, name: str, given: Sequence[Value], kwargs: dict[str, Value], node: ast.AST,
+                  frame: Frame) -> None:
         """Remember a choice, or a loss, along another axis than the one along which probabilities sum to 1."""
         x = self.counted(given[0]) if given else None
         if x is None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Whole
-from traindx_tools.on_code.values import NONE, Bag, Const, Operation, Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.values import NONE, Bag, Const, Operation, Symbol, Tensor, Thing, Value, parts
 
 INSERTED = Axis(1, "inserted")
 SCALAR = Axes(())
 _DEEP = 8
-_NUMBERS = frozenset({"index", "size", "key", "text", "loss scale"})
+_NUMBERS = frozenset({"index", "size", "key", "text", "loss scale", "count"})
 """Roles of symbols that are single numbers or texts."""
 _ARRAYS = frozenset({"parameter", "item", "iteration", "call", "attribute", "output", "detached output", "global"})
 _OF_NUMBERS = frozenset({"round", "//", "%"})
@@ -75,7 +75,7 @@ def of(value: Value | None, left: int = _DEEP) -> Axes | None:
 
 def _of_list(value: Bag, left: int) -> Axes | None:
     """A list of equal parts as an array."""
-    if not value.items or isinstance(value.items[0], (Const,)) and not isinstance(value.items[0].value, (int, float)):
+    if not value.items or (isinstance(value.items[0], (Const,)) and not isinstance(value.items[0].value, (int, float))):
         return None
     first = value.items[0]
     scaled = isinstance(first, Operation) and first.op in _ARITHMETIC  # what is reckoned with in a list is a number
@@ -83,7 +83,11 @@ def _of_list(value: Bag, left: int) -> Axes | None:
     if inner is None:
         return None
     count = Axis(len(value.items)) if not value.open else length(value.size) if value.size is not None else Axis()
-    return Axes((count, *inner.dims))
+    of_what = value.size.operands[0] if isinstance(value.size, Operation) and value.size.op == "len" else None
+    counter = of_what.parent if isinstance(of_what, Symbol) else None
+    kinds = (isinstance(counter, Thing) and counter.short == "Counter") or any(
+        isinstance(p, Symbol) and (p.role, p.name) == ("count", "by number") for p in parts(first))
+    return Axes((Axis(count.size, "classes") if kinds and value.open else count, *inner.dims))
 
 
 def length(value: Value | None) -> Axis:
@@ -100,7 +104,7 @@ def length(value: Value | None) -> Axis:
             return at(known, int(value.name)) if value.name.lstrip("-").isdigit() else Axis()
     if isinstance(value, Operation) and value.op == "len":
         counted = value.operands[0]
-        found = at(of(counted), 0) if not isinstance(counted, Bag) else Axis()
+        found = at(of(counted), 0)
         return found if found.size != "" else Axis(text(value), "batch")
     return Axis(text(value))
 
@@ -240,8 +244,10 @@ def indexed(base: Axes, index: Value) -> Axes | None:
         base = Axes(tuple(found[0]))
     dims, end = base.dims, len(base.dims) - taken[1]
     starts, ends = _taken(list(dims[:taken[0]]), front), _taken(list(dims[end:]), back)
-    made = (*starts, *dims[taken[0]:end], *ends) if starts is not None and ends is not None else ()
-    return Axes(made) if starts is not None and ends is not None and sum(isinstance(d, Rest) for d in made) < 2 else None
+    if starts is None or ends is None:
+        return None
+    made = (*starts, *dims[taken[0]:end], *ends)
+    return Axes(made) if sum(isinstance(d, Rest) for d in made) < 2 else None
 
 
 def _taken(dims: list[Axis | Rest], entries: Sequence[Value]) -> list[Axis | Rest] | None:
@@ -258,7 +264,7 @@ def _taken(dims: list[Axis | Rest], entries: Sequence[Value]) -> list[Axis | Res
             made.append(_sliced(one, entry))
             continue
         by = of(entry)
-        if by is None or isinstance(entry, Const) and isinstance(entry.value, bool):
+        if by is None or (isinstance(entry, Const) and isinstance(entry.value, bool)):
             return None
         if by.dims and (getattr(entry, "dtype", "") == "bool" or getattr(entry, "op", "") == "compare"):
             if len(by.dims) != 1:
@@ -288,7 +294,7 @@ def _of_frame(base: Axes, entries: Sequence[Value]) -> Axes | None:
     rows, key = base.dims[0], entries[-1]
     if isinstance(rows, Rest) or len(base.dims) != 2:
         return None
-    if len(entries) == 1 and (isinstance(key, (Tensor, Operation, Symbol)) or (isinstance(key, Bag) and key.kind == "slice")):
+    if len(entries) == 1 and (isinstance(key, (Tensor, Operation, Symbol)) or getattr(key, "kind", "") == "slice"):
         row = _taken([rows], [key])
         return Axes((*row, *base.dims[1:]), frame=True) if row is not None else None
     row = [rows] if len(entries) == 1 else _taken([rows], entries[:1])

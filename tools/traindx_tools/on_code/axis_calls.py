@@ -13,9 +13,7 @@ from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import NONE, Bag, Const, Symbol, Tensor, Value, truth
 
 _OUTPUTS: Mapping[str, int] = table("axes.toml")["outputs"]
-_FRAMES, _BESIDE = words("axes.toml", "frames"), words("axes.toml", "beside")
-_DRAWN = frozenset({"rand", "randn", "normal", "uniform", "randint", "integers", "random", "standard_normal", "bernoulli",
-                    "truncated_normal", "zeros", "ones", "empty", "full", "new_zeros", "new_ones", "new_empty", "new_full"})
+_FRAMES, _BESIDE, _DRAWN = (words("axes.toml", k) for k in ("frames", "beside", "drawn"))
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,10 @@ def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site:
     """The axes of what a function or method of this name gives; its first array stands in front of its arguments."""
     if name in _FRAMES:
         return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")), frame=True)
+    if name in ("bincount", "value_counts", "compute_class_weight"):
+        return Axes((Axis(f"kinds@{site}", "classes"),))
+    if name == "unique" and set(kwargs) == {"return_counts"}:
+        return Axes((Axis(2), Axis(f"kinds@{site}", "classes")))
     if name in ("loadtxt", "genfromtxt"):
         return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")))
     if name in _DRAWN:
@@ -182,7 +184,8 @@ def _permuted(o: Given) -> Axes | None:
         dims = ax.ranked(o.x, 2)
         return ax.swapped(replace(o.x, dims=tuple(dims)), 0, 1) if dims is not None else None
     if o.name in ("transpose", "swapaxes", "swapdims") and len(order) == 2 and None not in order:
-        if len(o.x.dims) == 2 and isinstance(o.x.dims[0], Rest) and {1, 2} == set(order):  # a layer's (batch, steps, width)
+        if len(o.x.dims) == 2 and isinstance(o.x.dims[0], Rest) and {1, 2} == set(order):
+            # what a layer with a width gives: (batch, steps, width)
             o = replace(o, x=replace(o.x, dims=tuple(ax.ranked(o.x, 3) or o.x.dims)))
         return ax.swapped(o.x, order[0] or 0, order[1] or 0)
     dims = ax.ranked(o.x, len(order))
@@ -341,9 +344,9 @@ def given_to(value: Value, axes: Axes | None) -> Value:
     """The value with these axes: the array itself, each of values and places, the parts of a list."""
     if isinstance(value, Tensor) and value.axes != axes:
         return replace(value, axes=axes)
-    if isinstance(value, Symbol) and axes is not None and value.role not in ("shape", "size") and axes != value.axes and not (
-            len(axes.dims) == 1 and isinstance(axes.dims[0], Rest)):
-        return replace(value, axes=axes)
+    if isinstance(value, Symbol) and axes is not None and value.role not in ("shape", "size"):
+        nothing = axes == value.axes or (len(axes.dims) == 1 and isinstance(axes.dims[0], Rest))
+        return value if nothing else replace(value, axes=axes)
     if isinstance(value, Bag) and value.kind in ("minmax", "tuple") and len(value.items) <= 2:
         value.items[:] = [given_to(i, axes) if isinstance(i, Tensor) else i for i in value.items]
     return value

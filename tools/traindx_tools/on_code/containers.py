@@ -148,6 +148,8 @@ def _bag_item(base: Bag, index: Value) -> Value:
 def _thing_item(base: Thing, index: Value) -> Value:
     if base.type == "range" and isinstance(index, Bag):
         return base
+    if base.type == "collections.Counter":
+        return Symbol("count", "by number" if getattr(index, "role", "") == "index" else "by value", base, 1)
     known = members(base)
     at = shapes.literal(index)
     if known is not None and at is not None and not known.open and -len(known.items) <= at < len(known.items):

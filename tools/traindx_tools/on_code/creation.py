@@ -29,7 +29,8 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
     if name == "choice":
         return _chosen(args[0] if args else None, site)
     if name in ("permutation", "randperm") and args and not isinstance(args[0], (Tensor, Bag)):
-        return None if amount(args[0]) is None else Tensor(grad=False, dtype="int", site=site, tags=frozenset({"integer"}))
+        known = amount(args[0]) is not None
+        return Tensor(grad=False, dtype="int", site=site, tags=frozenset({"integer"})) if known else None
     if name not in CREATORS:
         return None
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)

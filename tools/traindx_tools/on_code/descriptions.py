@@ -48,9 +48,10 @@ class Shape:
 
 
 class Axis(NamedTuple):
-    """One axis. `size`: a length, or what it is as long as: two axes with the same text have the same length, "" is known
-    to nobody. `role`: "batch", "feature", "space", "columns" (of different quantities), "class" (of one-hot rows),
-    "inserted" (of length 1, where the program asks for it)."""
+    """One axis. `size`: a length, or what it is as long as: two axes with the same text have the same length, "" is
+    known to nobody. `role`: "batch", "feature", "space", "scores" (of one against all), "columns" (of different
+    quantities), "class" (of one-hot rows), "classes" (one entry each), "inserted" (of length 1, where the program asks
+    for it)."""
 
     size: int | str = ""
     role: str = ""
@@ -125,7 +126,7 @@ class Tensor:
         if self.axes is None:
             return None
         at = next((i for i, d in enumerate(self.axes.dims) if isinstance(d, Rest)), -1)
-        sizes = tuple(d.size if isinstance(d, Axis) and isinstance(d.size, int) else None for d in self.axes.dims[at + 1:])
+        sizes = tuple(n if isinstance(n := getattr(d, "size", None), int) else None for d in self.axes.dims[at + 1:])
         return Shape(sizes, at < 0) if sizes or at < 0 else None
 
     def plain(self, **changes: Any) -> Tensor:

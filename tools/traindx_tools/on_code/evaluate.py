@@ -233,7 +233,8 @@ class Evaluator(Aligned):
         if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         found = containers.item(base, index, node.slice)
-        known = axes.of(base) if isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing)) else None
+        arrays = isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing))
+        known = axes.of(base) if arrays else None
         return axis_calls.given_to(found, axes.indexed(known, index)) if known is not None and known.dims else found
 
     # operators

@@ -170,7 +170,8 @@ class Interpreter(Statements):
                     return {names[0]: self.element(loader, event.node, Frame(event.file, ModuleValue("")))}
             elif event.method == "Trainer" and model is owner and hook == "forward" and "data_collator" not in given:
                 data = given.get("train_dataset")
-                loader = Thing("torch.utils.data.DataLoader", (data,) if data is not None else (), {}, event.site, event.node)
+                fed = (data,) if data is not None else ()
+                loader = Thing("torch.utils.data.DataLoader", fed, {}, event.site, event.node)
                 batch = self.element(loader, event.node, Frame(event.file, ModuleValue("")))
                 rest = dict.fromkeys(names, batch.rest) if isinstance(batch, Table) and batch.rest is not None else {}
                 return {**rest, **batch.items} if isinstance(batch, Table) else {}

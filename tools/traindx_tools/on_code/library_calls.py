@@ -128,7 +128,7 @@ class Foreign(Evaluator):
             made = made if made is not None else self._unknown_output(callee, node, frame)
             known = axis_layers.layer(callee, args, event.site)
             if callee.type.startswith("transformers."):
-                known = axes.of(next((kwargs[k] for k in ("input_ids", "pixel_values") if k in kwargs), next(iter(args), None)))
+                known = axes.of(kwargs.get("input_ids") or kwargs.get("pixel_values") or next(iter(args), None))
             self.note_rank(callee, args)
             self.note_steps(callee, args, node, frame)
             event.result = axis_calls.given_to(made, known)
@@ -306,7 +306,8 @@ class Foreign(Evaluator):
                                                                            call.site)) is not None:
             return Symbol("call", f"{name}@{call.site}{axes.text(receiver)}", axes=known)
         if isinstance(receiver, Symbol):
-            if name == "size" and call.args and (one := axes.at(axes.of(receiver), shapes.literal(call.args[0]) or 0)).size:
+            at = shapes.literal(call.args[0]) if call.args else None
+            if name == "size" and at is not None and (one := axes.at(axes.of(receiver), at)).size:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
             self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
             found = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))

@@ -116,8 +116,8 @@ def _enumerate(caller: Interpreter, call: Call) -> Value:
 
 @function("builtins.zip", "itertools.product")
 def _zip(caller: Interpreter, call: Call) -> Value:
-    rows, row = call.first, call.kwargs.get("*")
-    if call.name.endswith("zip") and isinstance(row, Bag) and not row.open and isinstance(rows, Bag) and len(call.args) == 1:
+    rows, row = call.first, call.kwargs.get("*") if len(call.args) == 1 else None
+    if call.name.endswith("zip") and isinstance(row, Bag) and not row.open and isinstance(rows, Bag):
         return Bag("list", [Bag("tuple", [one], open=True, size=rows.size or arithmetic.operation("len", (rows,)))
                             for one in row.items])  # rows to columns
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
@@ -142,7 +142,9 @@ def _through(caller: Interpreter, call: Call) -> Value:
 def _some(caller: Interpreter, call: Call) -> Value | None:
     """A few of a list, in another order."""
     of, count = call.first, call.get(1, "k")
-    return Bag("list", list(of.items), open=True, site=call.site, size=count) if isinstance(of, Bag) and of.items else None
+    if not isinstance(of, Bag) or not of.items:
+        return None
+    return Bag("list", list(of.items), open=True, site=call.site, size=count)
 
 
 @method("gather_for_metrics")

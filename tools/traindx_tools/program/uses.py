@@ -35,8 +35,8 @@ class AxisUse:
     text: str
     axis: int
     role: str
-    """What stands on the axis: "batch", "time", "features"; "" where that is not known; "elsewhere": another one is asked
-    (`features`, by `asked`); "columns" of different quantities; "samples" that a layer takes for steps."""
+    """What stands on the axis: "batch", "time", "features"; "" where that is not known; "elsewhere": another one is
+    asked (`features`, by `asked`); "columns" of different quantities; "samples" that a layer takes for steps."""
     size: int | None = None
     """Its length, where it is known."""
     features: int | None = None

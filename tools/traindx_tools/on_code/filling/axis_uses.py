@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.on_code import axes
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Site, Symbol, Tensor, Thing
+from traindx_tools.on_code.values import Operation, Site, Symbol, Tensor, Thing
 from traindx_tools.program.entities import LossCall
 from traindx_tools.program.uses import AxisUse
 
+_FEW = 40
+"""Weights up to this many, written out for a sampler of len(data) draws, are those of classes."""
 _LAYERS = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}
 
 
@@ -29,18 +32,25 @@ def axis_uses(project: Project, losses: list[LossCall]) -> Iterator[AxisUse]:
     for event in project.events:
         if event.kind == "whole":
             yield _elsewhere(event, project)
+    sampled = [e.result.kwargs.get("sampler") for e in project.calls("DataLoader") if isinstance(e.result, Thing)]
+    for event in project.calls("WeightedRandomSampler"):
+        weights, count = event.argument(0, "weights"), event.argument(1, "num_samples")
+        one = axes.at(axes.of(weights), 0)
+        few = isinstance(one.size, int) and 1 < one.size <= _FEW and isinstance(count, Operation) and count.op == "len"
+        if any(s is event.result for s in sampled) and (one.role == "classes" or few):
+            yield AxisUse("sampler", spot_of(event), event.file.segment(event.node), 0, "classes", origin=event)
 
 
 def _elsewhere(event: Event, project: Project) -> AxisUse:
     """What is whole along one axis and asked along another."""
     x, at = event.args[0], literal(event.args[1]) or 0
-    axes = x.axes if isinstance(x, (Tensor, Symbol)) else None
-    done = axes.whole if axes is not None and event.name not in ("columns", "samples") else None
+    form = x.axes if isinstance(x, (Tensor, Symbol)) else None
+    done = form.whole if form is not None and event.name not in ("columns", "samples") else None
     where = spot_of(event) if done is None or done.site is None else spot_at(done.site, project)
     by = event.name if done is not None else event.receiver.short if isinstance(event.receiver, Thing) else event.method
     role = event.name if done is None else "elsewhere"
     return AxisUse(done.by if done is not None else "standardised", where, event.file.segment(event.node),
-                   done.axis if done is not None else at, role, None, at, asked=by, shape=str(axes or ""), origin=event)
+                   done.axis if done is not None else at, role, None, at, asked=by, shape=str(form or ""), origin=event)
 
 
 def _normalised(event: Event, in_losses: set[tuple[str, int]], logged: set[Site | None]) -> Iterator[AxisUse]:

@@ -42,7 +42,7 @@ def _name(event: Event) -> str:
 def _column(event: Event) -> int | None:
     """Which side has the axis of length 1, where its samples meet all of the other side's without anybody's asking.
 
-    An axis that the program inserted is taken for meant, except where one side is a model's output and the other is not.
+    An axis that the program inserted is taken for meant, except where one side alone is a model's output.
     """
     known = [axes.of(a) for a in event.args]
     one = axes.clash(*known)
