@@ -52,10 +52,12 @@ def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site:
     if name in _DRAWN:
         found = _sizes(name, given, kwargs)
         return Axes(tuple(found)) if found is not None else None
-    if name in ("arange", "linspace", "randperm", "permutation") and given and not ax.of(given[-1] if (
-            name == "permutation") else NONE):
-        return Axes((ax.length(given[-1 if name in ("permutation", "linspace") else 0])
-                     if len(given) < 3 or name == "linspace" else Axis(),))
+    if name in ("arange", "linspace", "randperm", "permutation") and given:
+        drawn = ax.of(given[-1]) if name == "permutation" else None
+        if drawn is not None and drawn.dims:
+            return drawn
+        first = given[-1 if name in ("permutation", "linspace") else 0]
+        return Axes((ax.length(first) if len(given) < 3 or name == "linspace" else Axis(),))
     if name in ("cat", "concat", "concatenate", "stack", "vstack", "hstack"):
         return _joined(name, given, kwargs, site)
     first = given[0] if given else kwargs.get("input") or kwargs.get("x") or kwargs.get("a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
@@ -45,7 +46,8 @@ def ignored(project: Project) -> Iterator[Indexing]:
         targets = [(e.argument(1, "target"), e) for e in losses if id(e) in inside]
         for event in (p.event for p in root.places if p.event.method in _ENCODES and p.event.kind == "call"):
             index = event.argument(*_ENCODES[event.method])
-            loss = next((e for t, e in targets if isinstance(t, (Symbol, Tensor)) and _as_it_is(index) == t), None)
+            loss = next((e for t, e in targets if isinstance(t, (Symbol, Tensor)) and (
+                _as_it_is(index) == _as_it_is(t))), None)
             if loss is not None and str(event.site) not in told:
                 told.add(str(event.site))
                 yield Indexing("ignored", 0, _ignores(loss) or 0.0, 0.0, event.file.segment(event.node), spot_of(event),
@@ -67,7 +69,9 @@ def _as_it_is(index: Value | None) -> Value | None:
     while isinstance(index, Symbol) and index.parent is not None and (
             index.name.partition("@")[0] in _AXES or (index.role == "item" and index.name.startswith("slice"))):
         index = index.parent
-    return index
+    if isinstance(index, Symbol):
+        return replace(index, axes=None)
+    return replace(index, axes=None) if isinstance(index, Tensor) else index
 
 
 def _of(event: Event, kind: str, rows: int | None, index: Value | None) -> Iterator[Indexing]:
