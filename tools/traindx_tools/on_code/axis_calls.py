@@ -56,8 +56,8 @@ def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site:
         drawn = ax.of(given[-1]) if name == "permutation" else None
         if drawn is not None and drawn.dims:
             return drawn
-        first = given[-1 if name in ("permutation", "linspace") else 0]
-        return Axes((ax.length(first) if len(given) < 3 or name == "linspace" else Axis(),))
+        end = given[-1 if name in ("permutation", "linspace") else 0]
+        return Axes((ax.length(end) if len(given) < 3 or name == "linspace" else Axis(),))
     if name in ("cat", "concat", "concatenate", "stack", "vstack", "hstack"):
         return _joined(name, given, kwargs, site)
     first = given[0] if given else kwargs.get("input") or kwargs.get("x") or kwargs.get("a")
