@@ -33,6 +33,5 @@ def program_failures(project: Project) -> list[str]:
 def _finding(module: RuleModule, breach: Breach) -> Finding:
     at = breach.at
     where = Location(file=at.file, line=at.line, end_line=at.end_line, module=at.function, quote=at.quote)
-    return module.rule.finding(
-        breach.statement, where, at.file, bearing=breach.bearing, severity=breach.severity, measured=breach.measured,
-        patch=patches(breach.remedy) if breach.remedy is not None else ())
+    return module.rule.finding(breach.statement, where, at.file, bearing=breach.bearing, severity=breach.severity,
+        measured=breach.measured, patch=patches(breach.remedy) if breach.remedy is not None else ())

@@ -113,12 +113,9 @@ def _home(file: Source) -> str:
 def runs_by_itself(file: Source) -> bool:
     """Whether a file does something when it is started, and not only defines what others may use."""
     parsed = file.parsed
-    return isinstance(parsed, SourceFile) and any(
-        (isinstance(s, ast.Expr) and not isinstance(s.value, ast.Constant))
+    return isinstance(parsed, SourceFile) and any((isinstance(s, ast.Expr) and not isinstance(s.value, ast.Constant))
         or isinstance(s, (ast.For, ast.While, ast.With))
-        or (isinstance(s, ast.If) and "__name__" in ast.unparse(s.test))
-        for s in parsed.tree.body
-    )
+        or (isinstance(s, ast.If) and "__name__" in ast.unparse(s.test)) for s in parsed.tree.body)
 
 
 def _connected(files: Sequence[Source], uses: Mapping[str, set[str]],

@@ -35,8 +35,7 @@ def check(program: Program) -> Iterator[Breach]:
 
 def _in_eval_too(drop: Drop) -> Breach:
     explicit = drop.mode == "forced"
-    return Breach(
-        "C144",
+    return Breach("C144",
         f"{drop.name} at {drop.at} drops units in eval mode too: functional dropout needs training=self.training",
         drop.at, drop.known, {"kind": "dropout", "explicit": explicit}, Severity.LOW if explicit else Severity.MEDIUM,
         None if explicit else Remedy("ask the mode", _act(drop)))
@@ -45,10 +44,9 @@ def _in_eval_too(drop: Drop) -> Breach:
 def _everything(drop: Drop) -> Breach:
     known = drop.known if drop.fixed else Known.GUESSED
     default = "" if drop.fixed else " (a default that may be overridden)"
-    return Breach(
-        "C265",
-        f"{drop.name} at {drop.at} drops with probability 1{default}: in training it gives nothing but zeros",
-        drop.at, known, {"kind": "all", "probability": 1.0}, Severity.HIGH if drop.fixed else Severity.MEDIUM)
+    return Breach("C265",
+        f"{drop.name} at {drop.at} drops with probability 1{default}: in training it gives nothing but zeros", drop.at,
+        known, {"kind": "all", "probability": 1.0}, Severity.HIGH if drop.fixed else Severity.MEDIUM)
 
 
 def _act(drop: Drop) -> Act:

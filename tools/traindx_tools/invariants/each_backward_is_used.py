@@ -118,6 +118,5 @@ def _impossible(run: Section) -> Iterator[Breach]:
         loop = training_loop(path) if arm is not None else None
         backward = next((a for a, p in run.acts(Moment.BACKWARD) if loop in p), None) if loop is not None else None
         if arm is not None and arm.condition.text and backward is not None and loop is not None:
-            yield Breach(
-                "C161", f"{act.name} at {act.at} is never reached: {arm.condition.text} cannot hold", act.at, act.known,
-                {"kind": "never", "backward_line": backward.at.line})
+            yield Breach("C161", f"{act.name} at {act.at} is never reached: {arm.condition.text} cannot hold", act.at,
+                act.known, {"kind": "never", "backward_line": backward.at.line})

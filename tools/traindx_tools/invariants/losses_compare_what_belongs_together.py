@@ -25,8 +25,9 @@ def check(program: Program) -> Iterator[Breach]:
     for one in program.mismatches:
         if one.kind == "broadcast":
             yield Breach(
-                "C109", f"{one.text} at {one.at} ({one.name}) broadcasts predictions of shape (N, 1) against targets "
-                "of shape (N,) to N x N", one.at, measured={"kind": "broadcast", "prediction_made_at": one.made},
+                "C109", f"{one.text} at {one.at} ({one.name}) broadcasts {one.shape} against {one.other}: each sample "
+                "of one side meets all samples of the other, N x N", one.at,
+                measured={"kind": "broadcast", "prediction_made_at": one.made},
                 remedy=Remedy("same shape", Act(Moment.LOSS, one.at, origin=one.origin)))
         else:
             why = (f"{one.name} shifts labels itself, and these are shifted already" if one.made else

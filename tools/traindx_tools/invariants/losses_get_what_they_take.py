@@ -81,11 +81,9 @@ def _breach(call: LossCall, wanted: Wanted, given: Argument, clash: Clash) -> Br
                 "made_at": str(given.made) if given.made is not None else None, "training": call.trains,
                 "loss_line": call.at.line}
     target = Act(Moment.FORWARD, given.made, given.made_by, origin=given.origin) if given.made is not None else None
-    return Breach(
-        clash.id, f"{written(given.made_by)}{where} is fed to {call.name} at {call.at}, which {clash.why}",
-        at, call.known, measured, Severity(clash.severity),
-        Remedy("log target" if clash.id == "C180" else "raw scores", Act(Moment.LOSS, call.at, origin=call.origin),
-               target, given.made_by))
+    return Breach(clash.id, f"{written(given.made_by)}{where} is fed to {call.name} at {call.at}, which {clash.why}",
+        at, call.known, measured, Severity(clash.severity), Remedy("log target" if clash.id == "C180" else "raw scores",
+        Act(Moment.LOSS, call.at, origin=call.origin), target, given.made_by))
 
 
 def _reversed(call: LossCall, given: Argument | None, target: Argument | None) -> Iterator[Breach]:

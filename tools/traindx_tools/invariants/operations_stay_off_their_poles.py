@@ -55,12 +55,10 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
     said += "; its gradient is infinite there" if attached else ""
     why = f": {pole.why}" if pole.why else ""
     said += f"; the clamp {pole.guard} does not prevent it{why}" if pole.guard else ""
-    return Breach(
-        "C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
-        {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high,
-         "of": pole.of or "expression", "dtype": pole.dtype, "in_graph": attached}, severity,
-        _remedy("raise the epsilon", pole) if pole.guard else
-        _remedy("guard the logarithm", pole, beside) if _is_guardable(pole) else None)
+    return Breach("C107", said, pole.at, Known.DERIVED if known or attached or pole.why else Known.GUESSED,
+        {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high, "of": pole.of
+        or "expression", "dtype": pole.dtype, "in_graph": attached}, severity, _remedy("raise the epsilon", pole)
+        if pole.guard else _remedy("guard the logarithm", pole, beside) if _is_guardable(pole) else None)
 
 
 def _root(pole: Pole) -> Breach:

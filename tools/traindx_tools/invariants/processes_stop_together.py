@@ -17,12 +17,10 @@ from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
 RULES = pages("ranks", ("C264",))
-_WHY = {
-    "metric": "the metric is measured on this rank's own part of the data{on}, so ranks decide differently",
+_WHY = {"metric": "the metric is measured on this rank's own part of the data{on}, so ranks decide differently",
     "clock": "by its own clock",
     "loss": "the criterion is the loss of this rank's own batches, so ranks decide differently",
-    "rank": "only the rank that the condition asks for leaves",
-}
+    "rank": "only the rank that the condition asks for leaves"}
 
 
 def check(program: Program) -> Iterator[Breach]:

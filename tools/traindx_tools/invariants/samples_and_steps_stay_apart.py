@@ -27,7 +27,7 @@ def check(program: Program) -> Iterator[Breach]:
     told: set[tuple[str, str]] = set()
     for use in program.axis_uses:
         for breach in _breaches(use):
-            key = breach.id, str(breach.at)
+            key = "C134" if breach.id == "C350" else breach.id, str(breach.at)
             if key not in told:
                 told.add(key)
                 yield breach
@@ -37,6 +37,15 @@ def _breaches(use: AxisUse) -> Iterator[Breach]:
     if use.operation == "pooled":
         yield _breach("C134", use, f"The input of {use.text} was summed or averaged over dim 0 (at {use.at}), the "
                       "batch: samples are mixed", "pooled", "pool over time")
+    elif use.role == "elsewhere":
+        yield _breach("C350", use, f"{use.operation} at {use.at} runs over axis {use.axis} of {use.shape}, and "
+                      f"{use.text} takes axis {use.features} for the one that is whole ({use.asked})", "elsewhere")
+    elif use.role == "columns":
+        yield _breach("C350", use, f"{use.text} at {use.at} is a statistic over the columns of each row, which are "
+                      f"different quantities (shape {use.shape}): a scale is one column's, over the rows", "columns")
+    elif use.role == "samples":
+        yield _breach("C134", use, f"{use.asked} without batch_first takes axis 0 for steps, and {use.text} at "
+                      f"{use.at} gives it samples there (shape {use.shape}): samples see each other", "samples")
     elif not use.of_layer:
         return
     elif use.role == "features" and use.size == 1:

@@ -17,8 +17,7 @@ else:
 @cache
 def table(*name: str) -> dict[str, Any]:
     """One table by its path below this package: `table("pages", "step_order.toml")`."""
-    found: dict[str, Any] = tomllib.loads(
-        files("traindx_tools.knowledge").joinpath(*name).read_text(encoding="utf-8"))
+    found: dict[str, Any] = tomllib.loads(files("traindx_tools.knowledge").joinpath(*name).read_text(encoding="utf-8"))
     return found
 
 

@@ -24,20 +24,9 @@ from traindx_tools.on_code.values import (
     number,
 )
 
-_CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
+_CONSTANT: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "<<": operator.lshift,
+    ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor}
 _LARGEST = 10**18
 """Constants beyond it are not computed: `9 ** 9 ** 9` must cost nothing."""
 
@@ -144,7 +133,6 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
         other = right if tensors[0] is left else left
         if result.grad is False and (isinstance(other, Symbol) or _is_parameter(other)):
             result = replace(result, grad=None)
-    result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
     tags = _tags(left, right, op) | quantities.combined(op, left, right, site) | time_scales.combined(op, left, right)
     result = replace(result, tags=tags, **_kept_kind(op, left, right))
@@ -153,21 +141,9 @@ def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -
     return replace(result, grad=False, parents=frozenset()) if grad is False else result
 
 
-def _shape(op: str, left: Value, right: Value) -> Any:
-    if op == "@":
-        both = isinstance(left, Tensor) and isinstance(right, Tensor)
-        return shapes.product(left.shape, right.shape) if both else None  # type: ignore[union-attr]
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return shapes.broadcast(left.shape, right.shape)
-    one, other = (left, right) if isinstance(left, Tensor) else (right, left)
-    scalar = isinstance(other, Const) or (isinstance(other, Operation) and not _may_be_array(other))
-    return one.shape if isinstance(one, Tensor) and scalar else None
-
-
 def _may_be_array(value: Operation) -> bool:
-    return any(
-        isinstance(o, (Symbol, Tensor)) or (isinstance(o, Operation) and _may_be_array(o)) for o in value.operands
-    )
+    return any(isinstance(o, (Symbol, Tensor)) or (isinstance(o, Operation) and _may_be_array(o))
+        for o in value.operands)
 
 
 def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.Bounds:
@@ -211,11 +187,8 @@ def _floating(op: str, left: Value, right: Value) -> bool:
     """Whether the result is certainly of a floating type, whichever one."""
     if op == "/":
         return True
-    return any(
-        (isinstance(v, Tensor) and ("floating" in v.tags or (v.dtype or "").startswith(("float", "bfloat"))))
-        or (isinstance(v, Const) and isinstance(v.value, float))
-        for v in (left, right)
-    )
+    return any((isinstance(v, Tensor) and ("floating" in v.tags or (v.dtype or "").startswith(("float", "bfloat"))))
+        or (isinstance(v, Const) and isinstance(v.value, float)) for v in (left, right))
 
 
 def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import bounds, quantities, shapes
+from traindx_tools.on_code import bounds, quantities
 from traindx_tools.on_code.mask_truth import TRIANGLE
 from traindx_tools.on_code.tensors import copied, dtype_of, lineage, merged
 from traindx_tools.on_code.values import (
     NONE,
     Bag,
     Const,
-    Shape,
     Site,
     Tensor,
     Value,
     number,
-    truth,
 )
 
 
@@ -60,12 +58,12 @@ def _detached(o: Operands) -> Tensor:
 
 
 def _bounded(low: float | None, high: float | None) -> Transfer:
-    return lambda o: replace(o.x.plain(shape=o.x.shape, tags=o.x.tags & AXES), low=low, high=high, site=o.site)
+    return lambda o: replace(o.x.plain(tags=o.x.tags & AXES), low=low, high=high, site=o.site)
 
 
 def _kind(kind: str, low: float | None, high: float | None) -> Transfer:
     def transfer(o: Operands) -> Tensor:
-        t = o.x.plain(shape=o.x.shape, tags=o.x.tags & {"batch"})
+        t = o.x.plain(tags=o.x.tags & {"batch"})
         return replace(t, kind=kind, low=low, high=high, site=o.site, kind_site=o.site)
 
     return transfer
@@ -77,7 +75,7 @@ def _activation(kind: str, low: float | None, high: float | None) -> Transfer:
 
 
 def _elementwise(o: Operands) -> Tensor:
-    return o.x.plain(shape=o.x.shape, site=o.site, tags=o.x.tags & AXES)
+    return o.x.plain(site=o.site, tags=o.x.tags & AXES)
 
 
 def _dtype(dtype: str) -> Transfer:
@@ -95,7 +93,6 @@ def _integer(o: Operands) -> Tensor:
 def _reduction(keeps_bounds: bool) -> Transfer:
     def transfer(o: Operands) -> Tensor:
         dim = o.get(0, "dim", "axis")
-        keep = truth(o.get(1, "keepdim", "keepdims")) is True or truth(o.kwargs.get("keepdim")) is True
         low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
         high = o.x.high if keeps_bounds else None
         kept = o.x.tags & {"floating", *SIGNS}
@@ -104,12 +101,7 @@ def _reduction(keeps_bounds: bool) -> Transfer:
             tag.add("count")
         if dim == Const(0) and "batch_first" in o.x.tags:
             tag.add("batch_reduced")
-        return replace(
-            o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset(tag) | kept),
-            low=low,
-            high=high,
-            site=o.site,
-        )
+        return replace(o.x.plain(tags=frozenset(tag) | kept), low=low, high=high, site=o.site)
 
     return transfer
 
@@ -119,16 +111,7 @@ def _spread(o: Operands) -> Tensor:
 
 
 def _index_reduction(o: Operands) -> Tensor:
-    dim = o.get(0, "dim", "axis")
-    keep = truth(o.get(1, "keepdim", "keepdims")) is True
-    return Tensor(
-        grad=False,
-        shape=shapes.reduced(o.x.shape, dim, keep),
-        dtype="int",
-        site=o.site,
-        models=o.x.models,
-        tags=frozenset({"integer"}),
-    )
+    return Tensor(grad=False, dtype="int", site=o.site, models=o.x.models, tags=frozenset({"integer"}))
 
 
 def _places(o: Operands) -> Tensor:
@@ -151,35 +134,16 @@ def _logsum(o: Operands) -> Tensor:
     return replace(_reduction(False)(o), low=None, high=None)
 
 
-def _view(o: Operands) -> Tensor:
-    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {*COLUMNS, *AXES})
-
-
-def _unsqueeze(o: Operands) -> Tensor:
-    shape = shapes.unsqueezed(o.x.shape, shapes.literal(o.get(0, "dim", "axis")))
-    return replace(o.x, shape=shape, tags=o.x.tags - {*COLUMNS, *AXES})
-
-
-def _squeeze(o: Operands) -> Tensor:
-    dim = o.get(0, "dim", "axis")
-    return replace(o.x, shape=shapes.squeezed(o.x.shape, shapes.literal(dim), dim is not None))
-
-
-def _flatten(o: Operands) -> Tensor:
-    start, end = o.get(0, "start_dim"), o.get(1, "end_dim")
-    s = shapes.literal(start) if start is not None else 0
-    e = shapes.literal(end) if end is not None else -1
-    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {*COLUMNS, *AXES})
+def _moved(o: Operands) -> Tensor:
+    return replace(o.x, tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _transposed(o: Operands) -> Tensor:
-    shape = o.x.shape
-    known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {"batch", *COLUMNS, *AXES} | {"moved"})
+    return replace(o.x, tags=o.x.tags - {"batch", *COLUMNS, *AXES} | {"moved"})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
+    return replace(o.x, tags=o.x.tags - {"batch", *COLUMNS, *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:
@@ -200,13 +164,11 @@ def _clamp(o: Operands) -> Tensor:
 def _power(o: Operands) -> Tensor:
     exponent = {"square": 2.0, "sqrt": 0.5}.get(o.name) or number(o.get(0, "exponent", "x2"))
     found = bounds.power(bounds.of(o.x), exponent, o.x.dtype)
-    return bounds.bounded(o.x.plain(shape=o.x.shape, tags=o.x.tags & {"one_row", "reduced", "spread"}), found)
+    return bounds.bounded(o.x.plain(tags=o.x.tags & {"one_row", "reduced", "spread"}), found)
 
 
 def _norm(o: Operands) -> Tensor:
-    dim = o.get(1, "dim", "axis")
-    keep = truth(o.kwargs.get("keepdim") or o.kwargs.get("keepdims")) is True
-    return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep)), low=0.0, site=o.site)
+    return replace(o.x.plain(), low=0.0, site=o.site)
 
 
 def _minmax(o: Operands) -> Tensor:
@@ -236,7 +198,7 @@ def _triangle(o: Operands) -> Tensor:
 
 def _log(o: Operands) -> Tensor:
     kind = "log_softmax" if o.x.kind == "softmax" else ""
-    return replace(o.x.plain(shape=o.x.shape), kind=kind, kind_site=o.site if kind else None, site=o.site)
+    return replace(o.x.plain(), kind=kind, kind_site=o.site if kind else None, site=o.site)
 
 
 def _to(o: Operands) -> Tensor:
@@ -250,7 +212,7 @@ def _to(o: Operands) -> Tensor:
 
 
 def _repeat(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=(o.x.tags - COLUMNS) | {"repeated"})
+    return replace(o.x, tags=(o.x.tags - COLUMNS) | {"repeated"})
 
 
 def _product(o: Operands) -> Tensor:
@@ -261,29 +223,21 @@ def _product(o: Operands) -> Tensor:
     return bounds.bounded(merged(tensors, o.site), (-1.0, 1.0) if cosines else (None, None))
 
 
-TRANSFERS: dict[str, Transfer] = {
-    **dict.fromkeys(words("followed.toml", "same_array"), _same),
+TRANSFERS: dict[str, Transfer] = {**dict.fromkeys(words("followed.toml", "same_array"), _same),
     **dict.fromkeys(("clone", "copy", "copy_"), lambda o: copied(o.x)),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
-    **dict.fromkeys(("view", "reshape"), _view),
+    **dict.fromkeys(("view", "reshape", "unsqueeze", "expand_dims", "flatten", "ravel"), _moved),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
     **dict.fromkeys(words("followed.toml", "unshaped"), _unshaped),
-    **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat),
-    **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueeze),
-    "squeeze": _squeeze,
-    **dict.fromkeys(("flatten", "ravel"), _flatten),
-    **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to),
-    "float": _dtype("float32"),
-    "double": _dtype("float64"),
-    "half": _dtype("float16"),
-    "bfloat16": _dtype("bfloat16"),
+    **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat), "squeeze": _same,
+    **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to), "float": _dtype("float32"),
+    "double": _dtype("float64"), "half": _dtype("float16"), "bfloat16": _dtype("bfloat16"),
     **dict.fromkeys(("long", "int", "bool", "short", "byte"), _integer),
     **dict.fromkeys(("softmax", "softmin", "gumbel_softmax"), _kind("softmax", 0.0, 1.0)),
     "log_softmax": _kind("log_softmax", None, 0.0),
     **dict.fromkeys(("sigmoid", "hard_sigmoid", "hardsigmoid", "expit"), _kind("sigmoid", 0.0, 1.0)),
     **dict.fromkeys(("logsigmoid", "log_sigmoid"), _kind("log_sigmoid", None, 0.0)),
-    **dict.fromkeys(("relu", "relu6", "relu_"), _activation("relu", 0.0, None)),
-    "hardtanh": _bounded(0.0, None),
+    **dict.fromkeys(("relu", "relu6", "relu_"), _activation("relu", 0.0, None)), "hardtanh": _bounded(0.0, None),
     "softplus": _activation("softplus", 1e-12, None),
     "exp": lambda o: replace(_elementwise(o), kind="exp", kind_site=o.site),
     **dict.fromkeys(("tanh", "tanh_"), _activation("tanh", -1.0, 1.0)),
@@ -294,28 +248,21 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("log", "log2", "log10"), _log),
     **dict.fromkeys(("mean", "nanmean", "median", "quantile"), _reduction(True)),
     **dict.fromkeys(("sum", "nansum", "prod", "cumsum", "cumprod"), _reduction(False)),
-    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread),
-    **dict.fromkeys(("logsumexp",), _logsum),
+    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread), **dict.fromkeys(("logsumexp",), _logsum),
     **dict.fromkeys(("argmax", "argmin", "argsort"), _index_reduction),
-    "multinomial": lambda o: replace(_integer(o), shape=None, low=0.0, high=None, site=o.site),
+    "multinomial": lambda o: replace(_integer(o), low=0.0, high=None, site=o.site),
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
     **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
-    **dict.fromkeys(("unique", "unique_consecutive"), _unique),
-    "normalize": lambda o: _elementwise(o).tagged("unit"),
-    **dict.fromkeys(("matmul", "mm"), _product),
-    "cosine_similarity": _bounded(-1.0, 1.0),
-    **dict.fromkeys(("tril", "triu"), _triangle),
-    "where": _chosen,
-    "masked_fill": _filled,
-    **dict.fromkeys(words("followed.toml", "elementwise"), _elementwise),
-}
+    **dict.fromkeys(("unique", "unique_consecutive"), _unique), "normalize": lambda o: _elementwise(o).tagged("unit"),
+    **dict.fromkeys(("matmul", "mm"), _product), "cosine_similarity": _bounded(-1.0, 1.0),
+    **dict.fromkeys(("tril", "triu"), _triangle), "where": _chosen, "masked_fill": _filled,
+    **dict.fromkeys(words("followed.toml", "elementwise"), _elementwise)}
 """By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
 
-def transferred(
-    name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site, grad: bool | None
-) -> Tensor:
+def transferred(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site,
+        grad: bool | None) -> Tensor:
     """The result of an array function or method by its last name, under the current autograd mode."""
     o = Operands(name, x, args, kwargs, site, grad)
     if name in TRANSFERS:

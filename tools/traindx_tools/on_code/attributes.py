@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.knowledge.names import THING_ATTRIBUTES
-from traindx_tools.on_code import containers
+from traindx_tools.on_code import axes, axis_calls, containers
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.evaluation import Evaluation
 from traindx_tools.on_code.frame import Frame
@@ -17,6 +17,7 @@ from traindx_tools.on_code.values import (
     Klass,
     Method,
     ModuleValue,
+    Operation,
     Ref,
     Symbol,
     Tensor,
@@ -37,7 +38,11 @@ class Attributes(Evaluation):
         if isinstance(base, Ref):
             return containers.constant_of(canonical(f"{base.name}.{name}"))
         if isinstance(base, Symbol):
-            return self.stored.get((base, name)) or base.child("attribute", name)
+            made = self.stored.get((base, name)) or base.child("attribute", name)
+            of_model = isinstance(base.parent, Thing) and base.parent.type.startswith("transformers.")
+            look = axis_calls.attribute if not of_model else lambda x, name: axis_calls.output(name, x)
+            known = look(base.axes, name) if base.axes is not None else None
+            return axis_calls.given_to(made, known) if known is not None else made
         if isinstance(base, Instance):
             return self._instance_attribute(base, name, node, frame)
         if isinstance(base, ModuleValue):
@@ -49,7 +54,13 @@ class Attributes(Evaluation):
             return base.info.attribute(name) or Symbol("attribute", f"{base.info.name}.{name}")
         if isinstance(base, Thing):
             return self._thing_attribute(base, name)
-        return containers.attribute(base, name)
+        if isinstance(base, Tensor) and base.axes is not None and name in ("shape", "T", "mT"):
+            if name == "shape":
+                return axes.shape(base) or Symbol("shape", str(base.site), axes=base.axes)
+            return axis_calls.given_to(containers.attribute(base, name), axis_calls.attribute(base.axes, name))
+        made = containers.attribute(base, name)
+        known = axes.of(base) if isinstance(base, Operation) else None
+        return axis_calls.given_to(made, axis_calls.attribute(known, name)) if known is not None else made
 
     def _thing_attribute(self, base: Thing, name: str) -> Value:
         attrs = base.state.get("attrs", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
@@ -60,9 +61,8 @@ class Binding(Iteration):
         info = self._infos.setdefault(id(node), FunctionInfo(node, frame.file, "lambda"))
         return Function(info, frame.env if frame.function else None, frame.closures)
 
-    def _function(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame, owner: ClassInfo | None
-    ) -> Function:
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame,
+            owner: ClassInfo | None) -> Function:
         info = self._infos.get(id(node))
         if info is None:
             info = self._infos[id(node)] = FunctionInfo(node, frame.file, node.name, owner)
@@ -97,9 +97,8 @@ class Binding(Iteration):
     def _do_ClassDef(self, node: ast.ClassDef, frame: Frame) -> None:
         bases = tuple(self.evaluate(b, frame) for b in node.bases)
         info = ClassInfo(node, frame.file, node.name, bases)
-        info.is_dataclass = any(
-            "dataclass" in ast.unparse(d) or "struct" in ast.unparse(d) for d in node.decorator_list
-        )
+        info.is_dataclass = any("dataclass" in ast.unparse(d) or "struct" in ast.unparse(d)
+            for d in node.decorator_list)
         klass = Klass(info)
         self.classes.append(klass)
         if len(info.lineage()) == MOST_BASES:
@@ -182,11 +181,8 @@ class Binding(Iteration):
     def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
             value = self.evaluate(node.value, frame)
-            if (
-                isinstance(value, Symbol)
-                and isinstance(node.value, ast.Call)
-                and "field" in ast.unparse(node.value.func)
-            ):
+            if (isinstance(value, Symbol) and isinstance(node.value, ast.Call)
+                    and "field" in ast.unparse(node.value.func)):
                 value = self._field(node.value, frame)
             self.assign(node.target, value, frame)
 
@@ -218,16 +214,8 @@ class Binding(Iteration):
             result: Value = old
         else:
             result = self.combine(op, old, value, node, frame)
-        self.event(
-            "augmented",
-            f"augmented.{op}",
-            node,
-            frame,
-            receiver=holder if holder is not None else old,
-            args=(old, value),
-            result=result,
-            crossing=crossing,
-        )
+        self.event("augmented", f"augmented.{op}", node, frame, receiver=holder if holder is not None else old,
+            args=(old, value), result=result, crossing=crossing)
         self._rebind(target, result, frame)
 
     def _rebind(self, target: ast.expr, value: Value, frame: Frame) -> None:
@@ -277,9 +265,8 @@ class Binding(Iteration):
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
         if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
             thaw_some(base, self.frozen)
-        if isinstance(base, Symbol) and base.role == "call" and isinstance(node, ast.Attribute) and (
-            (base, name) in self.stored or base.child("attribute", name) in parts(value)
-        ):
+        if isinstance(base, Symbol) and base.role == "call" and isinstance(node,
+                ast.Attribute) and ((base, name) in self.stored or base.child("attribute", name) in parts(value)):
             if any(b.kind in ("branch", "loop") for b in self.blocks):
                 self.stored.pop((base, name), None)  # what it is from here on depends on the way
             else:
@@ -325,12 +312,12 @@ class Binding(Iteration):
             base.state.setdefault("entry", value)
         elif isinstance(base, Bag) and base.items:
             base.items[:] = [join(i, value) for i in base.items]
-        elif (
-            isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad
-        ):
-            frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+        elif (isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor)
+                and value.grad):
+            both = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+            frame.env[target.value.id] = replace(both, axes=base.axes) if isinstance(both, Tensor) else both
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and target.value.id in frame.env:
-            whole = base.plain(shape=base.shape, low=base.low, high=base.high) if arithmetic.is_whole(index) else base
+            whole = base.plain(axes=base.axes, low=base.low, high=base.high) if arithmetic.is_whole(index) else base
             frame.env[target.value.id] = arithmetic.written_into(whole, value)
         elif isinstance(base, Tensor) and isinstance(target.value, ast.Attribute):
             self._written_over(target.value, arithmetic.written_into(base, value), frame)

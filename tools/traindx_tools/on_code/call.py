@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers, jax_calls, library
+from traindx_tools.on_code.axes import of, ranked
+from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.library_calls import Foreign, from_model
@@ -40,9 +43,8 @@ MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
 LARGE = 25
 """Files from which on a project counts as large."""
-_TRAINING = frozenset(
-    {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
-)
+_TRAINING = frozenset({"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_",
+    "load_state_dict"})
 _ADDING = frozenset({"append", "extend", "add", "insert", "appendleft"})
 
 
@@ -122,9 +124,8 @@ class Caller(Foreign):
             return NONE
         return self._method(this or UNKNOWN, name, args, kwargs, node, frame)
 
-    def call_attribute(
-        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def call_attribute(self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         """`receiver.name(...)`."""
         if isinstance(receiver, Ref):
             if name in library.METHODS and name in ("from_pretrained", "from_config"):
@@ -166,9 +167,8 @@ class Caller(Foreign):
             result = Symbol("call", str(self.site(node, frame)), callee, min(callee.depth + 1, 6))
         return self._said("?.__call__", callee, args, kwargs, node, frame, result)
 
-    def invoke(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def invoke(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         """Run a function's body with these arguments, or reuse what an equal call gave."""
         info = function.info
         if function.wrappers and (special := jax_calls.wrapped(self, function, args, kwargs, node, frame)) is not None:
@@ -201,9 +201,8 @@ class Caller(Foreign):
             trains = any(isinstance(i, Event) and i.method in _TRAINING for i in block.body)
             self._runs[id(info)] = self._runs.get(id(info), 0) + (0 if trains else 1)
 
-    def _run(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> tuple[Value, Block]:
+    def _run(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> tuple[Value, Block]:
         info = function.info
         self.reached.add(id(info.node))
         block = Block("call", node, frame.file, info, subject=function)
@@ -237,16 +236,8 @@ class Caller(Foreign):
     def _key(self, function: Function, args: list[Value], kwargs: dict[str, Value]) -> Any:
         try:
             parts = tuple(_identity(a) for a in args), tuple((k, _identity(v)) for k, v in kwargs.items())
-            return (
-                id(function.info),
-                id(function.closure),
-                id(function.owner),
-                parts,
-                self.grad,
-                self.autocast,
-                self.differentiated,
-                self.assumes,
-            )
+            return (id(function.info), id(function.closure), id(function.owner), parts, self.grad, self.autocast,
+                self.differentiated, self.assumes)
         except TypeError:  # a constant that cannot be hashed
             return None
 
@@ -280,14 +271,16 @@ class Caller(Foreign):
                 frame.env[arg.arg] = Symbol("parameter", arg.arg)
         if spec.kwarg:
             frame.env[spec.kwarg.arg] = Table(dict(rest), open=unknown is not None)
+        for name, rank in function.info.said_ranks.items():
+            dims = ranked(of(frame.env[name]), rank)
+            frame.env[name] = given_to(frame.env[name], Axes(tuple(dims))) if dims is not None else frame.env[name]
 
     def _default(self, node: ast.expr, function: Function, frame: Frame) -> Value:
         outer = Frame(function.info.file, frame.module, None, {}, frame.closures)
         return self.evaluate(node, outer)
 
-    def instantiate(
-        self, klass: Klass, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def instantiate(self, klass: Klass, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         """An object of a project's class; its `__init__` is run."""
         info = klass.info
         if info.derives("Enum", "IntEnum", "StrEnum", "Exception", "ValueError", "RuntimeError"):
@@ -306,14 +299,12 @@ class Caller(Foreign):
             self.invoke(self.bound(init, made), args if own else [], kwargs if own else {}, node, frame)
         return made
 
-    def _call_instance(
-        self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _call_instance(self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         info = callee.klass.info
         method = info.method("__call__") or (info.method("forward") if info.is_module or info.foreign_bases else None)
-        event = self.event(
-            "call", f"{info.name}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-        )
+        event = self.event("call", f"{info.name}.__call__", node, frame, receiver=callee, args=tuple(args),
+            kwargs=kwargs)
         if method is None and LAYERS not in callee.attrs:
             event.result = self._unknown_output(callee, node, frame)
             return event.result
@@ -342,12 +333,8 @@ def _fields(info: ClassInfo, args: list[Value], kwargs: dict[str, Value]) -> dic
     """What a dataclass, a NamedTuple or a flax module stores of its arguments."""
     if not (info.is_dataclass or info.derives("NamedTuple", "PyTreeNode") or "flax.linen.Module" in info.foreign_bases):
         return {}
-    names = [
-        s.target.id
-        for c in reversed(list(info.lineage()))
-        for s in c.node.body
-        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-    ]
+    names = [s.target.id for c in reversed(list(info.lineage())) for s in c.node.body if isinstance(s, ast.AnnAssign)
+        and isinstance(s.target, ast.Name)]
     made: dict[str, Value] = dict(zip(names, args, strict=False))
     made.update({k: v for k, v in kwargs.items() if k in names})
     return made

@@ -21,7 +21,6 @@ from traindx_tools.on_code.values import (
     Operation,
     Parameters,
     Ref,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -32,17 +31,10 @@ from traindx_tools.on_code.values import (
 )
 
 BUILTINS = frozenset(dir(builtins))
-_CONSTANTS: dict[str, Any] = {
-    "math.pi": math.pi,
-    "math.e": math.e,
-    "numpy.pi": math.pi,
-    "torch.pi": math.pi,
-    "math.inf": math.inf, "numpy.inf": math.inf,
-    "torch.inf": math.inf,
-    "jax.numpy.pi": math.pi, "jax.numpy.inf": math.inf,
-    **{f"string.{name}": getattr(string, name) for name in (
-        "ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")},
-}
+_CONSTANTS: dict[str, Any] = {"math.pi": math.pi, "math.e": math.e, "numpy.pi": math.pi, "torch.pi": math.pi,
+    "math.inf": math.inf, "numpy.inf": math.inf, "torch.inf": math.inf, "jax.numpy.pi": math.pi,
+    "jax.numpy.inf": math.inf, **{f"string.{name}": getattr(string, name)
+    for name in ("ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits", "punctuation")}}
 _TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
 
@@ -132,9 +124,8 @@ def _key(index: Value) -> str:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
     if any(isinstance(e, Bag) for e in entries):
         return "+".join(sorted(_shift(entries))) or "slice"
-    return (
-        repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
-    )
+    return (repr(index.value)[:40] if isinstance(index, Const)
+        else f"{type(index).__name__}:{getattr(index, 'name', '')}")
 
 
 def _bag_item(base: Bag, index: Value) -> Value:
@@ -157,6 +148,8 @@ def _bag_item(base: Bag, index: Value) -> Value:
 def _thing_item(base: Thing, index: Value) -> Value:
     if base.type == "range" and isinstance(index, Bag):
         return base
+    if base.type == "collections.Counter":
+        return Symbol("count", "by number" if getattr(index, "role", "") == "index" else "by value", base, 1)
     known = members(base)
     at = shapes.literal(index)
     if known is not None and at is not None and not known.open and -len(known.items) <= at < len(known.items):
@@ -199,7 +192,6 @@ def members(thing: Thing) -> Bag | None:
 
 def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
-    shape = _indexed_shape(base.shape, entries)
     kept = base.tags - COLUMNS if any(e == Const(None) for e in entries) else base.tags
     first = entries[0] if entries else None
     if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
@@ -215,7 +207,7 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         kept = copied(replace(base, tags=kept)).tags - {"padded"}
     chosen = any(getattr(e, "op", "") == "compare" or getattr(e, "dtype", "") == "bool" for e in entries)
     base = replace(base, low=None, high=None) if chosen else base  # what is left may not reach them
-    return replace(base, shape=shape, tags=kept | {"moved"})
+    return replace(base, tags=kept | {"moved"})
 
 
 def _shift(entries: list[Value]) -> frozenset[str]:
@@ -268,9 +260,8 @@ def depends_on_rank(value: Value) -> bool:
 
 
 def _of_rank(value: Value) -> bool:
-    return any(
-        isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value)
-    )
+    return any(isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES)
+        for p in parts(value))
 
 
 def _terms(value: Value) -> list[tuple[Value, int]]:
@@ -289,47 +280,10 @@ def _terms(value: Value) -> list[tuple[Value, int]]:
     return found
 
 
-RANK_SOURCES = frozenset({
-    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
-    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
-    "is_world_process_zero", "is_last_process",
-})
+RANK_SOURCES = frozenset({"torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index",
+    "local_process_index", "is_main_process", "is_local_main_process", "global_rank", "jax.process_index",
+    "is_global_zero", "local_rank", "is_world_process_zero", "is_last_process"})
 """Names of calls, environment variables and attributes that tell one process from another."""
-
-
-def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
-    if shape is None or not shape.exact:
-        return None
-    dims: list[int | None] = list(shape.dims)
-    result: list[int | None] = []
-    for entry in entries:
-        if entry == Const(None):
-            result.append(1)
-        elif isinstance(entry, Const) and entry.value is Ellipsis:
-            rest = sum(1 for e in entries[entries.index(entry) + 1 :] if e != Const(None))
-            keep = max(len(dims) - rest, 0)
-            result.extend(dims[:keep])
-            del dims[:keep]
-        elif not dims:
-            return None
-        elif isinstance(entry, Bag) and entry.kind == "slice":
-            size = dims.pop(0)
-            result.append(size if all(end == Const(None) for end in entry.items) else None)
-        elif isinstance(entry, Bag):
-            dims.pop(0)
-            result.append(None)
-        elif isinstance(entry, Tensor):
-            dims.pop(0)
-            if entry.shape is None or not entry.shape.exact:
-                return None
-            result.extend([None] * len(entry.shape.dims))
-        elif isinstance(entry, Const) or (isinstance(entry, Symbol) and entry.role in ("index", "parameter")):
-            if not (isinstance(entry, Const) or entry.name in ("index", "idx", "i", "item", "n", "k", "j")):
-                return None
-            dims.pop(0)
-        else:
-            return None
-    return Shape((*result, *dims))
 
 
 def attribute(base: Value, name: str) -> Value:
@@ -356,18 +310,12 @@ _TABLE_METHODS = frozenset({"get", "items", "values", "keys", "update", "pop", "
 
 def _tensor_attribute(base: Tensor, name: str) -> Value:
     if name in _TRANSPOSES:
-        shape = base.shape
-        turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
-        return replace(base, shape=turned, tags=base.tags - COLUMNS | {"moved"})
+        return replace(base, tags=base.tags - COLUMNS | {"moved"})
     if name == "data":
         return replace(base, grad=False, parents=frozenset())
     if name == "grad":
-        return Tensor(grad=False, shape=base.shape, models=base.models, tags=frozenset({"gradient"}))
+        return Tensor(grad=False, axes=base.axes, models=base.models, tags=frozenset({"gradient"}))
     if name == "shape":
-        if base.shape is not None and base.shape.exact:
-            return Bag(
-                "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
-            )
         return Symbol("attribute" if "moved" in base.tags else "shape", str(base.site))
     if name in ("values", "real", "imag", "mT"):
         return base

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import bounds, shapes, time_scales
+from traindx_tools.on_code import bounds, time_scales
 from traindx_tools.on_code.arrays import SIGNS
 from traindx_tools.on_code.lengths import amount
 from traindx_tools.on_code.tensors import dtype_of
-from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth, whole
+from traindx_tools.on_code.values import Bag, Const, Ref, Site, Tensor, Thing, Value, number, truth, whole
 
 CREATORS = words("names.toml", "creators")
 _LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_like", "full_like"})
@@ -18,64 +18,31 @@ _LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_
 def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site) -> Tensor | None:
     """What a creating function returns: shape and bounds; None if `name` creates nothing."""
     if name in _LIKE:
-        like = args[0] if args and isinstance(args[0], Tensor) else None
         filled = time_scales.of(args[1]) if name == "full_like" and len(args) > 1 else frozenset()
-        return Tensor(grad=False, shape=like.shape if like else None, site=site, tags=filled)
+        return Tensor(grad=False, site=site, tags=filled)
     if name in ("arange", "linspace", "logspace"):
         end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
-        count = whole(amount(args[0])) if name == "arange" and len(args) == 1 else None
-        return Tensor(
-            grad=False,
-            shape=Shape((count or None,)),
-            site=site,
-            dtype="int" if name == "arange" else None,
-            high=None if end is None else end - 1,
-            tags=frozenset({"ramp"}),
-        )
+        return Tensor(grad=False, site=site, dtype="int" if name == "arange" else None,
+                      high=None if end is None else end - 1, tags=frozenset({"ramp"}))
     if name in ("tensor", "array") or (name in ("as_tensor", "asarray") and args and isinstance(args[0], Bag)):
         return _from_data(args[0] if args else None, kwargs, site)
     if name == "choice":
         return _chosen(args[0] if args else None, site)
     if name in ("permutation", "randperm") and args and not isinstance(args[0], (Tensor, Bag)):
-        count = whole(amount(args[0]))
-        return None if count is None else Tensor(grad=False, shape=Shape((count,)), dtype="int", site=site,
-                                                 tags=frozenset({"integer"}))
+        known = amount(args[0]) is not None
+        return Tensor(grad=False, dtype="int", site=site, tags=frozenset({"integer"})) if known else None
     if name not in CREATORS:
         return None
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
     if name in ("randint", "integers"):
-        size = kwargs.get("size") or kwargs.get("shape") or next((a for a in args if isinstance(a, Bag)), None)
-        size = args[2] if size is None and len(args) == 3 and shapes.literal(args[2]) is not None else size
         low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
-        return Tensor(
-            grad=False,
-            shape=_shape_of([size] if size else []),
-            dtype="int",
-            site=site,
-            low=low,
-            high=high,
-            tags=frozenset({"integer", time_scales.INDEX, time_scales.DRAWN}),
-        )
-    given: list[Value] = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
-    if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
-        given = (
-            list(args[[isinstance(a, Bag) for a in args].index(True) :][:1])
-            if any(isinstance(a, Bag) for a in args)
-            else []
-        )
+        return Tensor(grad=False, dtype="int", site=site, low=low, high=high,
+            tags=frozenset({"integer", time_scales.INDEX, time_scales.DRAWN}))
     fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
-    return Tensor(
-        grad=truth(kwargs.get("requires_grad")) is True,
-        shape=_shape_of(given),
-        dtype=dtype,
-        site=site,
-        low=fill[0],
-        high=fill[1],
-        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ())
-        | frozenset({"uniform"} if name == "full" else ())
-        | (frozenset({time_scales.SHARE, time_scales.DRAWN}) if name == "rand" else frozenset())
-        | (time_scales.of(args[1]) if name == "full" and len(args) > 1 else frozenset()),
-    )
+    return Tensor(grad=truth(kwargs.get("requires_grad")) is True, dtype=dtype, site=site, low=fill[0], high=fill[1],
+        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ()) | frozenset({"uniform"}
+        if name == "full" else ()) | (frozenset({time_scales.SHARE, time_scales.DRAWN}) if name == "rand"
+        else frozenset()) | (time_scales.of(args[1]) if name == "full" and len(args) > 1 else frozenset()))
 
 
 def _chosen(of: Value | None, site: Site) -> Tensor | None:
@@ -97,21 +64,10 @@ def _is_floating(dtype: str | None, args: tuple[Value, ...], kwargs: dict[str, V
 def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:
     """Bounds of randint: (high) or (low, high), the upper one exclusive."""
     given = [kwargs[k] for k in ("low", "minval") if k in kwargs] + args
-    high = number(
-        kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None)
-    )
+    high = number(kwargs.get("high") or kwargs.get("maxval")
+        or (given[1] if len(given) > 1 else given[0] if given else None))
     low = number(given[0]) if given and (len(given) > 1 or "high" in kwargs) else 0.0
     return low, None if high is None else high - 1
-
-
-def _shape_of(given: list[Value]) -> Shape | None:
-    if not given:
-        return None
-    bag = next((g for g in given if isinstance(g, Bag)), None)
-    if bag is not None:
-        return None if bag.open else Shape(tuple(shapes.literal(v) for v in bag.items))
-    known = [shapes.literal(v) for v in given if not isinstance(v, Ref)]
-    return Shape(tuple(known)) if len(known) > 1 or (known and known[0] is not None) else Shape((None,))
 
 
 def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tensor:
@@ -121,17 +77,12 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
         return replace(data, grad=leaf, dtype=dtype or data.dtype, site=site, tags=data.tags - SIGNS,
                        copies=data.copies | _copies([data], site))
     if isinstance(data, Const):
-        return Tensor(grad=leaf, shape=Shape(()), dtype=dtype, site=site)
+        return Tensor(grad=leaf, dtype=dtype, site=site)
     if isinstance(data, Bag):
         inner = data.items[0] if data.items else None
-        shape: Shape | None = None
-        if isinstance(inner, Const) and isinstance(inner.value, (int, float)):
-            shape = Shape((len(data.items) if not data.open else None,))
-        elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
-            shape = Shape((None, None if inner.open else len(inner.items)))
         integer = isinstance(inner, Const) and isinstance(inner.value, int)
         inside = [i for i in data.items if isinstance(i, Tensor) and i.grad]
-        return Tensor(grad=leaf, shape=shape, dtype=dtype or ("int" if integer else None), site=site,
+        return Tensor(grad=leaf, dtype=dtype or ("int" if integer else None), site=site,
                       models=frozenset(m for i in inside for m in i.models), tags=scale, copies=_copies(inside, site))
     return Tensor(grad=leaf, dtype=dtype, site=site, tags=scale)
 

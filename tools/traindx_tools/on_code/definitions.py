@@ -7,13 +7,14 @@ definition. What an expression may be is `Value`, at the end of the values.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code.descriptions import Const, Ref, Site, Tensor
+from traindx_tools.on_code.descriptions import Axes, Const, Ref, Site, Tensor
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.source import SourceFile, children
 
@@ -41,6 +42,8 @@ class Symbol:
     name: str
     parent: Value | None = None
     depth: int = 0
+    axes: Axes | None = None
+    """Of an array: what is known of its axes. Of "size", the length that it is; of "shape", those that it lists."""
 
     def child(self, role: str, name: str) -> Symbol:
         """What is reached from this one; chains longer than 6 lose their head."""
@@ -248,6 +251,9 @@ Value = (
 )
 
 
+_SAID = re.compile(r"\b(\w+): \(((?:[A-Z]\w?|batch|samples|rows|time|steps|n|b)(?:,[ \w+*/-]*)*)\)")
+
+
 @dataclass(eq=False)
 class FunctionInfo:
     """A function definition."""
@@ -275,6 +281,13 @@ class FunctionInfo:
         """The names of what it takes, in order."""
         spec = self.node.args
         return [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+
+    @cached_property
+    def said_ranks(self) -> dict[str, int]:
+        """How many axes a parameter has by the docstring: `x: (batch, time, features)`."""
+        text = "" if isinstance(self.node, ast.Lambda) or not self.node.body else ast.get_docstring(self.node) or ""
+        found = {n: [a for a in s.split(",") if a.strip()] for n, s in _SAID.findall(text) if n in self.parameters}
+        return {n: len(axes) for n, axes in found.items()}
 
     @cached_property
     def statements(self) -> list[ast.stmt]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arithmetic, containers, gradient_tests, mask_truth
-from traindx_tools.on_code.attributes import Attributes
+from traindx_tools.on_code import arithmetic, axes, axis_calls, containers, gradient_tests, mask_truth
+from traindx_tools.on_code.aligned import Aligned
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.operators import BINARY, SIGNS, compared, joined
@@ -37,11 +38,13 @@ from traindx_tools.on_code.values import (
 MAX_EXPRESSION_DEPTH = 60
 MAX_ENTRIES = 1_000
 """Entries of a written dict that are followed; those after it are told of as an open end."""
+MAX_EACH = 8
+"""Arrays in a written list up to which a comprehension is gone through one by one."""
 MAX_COMPARISONS = 8
 """Comparisons of comparisons of ... that are kept as such."""
 
 
-class Evaluator(Attributes):
+class Evaluator(Aligned):
     """Evaluates expressions in a frame. Calls and statements are added by the classes that derive from it."""
 
     def __init__(self) -> None:
@@ -49,34 +52,15 @@ class Evaluator(Attributes):
         self._depth = 0
         self.assumes = False
         """Whether settings are taken for what their defaults say."""
-        self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
-            ast.Constant: self._constant,
-            ast.Name: self._name,
-            ast.Attribute: self._attribute,
-            ast.Call: self._call,
-            ast.BinOp: self._binary,
-            ast.UnaryOp: self._unary,
-            ast.BoolOp: self._boolean,
-            ast.Compare: self._compare,
-            ast.IfExp: self._conditional,
-            ast.Tuple: self._sequence,
-            ast.List: self._sequence,
-            ast.Set: self._sequence,
-            ast.Dict: self._dict,
-            ast.Subscript: self._subscript,
-            ast.Lambda: self._lambda,
-            ast.ListComp: self._comprehension,
-            ast.SetComp: self._comprehension,
-            ast.GeneratorExp: self._comprehension,
-            ast.DictComp: self._comprehension,
-            ast.JoinedStr: self._formatted,
-            ast.Starred: self._starred,
-            ast.Await: self._starred,
-            ast.NamedExpr: self._walrus,
-            ast.Yield: self._yield,
-            ast.YieldFrom: self._yield_from,
-            ast.Slice: self._slice,
-        }
+        self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {ast.Constant: self._constant,
+            ast.Name: self._name, ast.Attribute: self._attribute, ast.Call: self._call, ast.BinOp: self._binary,
+            ast.UnaryOp: self._unary, ast.BoolOp: self._boolean, ast.Compare: self._compare,
+            ast.IfExp: self._conditional, ast.Tuple: self._sequence, ast.List: self._sequence, ast.Set: self._sequence,
+            ast.Dict: self._dict, ast.Subscript: self._subscript, ast.Lambda: self._lambda,
+            ast.ListComp: self._comprehension, ast.SetComp: self._comprehension, ast.GeneratorExp: self._comprehension,
+            ast.DictComp: self._comprehension, ast.JoinedStr: self._formatted, ast.Starred: self._starred,
+            ast.Await: self._starred, ast.NamedExpr: self._walrus, ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from, ast.Slice: self._slice}
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
@@ -183,6 +167,8 @@ class Evaluator(Attributes):
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Value:
         inner = Frame(frame.file, frame.module, frame.function, {}, (frame.env, *frame.closures), loops=frame.loops)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and (each := self._each(node, inner)) is not None:
+            return Bag("list", each, site=self.site(node, frame), born_in=self.loops)
         inner.yields, outer_loops, depth = frame.yields, self.loops, len(self.blocks)
         conditions: list[ast.expr] = []
         first: Value | None = None
@@ -222,6 +208,24 @@ class Evaluator(Attributes):
         made.ordered_by = containers.ordered_by(node)
         if isinstance(first, Thing) and len(node.generators) == 1:
             made.size = first.state.get("count")
+        elif isinstance(first, (Bag, Symbol, Tensor)) and len(node.generators) == 1 and not conditions:
+            made.size = Operation("len", (first,), 1)
+        return made
+
+    def _each(self, node: ast.ListComp | ast.GeneratorExp, inner: Frame) -> list[Value] | None:
+        """The results one by one, of arrays that are few and known: `x, y = (a.to(device) for a in (x, y))`."""
+        over = node.generators[0]
+        if len(node.generators) > 1 or over.ifs or not isinstance(over.iter, (ast.Name, ast.Tuple, ast.List)):
+            return None
+        given = self.evaluate(over.iter, inner)
+        arrays = (Tensor, Symbol, Bag)
+        if not isinstance(given, Bag) or given.open or not 2 <= len(given.items) <= MAX_EACH or not all(
+                isinstance(i, arrays) for i in given.items):
+            return None
+        made = []
+        for item in given.items:
+            self.assign(over.target, item, inner)
+            made.append(self.evaluate(node.elt, inner))
         return made
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
@@ -236,7 +240,10 @@ class Evaluator(Attributes):
         bounded = isinstance(index, Tensor) and index.low is not None and index.high is not None
         if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
-        return containers.item(base, index, node.slice)
+        found = containers.item(base, index, node.slice)
+        arrays = isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing))
+        known = axes.of(base) if arrays else None
+        return axis_calls.given_to(found, axes.indexed(known, index)) if known is not None and known.dims else found
 
     def _entry(self, base: Instance, method: Function, index: Value, node: ast.AST, frame: Frame) -> Value:
         """An entry of a dict that makes what it lacks: one stands for all, and lives as long as the dict."""
@@ -256,9 +263,17 @@ class Evaluator(Attributes):
     def combine(self, op: str, left: Value, right: Value, node: ast.AST, frame: Frame) -> Value:
         """The result of a binary operator; an event where two arrays meet."""
         result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
-        if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (
-            op in ("/", "**", "+", "@") and (isinstance(left, Tensor) or isinstance(right, Tensor))
-        ):
+        if isinstance(result, Tensor):
+            known = axis_calls.product(axes.of(left), axes.of(right)) if op == "@" else axes.broadcast(
+                self.counted(left), self.counted(right))
+            over = op == "/" and known is not None and bool((axes.of(right) or axes.SCALAR).dims)
+            result = replace(result, axes=replace(known, whole=None) if known is not None and over else known)
+        if op == "@":
+            self.note_product(left, right, node, frame)
+        else:
+            self.note_clash(op, [left, right], node, frame)
+        if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (op in ("/", "**", "+", "@")
+                and (isinstance(left, Tensor) or isinstance(right, Tensor))):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result
 
@@ -267,9 +282,8 @@ class Evaluator(Attributes):
         if isinstance(node.op, ast.Not):
             known = truth(value)
             return gradient_tests.negated(value) if known is None else Const(not known)
-        return arithmetic.unary(
-            "-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~", value
-        )
+        return arithmetic.unary("-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~",
+            value)
 
     def _boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
         is_and = isinstance(node.op, ast.And)
@@ -295,7 +309,9 @@ class Evaluator(Attributes):
         sign = SIGNS.get(type(node.ops[0]), "?") if len(values) == 2 else "?"
         if tensors:
             tags = mask_truth.compared(sign, *values[:2]) | {"integer"}
-            return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=tags)
+            self.note_clash(sign, values, node, frame)
+            return Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=tags,
+                          axes=axes.broadcast(*map(axes.of, values)) if len(values) == 2 else None)
         depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
         return Operation("compare", tuple(values), depth, sign) if depth <= MAX_COMPARISONS else UNKNOWN
 
@@ -321,9 +337,8 @@ class Evaluator(Attributes):
         raise NotImplementedError
 
 
-def loop_block(
-    node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None, count: Value | None
-) -> Block:
+def loop_block(node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None,
+        count: Value | None) -> Block:
     """A loop's block."""
     return Block("loop", node, file, function, subject=subject, count=count)
 

@@ -37,35 +37,12 @@ class Evaluation(Interpreter):
         """Where a node stands."""
         return Site(frame.file.path, getattr(node, "lineno", 1))
 
-    def event(
-        self,
-        kind: str,
-        name: str,
-        node: ast.AST,
-        frame: Frame,
-        receiver: Value | None = None,
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
-        result: Value | None = None,
-        crossing: int = 0,
-    ) -> Event:
+    def event(self, kind: str, name: str, node: ast.AST, frame: Frame, receiver: Value | None = None,
+            args: tuple[Value, ...] = (), kwargs: dict[str, Value] | None = None, result: Value | None = None,
+            crossing: int = 0) -> Event:
         """An event at this point, appended to the block that is being built."""
-        made = Event(
-            kind,
-            name,
-            name[name.rfind(".") + 1 :],
-            node,
-            frame.file,
-            frame.function,
-            receiver,
-            args,
-            {} if kwargs is None else kwargs,
-            result,
-            self.grad,
-            self.autocast,
-            self.differentiated,
-            crossing,
-        )
+        made = Event(kind, name, name[name.rfind(".") + 1 :], node, frame.file, frame.function, receiver, args, {}
+            if kwargs is None else kwargs, result, self.grad, self.autocast, self.differentiated, crossing)
         self.blocks[-1].body.append(made)
         return made
 

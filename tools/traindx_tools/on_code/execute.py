@@ -23,6 +23,7 @@ from traindx_tools.on_code.values import (
     ModuleValue,
     Ref,
     Symbol,
+    Table,
     Thing,
     Value,
 )
@@ -33,16 +34,9 @@ FUEL_PER_LINE = 40
 MIN_FUEL = 40_000
 MOST_FETCHED = 40
 """Data sets of which one sample is fetched."""
-LIGHTNING_HOOKS = {
-    "training_step": True,
-    "validation_step": False,
-    "test_step": False,
-    "predict_step": False,
-    "configure_optimizers": None,
-    "on_train_epoch_end": None,
-    "on_validation_epoch_end": None,
-    "on_train_batch_end": None,
-}
+LIGHTNING_HOOKS = {"training_step": True, "validation_step": False, "test_step": False, "predict_step": False,
+    "configure_optimizers": None, "on_train_epoch_end": None, "on_validation_epoch_end": None,
+    "on_train_batch_end": None}
 """Hooks that Lightning calls, and whether autograd records there (it calls the validation hooks without)."""
 TRAINER_HOOKS = ("compute_loss", "training_step", "prediction_step", "create_optimizer")
 
@@ -73,6 +67,7 @@ class Interpreter(Statements):
         """Follow the whole project."""
         for file in self._files.values():
             self.module(file)
+        self._follow_rest(_hands_over)
         for klass in list(self.classes):
             if _worth_following(klass.info.file):
                 self._hooks(klass)
@@ -93,13 +88,14 @@ class Interpreter(Statements):
                 frame = Frame(data.klass.info.file, self.module_of(data.klass.info))
                 self._guarded(data.klass.info.file, partial(self.sample, data, data.node, frame))
 
-    def _follow_rest(self) -> None:
+    def _follow_rest(self, chosen: Callable[[FunctionInfo], bool] = lambda info: True) -> None:
         """Follow each function that nothing has called yet."""
         position = 0
         while position < len(self.functions):
             function = self.functions[position]
             position += 1
-            if id(function.info.node) not in self.reached and _worth_following(function.info.file):
+            info = function.info
+            if id(info.node) not in self.reached and _worth_following(info.file) and chosen(info):
                 self._guarded(function.info.file, partial(self._root, function))
 
     def module(self, file: SourceFile) -> ModuleValue:
@@ -154,13 +150,32 @@ class Interpreter(Statements):
         spec = info.node.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0 :]
         frame = Frame(info.file, self.module_of(info))
-        kwargs: dict[str, Value] = {
-            a.arg: self._argument(a, d, frame) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
-        }
-        args = [self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
+        kwargs: dict[str, Value] = {a.arg: self._argument(a, d, frame) for a,
+            d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)}
+        known = self._fed(owner, framework or info.name, names) if isinstance(owner, Instance) else {}
+        args = [known.get(a.arg) or self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
         root.result = self.invoke(bound, args, kwargs, info.node, frame)
         self._left[info.file.path] -= given - max(self.fuel, 0)
         self.roots.append(root)
+
+    def _fed(self, owner: Instance, hook: str, names: list[str]) -> dict[str, Value]:
+        """What a trainer of a library gives to a hook: the batch of the loader that it was handed."""
+        wanted = "train" if hook == "training_step" else "val" if hook in ("validation_step", "forward") else ""
+        for event in self.handed if wanted and names else ():
+            model, given = event.argument(0, "model"), event.kwargs
+            if event.method == "fit" and model is owner and hook != "forward":
+                loader = given.get(f"{wanted}_dataloaders") or given.get(f"{wanted}_dataloader") or (
+                    event.args[1:][wanted == "val"] if len(event.args) > 1 + (wanted == "val") else None)
+                if isinstance(loader, Thing):
+                    return {names[0]: self.element(loader, event.node, Frame(event.file, ModuleValue("")))}
+            elif event.method == "Trainer" and model is owner and hook == "forward" and "data_collator" not in given:
+                data = given.get("train_dataset")
+                fed = (data,) if data is not None else ()
+                loader = Thing("torch.utils.data.DataLoader", fed, {}, event.site, event.node)
+                batch = self.element(loader, event.node, Frame(event.file, ModuleValue("")))
+                rest = dict.fromkeys(names, batch.rest) if isinstance(batch, Table) and batch.rest is not None else {}
+                return {**rest, **batch.items} if isinstance(batch, Table) else {}
+        return {}
 
     def _argument(self, arg: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
         """An argument of a function that nobody calls: its default, which a caller may override."""
@@ -182,11 +197,8 @@ class Interpreter(Statements):
         kind = self.evaluate(arg.annotation, frame)
         if isinstance(kind, Klass):
             return next(iter(self.instances.get(id(kind.info), [])), symbol)
-        if (
-            isinstance(kind, Ref)
-            and kind.name.rpartition(".")[2] in _ANNOTATED
-            and kind.name.startswith(_ANNOTATED_HOMES)
-        ):
+        if (isinstance(kind, Ref) and kind.name.rpartition(".")[2] in _ANNOTATED
+                and kind.name.startswith(_ANNOTATED_HOMES)):
             return Thing(kind.name, (), {}, self.site(arg, frame), arg, {"annotation": True})
         return symbol
 
@@ -212,9 +224,8 @@ class Interpreter(Statements):
         if init is not None:
             args = [self._argument(a, d, frame) for a, d in _with_defaults(init.info.node.args)[1:]]
         made = self.instantiate(klass, args, {}, klass.info.node, frame)
-        return (
-            made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
-        )
+        return (made if isinstance(made, Instance)
+            else Instance(klass, self.site(klass.info.node, frame), klass.info.node))
 
     def klass_of(self, info: ClassInfo) -> Klass | None:
         """The value of a class."""
@@ -247,11 +258,17 @@ class Interpreter(Statements):
         return self.index.find(dotted, importer, level)
 
 
-_ANNOTATED = frozenset(
-    {"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD", "Fabric"}
-)
+_ANNOTATED = frozenset({"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD",
+    "Fabric"})
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
+
+
+def _hands_over(info: FunctionInfo) -> bool:
+    """Whether a function hands a model to a trainer of a library: what its hooks get is known from there."""
+    if info.owner is not None or ".fit(" not in info.file.text or "ightning" not in info.file.text:
+        return False
+    return any(".fit(" in line for line in info.file.lines[info.node.lineno - 1:info.node.end_lineno])
 
 
 def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:

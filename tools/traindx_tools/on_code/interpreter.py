@@ -64,9 +64,8 @@ class Interpreter(Protocol):
     def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         """The result of calling a value."""
 
-    def invoke(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def invoke(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         """Run a function's body with these arguments, or reuse what an equal call gave."""
 
     def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from traindx_tools.on_code import containers
+from traindx_tools.on_code import axes, containers
+from traindx_tools.on_code.axes import place
+from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.call import Caller
+from traindx_tools.on_code.descriptions import Axes, Axis, Rest
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -16,7 +19,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Parameters,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -33,9 +35,7 @@ class Iteration(Caller):
         if isinstance(value, Bag):
             return containers.joined(value.items) if value.items else UNKNOWN
         if isinstance(value, Tensor):
-            shape = value.shape
-            row = replace(shape, dims=shape.dims[1:]) if shape is not None and shape.exact and shape.dims else None
-            return replace(value, shape=row)
+            return replace(value, axes=_row(value.axes))
         if isinstance(value, Thing):
             return self._of_thing(value, node, frame)
         if isinstance(value, Instance):
@@ -47,7 +47,7 @@ class Iteration(Caller):
             keys = list(value.items)
             return Const(keys[0]) if len(keys) == 1 and not value.open else Symbol("key", "key")
         if isinstance(value, Symbol):
-            return value.child("iteration", "item")
+            return given_to(value.child("iteration", "item"), _row(value.axes))
         return UNKNOWN
 
     def _of_thing(self, value: Thing, node: ast.AST, frame: Frame) -> Value:
@@ -69,13 +69,8 @@ class Iteration(Caller):
         method = info.method("__iter__")
         if method is not None:
             made = self.call(self.bound(method, value), [], {}, node, frame)
-            return (
-                value
-                if made is value
-                else self.element(made, node, frame)
-                if not isinstance(made, Instance)
-                else UNKNOWN
-            )
+            return (value if made is value else self.element(made, node, frame) if not isinstance(made, Instance)
+                else UNKNOWN)
         method = info.method("__getitem__")
         if method is not None:
             return self.call(self.bound(method, value), [Symbol("index", "index")], {}, node, frame)
@@ -96,14 +91,14 @@ class Iteration(Caller):
         if isinstance(collate, Function):
             return _marked(self.call(collate, [Bag("list", [sample], open=True)], {}, node, frame))
         if collate is not None and collate != Const(None):
-            return Symbol("iteration", "batch", loader, 1)
+            return Symbol("iteration", "collated", loader, 1)
         if loader.kwargs.get("batch_size") == Const(None):
             return sample
-        return _marked(_batched(sample))
+        return _marked(_batched(sample, Axis(f"batch of {id(loader)}", "batch")))
 
     def sample(self, dataset: Value, node: ast.AST, frame: Frame) -> Value:
         """One item of a data set."""
-        if isinstance(dataset, Thing) and dataset.short == "TensorDataset":
+        if isinstance(dataset, Thing) and dataset.short == "TensorDataset" and "*" not in dataset.kwargs:
             return Bag("tuple", [self.element(t, node, frame) for t in dataset.args])
         if isinstance(dataset, Thing) and dataset.short in ("Subset", "ConcatDataset") and dataset.args:
             inner = dataset.args[0]
@@ -113,31 +108,34 @@ class Iteration(Caller):
             method = info.method("__getitem__") or info.method("__iter__")
             if method is None:
                 return UNKNOWN
-            made = self.call(
-                self.bound(method, dataset),
-                [Symbol("index", "index")] if method.info.name == "__getitem__" else [],
-                {},
-                node,
-                frame,
-            )
+            made = self.call(self.bound(method, dataset), [Symbol("index", "index")]
+                if method.info.name == "__getitem__" else [], {}, node, frame)
             return made if method.info.name == "__getitem__" else self.element(made, node, frame)
         if isinstance(dataset, (Bag, Tensor)):
             return self.element(dataset, node, frame)
         return Symbol("iteration", "sample", dataset if isinstance(dataset, (Symbol, Thing)) else None, 1)
 
 
-def _batched(sample: Value) -> Value:
+def _batched(sample: Value, rows: Axis) -> Value:
     """What torch's default collation makes of many samples."""
+    known = axes.of(sample)
+    many = Axes((rows, *(known.dims if known is not None else (Rest(f"sample {id(sample)}"),))))
     if isinstance(sample, Tensor):
-        shape = sample.shape
-        return replace(sample, shape=Shape((None, *shape.dims), shape.exact) if shape is not None else None)
+        return replace(sample, axes=many)
     if isinstance(sample, Bag):
-        return Bag("tuple", [_batched(v) for v in sample.items], sample.open)
+        return Bag("tuple", [_batched(v, rows) for v in sample.items], sample.open)
     if isinstance(sample, Table):
-        return Table({k: _batched(v) for k, v in sample.items.items()}, sample.open)
+        return Table({k: _batched(v, rows) for k, v in sample.items.items()}, sample.open,
+                     _batched(sample.rest, rows) if sample.rest is not None else None)
     if isinstance(sample, (Const, Operation)) and not (isinstance(sample, Const) and isinstance(sample.value, str)):
-        return Tensor(grad=False, shape=Shape((None,)))
-    return sample.child("iteration", "batch") if isinstance(sample, Symbol) else UNKNOWN
+        return Tensor(grad=False, axes=Axes((rows,)))
+    return given_to(sample.child("iteration", "batch"), many) if isinstance(sample, Symbol) else UNKNOWN
+
+
+def _row(axes: Axes | None) -> Axes | None:
+    """Without the axis that is gone through."""
+    found = place(axes, 0)
+    return Axes(tuple(found[0][1:])) if found is not None else None
 
 
 def _marked(value: Value) -> Value:
@@ -146,5 +144,6 @@ def _marked(value: Value) -> Value:
     if isinstance(value, Bag):
         return Bag(value.kind, [_marked(v) for v in value.items], value.open)
     if isinstance(value, Table):
-        return Table({k: _marked(v) for k, v in value.items.items()}, value.open)
+        rest = _marked(value.rest) if value.rest is not None else None
+        return Table({k: _marked(v) for k, v in value.items.items()}, value.open, rest)
     return value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import containers, shapes
-from traindx_tools.on_code.arrays import COLUMNS
+from traindx_tools.on_code import axes, containers, shapes
+from traindx_tools.on_code.axis_calls import given_to
+from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -18,7 +18,6 @@ from traindx_tools.on_code.values import (
     Function,
     Instance,
     Operation,
-    Shape,
     Symbol,
     Table,
     Tensor,
@@ -39,9 +38,8 @@ _VALUES_AND_GRADS = frozenset({"jax.value_and_grad", "equinox.filter_value_and_g
 _MAPS = frozenset({"jax.vmap", "jax.pmap", "equinox.filter_vmap", "torch.vmap", "torch.func.vmap"})
 
 
-def wrapped(
-    caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-) -> Value | None:
+def wrapped(caller: Interpreter, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+        frame: Frame) -> Value | None:
     """The result of calling a transformed function; None if the transformations change nothing that is followed."""
     outer = function.wrappers[-1]
     if outer.endswith(("jit", "pmap")) and (statics := function.statics | function.info.statics):
@@ -57,8 +55,9 @@ def wrapped(
         grads = Tensor(grad=False, site=caller.site(node, frame), tags=frozenset({"gradient"}))
         return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
     if outer in _MAPS:
-        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag)) else a for a in args]
-        return _batched(caller.invoke(inner, rows, kwargs, node, frame))
+        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag, Symbol)) else a for a in args]
+        many = next((a for a in map(axes.of, args) if a is not None and a.dims), None)
+        return _batched(caller.invoke(inner, rows, kwargs, node, frame), axes.at(many, 0))
     return caller.invoke(inner, args, kwargs, node, frame)
 
 
@@ -86,18 +85,13 @@ def _counts(value: Value) -> bool:
     return turns is None or turns >= _FEW
 
 
-def _batched(value: Value) -> Value:
+def _batched(value: Value, rows: Axis) -> Value:
     """A row's result for every row: of its shape only a last axis of 1 that a layer made is certain."""
-    if isinstance(value, Tensor) and value.shape is not None and value.shape.dims[-1:] == (1,) and value.tags & COLUMNS:
-        return replace(value, shape=Shape((1,), exact=False))
-    return _without_shape(value)
-
-
-def _without_shape(value: Value) -> Value:
-    if isinstance(value, Tensor):
-        return replace(value, shape=None)
+    if isinstance(value, (Tensor, Symbol)):
+        known = axes.of(value)
+        value = given_to(value, Axes((rows, *known.dims)) if known is not None else None)
     if isinstance(value, Bag):
-        return Bag(value.kind, [_without_shape(v) for v in value.items], value.open)
+        return Bag(value.kind, [_batched(v, rows) for v in value.items], value.open)
     return value
 
 
@@ -125,20 +119,14 @@ def _scan(caller: Interpreter, call: Call) -> Value | None:
         return None
     row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
     result = caller.call(body, [init, row], {}, call.node, call.frame)
-    return (
-        Bag("tuple", [_without_shape(v) if i else v for i, v in enumerate(result.items)])
-        if isinstance(result, Bag) and (len(result.items) == 2)
-        else Bag("tuple", [UNKNOWN, UNKNOWN])
-    )
+    return (Bag("tuple", [_batched(v, axes.at(axes.of(xs), 0)) if i else v for i, v in enumerate(result.items)])
+        if isinstance(result, Bag) and (len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN]))
 
 
 @_function("jax.lax.fori_loop", "jax.lax.while_loop")
 def _loops(caller: Interpreter, call: Call) -> Value | None:
-    body, init = (
-        (call.get(2, "body_fun"), call.get(3, "init_val"))
-        if call.name.endswith("fori_loop")
-        else (call.get(1, "body_fun"), call.get(2, "init_val"))
-    )
+    body, init = ((call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop")
+        else (call.get(1, "body_fun"), call.get(2, "init_val")))
     if not isinstance(body, Function) or init is None:
         return None
     args = [Symbol("index", "index"), init] if call.name.endswith("fori_loop") else [init]
@@ -190,10 +178,8 @@ def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
     site = call.site
-    made: list[Value] = [
-        Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
-        for i in range(min(count or 2, 64))
-    ]
+    made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
+        for i in range(min(count or 2, 64))]
     return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
 
 

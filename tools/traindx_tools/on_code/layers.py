@@ -8,7 +8,7 @@ from dataclasses import replace
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import arrays, shapes
 from traindx_tools.on_code.tensors import lineage
-from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, parts, truth
+from traindx_tools.on_code.values import Bag, Operation, Site, Symbol, Tensor, Thing, Value, parts, truth
 
 _AS_FUNCTION: Mapping[str, str] = table("names.toml")["layer_functions"]
 """Layers without parameters and the function that each applies."""
@@ -32,12 +32,9 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     if layer.type.startswith(("flax.linen.", "flax.nnx.")):
         return _flax(layer, args, site)
     if layer.type in ("equinox.nn.MLP", "equinox.nn.Linear"):
-        x = args[0] if args and isinstance(args[0], Tensor) else Tensor()
-        size = shapes.literal(layer.argument(1, "out_size" if layer.short == "MLP" else "out_features"))
-        if size is None:
+        if shapes.literal(layer.argument(1, "out_size" if layer.short == "MLP" else "out_features")) is None:
             return None
-        made = Tensor(kind="linear", kind_site=site, site=site, shape=shapes.with_last(x.shape, size))
-        return made.tagged("layer")
+        return Tensor(kind="linear", kind_site=site, site=site).tagged("layer")
     if not layer.type.startswith("torch.nn."):
         return None
     given = args[0] if args else None
@@ -53,38 +50,20 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     axes = (frozenset({axis}) if axis else frozenset()) | (x.tags & {"sequence"})
     if axis and short.startswith(_SEQUENTIAL) and (x.shape is None or x.shape.rank in (None, 3)):
         axes |= {"sequence"}
-    base = Tensor(
-        tags=axes,
-        grad=attached,
-        dtype=x.dtype if x.dtype not in ("int", "bool") else None,
-        site=site,
-        models=x.models | {id(layer)},
-        parents=lineage(x) if attached else frozenset(),
-    )
+    base = Tensor(tags=axes, grad=attached, dtype=x.dtype if x.dtype not in ("int", "bool") else None, site=site,
+        models=x.models | {id(layer)}, parents=lineage(x) if attached else frozenset())
     if short in ("Linear", "LazyLinear", "Bilinear"):
-        size = shapes.literal(layer.argument(1 if short == "Linear" else 0, "out_features"))
-        return replace(
-            base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=axes | {"layer"}
-        )
+        return replace(base, kind="linear", kind_site=site, tags=axes | {"layer"})
     if short.startswith("Conv"):
         return replace(base, kind="linear", kind_site=site, tags=axes | {"layer"})
-    if short == "Embedding":
-        size = shapes.literal(layer.argument(1, "embedding_dim"))
-        shape = Shape((*x.shape.dims, size), x.shape.exact) if x.shape is not None else Shape((size,), exact=False)
-        return replace(base, shape=shape)
-    if short.startswith(_NORMS):
-        return replace(base, shape=x.shape)
     if short in _TUPLES:
         return Bag("tuple", [base, Symbol("state", short)])
     return base
 
 
 def _flax(layer: Thing, args: list[Value], site: Site) -> Value | None:
-    x = args[0] if args and isinstance(args[0], Tensor) else Tensor()
     if layer.short in ("Dense", "DenseGeneral", "Linear"):
-        size = shapes.literal(layer.argument(1 if layer.type.startswith("flax.nnx.") else 0, "features"))
-        made = Tensor(kind="linear", kind_site=site, site=site, shape=shapes.with_last(x.shape, size))
-        return made.tagged("layer")
+        return Tensor(kind="linear", kind_site=site, site=site).tagged("layer")
     if layer.short in ("Conv", "ConvTranspose", "Embed", "LayerNorm", "BatchNorm", "GroupNorm", "RMSNorm", "Dropout"):
         return Tensor(site=site)
     return None
@@ -120,9 +99,8 @@ def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:
         return False
     if layer.state.get("frozen"):
         return x.grad
-    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(
-        ("Dropout", "MaxPool", "AvgPool", "Adaptive", "Upsample", "PixelShuffle", "ZeroPad")
-    )
+    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(("Dropout", "MaxPool", "AvgPool",
+        "Adaptive", "Upsample", "PixelShuffle", "ZeroPad"))
     return x.grad if without else (True if grad else None)
 
 

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from traindx_tools.on_code.values import Bag, Const, Operation, Tensor, Thing, Value, number, truth
 
 _DEEP = 12
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-}
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul,
+    "/": operator.truediv, "//": operator.floordiv}
 
 
 def amount(value: Value | None, left: int = _DEEP) -> float | None:

@@ -15,8 +15,12 @@ from traindx_tools.knowledge.names import (
     OPTAX_LOSSES,
     SQUASHES,
 )
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import (
     arrays,
+    axes,
+    axis_calls,
+    axis_layers,
     collection_calls,
     containers,
     creation,
@@ -29,14 +33,17 @@ from traindx_tools.on_code import (
     number_functions,
     python_calls,
     quantities,
+    shapes,
     torch_calls,
 )
+from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.interpreter import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.optimizer_parameters import frozen_parts, iterators, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -56,6 +63,8 @@ from traindx_tools.on_code.values import (
 
 _ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls, module_hooks)
 """Importing them fills the registry in `library`."""
+_ELEMENTWISE = words("axes.toml", "elementwise_losses")
+_SIDES = words("axes.toml", "equal_sides") | words("axes.toml", "class_ids")
 _ANSWERS = frozenset({gradient_tests.FINITE, gradient_tests.NONFINITE})
 
 
@@ -65,24 +74,19 @@ class Foreign(Evaluator):
     def __init__(self) -> None:
         super().__init__()
         self.callbacks: list[Function] = []
+        self.handed: list[Event] = []
+        """Where a model is handed to a trainer of a library."""
         self.reached: set[int] = set()
 
-    def _call_instance(
-        self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _call_instance(self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         raise NotImplementedError
 
-    def _said(
-        self,
-        name: str,
-        receiver: Value | None,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        result: Value,
-    ) -> Value:
-        self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
+    def _said(self, name: str, receiver: Value | None, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame, result: Value) -> Value:
+        event = self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
+        if name == "transformers.Trainer" or name.endswith(".fit"):
+            self.handed.append(event)
         return result
 
     def _remember_callbacks(self, args: list[Value], kwargs: dict[str, Value]) -> None:
@@ -94,15 +98,13 @@ class Foreign(Evaluator):
         role = "output" if self.grad is not False else "detached output"
         return Symbol(role, str(self.site(node, frame)), model, 1)
 
-    def _call_thing(
-        self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _call_thing(self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         if callee.short in LOSS_CLASSES and callee.type.startswith("torch.nn."):
             return self._loss(f"torch.nn.functional.{LOSS_CLASSES[callee.short]}", args, kwargs, node, frame, callee)
         if "wraps" in callee.state:
-            event = self.event(
-                "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-            )
+            event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args),
+                kwargs=kwargs)
             event.result = self.call(unwrap(callee), args, kwargs, node, frame)
             return event.result
         if callee.type == "functools.partial" and callee.args:
@@ -112,9 +114,8 @@ class Foreign(Evaluator):
         if callee.type == "collections.namedtuple":
             row = dict(zip(callee.state["fields"], args, strict=False))
             return Bag("tuple", args, open=True) if "*" in kwargs else Table({**row, **kwargs}, born_in=self.loops)
-        event = self.event(
-            "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-        )
+        event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args),
+            kwargs=kwargs)
         if callee.short == "Sequential" and (inner := containers.members(callee)) is not None and args:
             value: Value = args[0]
             for layer in inner.items[:60]:
@@ -124,18 +125,17 @@ class Foreign(Evaluator):
             event.result = from_model(value, callee)
         else:
             made = layers.output(callee, args, self.site(node, frame), self.grad)
-            event.result = made if made is not None else self._unknown_output(callee, node, frame)
+            made = made if made is not None else self._unknown_output(callee, node, frame)
+            known = axis_layers.layer(callee, args, event.site)
+            if callee.type.startswith("transformers."):
+                known = axes.of(kwargs.get("input_ids") or kwargs.get("pixel_values") or next(iter(args), None))
+            self.note_rank(callee, args)
+            self.note_steps(callee, args, node, frame)
+            event.result = axis_calls.given_to(made, known)
         return event.result
 
-    def _loss(
-        self,
-        name: str,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        receiver: Value | None = None,
-    ) -> Value:
+    def _loss(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame,
+            receiver: Value | None = None) -> Value:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         made = merged(tensors, self.site(node, frame))
         if self.grad is False:
@@ -144,7 +144,15 @@ class Foreign(Evaluator):
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
         tags = frozenset({"reduced", "loss"}) | quantities.slopes(tensors)
-        made = replace(made, low=0.0 if positive else None, tags=tags)
+        said = (receiver.kwargs if isinstance(receiver, Thing) else kwargs).get("reduction")
+        optax = name.startswith("optax.") or (isinstance(said, Const) and said.value == "none")
+        both = axes.broadcast(*(axes.of(a) for a in args[:2])) if optax and len(args) > 1 else None
+        made = replace(made, low=0.0 if positive else None, tags=tags, axes=both if optax else axes.SCALAR)
+        if name.rpartition(".")[2] in _ELEMENTWISE:
+            self.note_clash(name.rpartition(".")[2], args, node, frame)
+        self.note_call(name.rpartition(".")[2], args, {}, node, frame)
+        if len(args) > 1 and name.rpartition(".")[2] in _SIDES:
+            self.note_sides(name.rpartition(".")[2], args)
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
@@ -179,7 +187,9 @@ class Foreign(Evaluator):
                 self._remember_callbacks(args, kwargs)
             return self._said(name, None, args, kwargs, node, frame, made)
         self._remember_callbacks(args, kwargs)
-        return self._said(name, None, args, kwargs, node, frame, self._array_result(call))
+        self.note_call(last, args, kwargs, node, frame)
+        made_of = axis_calls.called(last, args, kwargs, self.site(node, frame))
+        return self._said(name, None, args, kwargs, node, frame, axis_calls.given_to(self._array_result(call), made_of))
 
     def _array_result(self, call: Call) -> Value:
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
@@ -199,23 +209,19 @@ class Foreign(Evaluator):
         args = call.args[1:] if call.args else ()
         if not isinstance(call.first, Tensor) and tensors and call.args:
             return replace(merged(tensors, site), grad=_maybe(merged(tensors, site).grad))
-        if (
-            last in ("max", "min", "topk", "sort", "kthvalue")
-            and call.name.startswith("torch.")
-            and _has_dim(call.args[1:], call.kwargs)
-        ):
+        if (last in ("max", "min", "topk", "sort", "kthvalue") and call.name.startswith("torch.")
+                and _has_dim(call.args[1:], call.kwargs)):
             return self._with_indices(last, x, args, call.kwargs, site)
+        if last == "bmm":
+            self.note_ranks(3, call.args)
         if last in ("matmul", "mm", "bmm", "dot", "einsum"):
-            return (
-                self.combine("@", x, args[0], call.node, call.frame)
-                if last != "einsum" and args
-                else merged([x], site)
-            )
+            return (self.combine("@", x, args[0], call.node, call.frame) if last != "einsum" and args
+                else merged([x], site))
         return arrays.transferred(last, x, args, call.kwargs, site, self.grad)
 
     def _with_indices(self, name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Any) -> Bag:
         values = arrays.transferred(name if name in arrays.TRANSFERS else "max", x, args, kwargs, site, self.grad)
-        return Bag("minmax", [values, Tensor(grad=False, shape=values.shape, dtype="int", tags=frozenset({"integer"}))])
+        return Bag("minmax", [values, Tensor(grad=False, dtype="int", tags=frozenset({"integer"}))])
 
     def _concatenated(self, call: Call) -> Value:
         site = self.site(call.node, call.frame)
@@ -223,28 +229,22 @@ class Foreign(Evaluator):
         tensors = [i for i in items if isinstance(i, Tensor)]
         if not tensors:
             return Tensor(site=site)
-        shape = tensors[0].shape
-        stacked = call.name.endswith("stack")
-        if shape is not None and shape.exact and len(tensors) == len(items):
-            dims = (None, *shape.dims) if stacked else (None, *shape.dims[1:])
-            zero = call.get(1, "dim") in (None, Const(0)) and "axis" not in call.kwargs
-            shape = replace(shape, dims=dims) if zero and (stacked or shape.dims) else None
-        else:
-            shape = None
         lows = [t.low for t in tensors]
         made = merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
         signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
+        return replace(made, low=low, tags=tensors[0].tags & {"batch"} | signs | mask_truth.joined(tensors)
                        | quantities.joined(tensors if len(tensors) == len(items) else []))
 
-    def _method(
-        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
+    def _method(self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value:
         full = f"{library.method_of(receiver)}.{name}"
         call = Call(full, receiver, tuple(args), kwargs, node, frame)
         if isinstance(receiver, Tensor):
             result = self._tensor_method(receiver, name, call)
+            self.note_call(name, [receiver, *args], kwargs, node, frame)
+            if name not in ("size", "item", "tolist"):
+                result = axis_calls.given_to(result, axis_calls.called(name, [receiver, *args], kwargs, call.site))
             return self._said(f"Tensor.{name}", receiver, args, kwargs, node, frame, result)
         handler = library.METHODS.get(name)
         found = handler(self, call) if handler is not None else None
@@ -262,11 +262,10 @@ class Foreign(Evaluator):
             return replace(x, grad=False, parents=frozenset())
         if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
             at = call.args[0] if call.args else None
-            if name == "size" and x.shape is not None and x.shape.exact:
-                dims = Bag(
-                    "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
-                )
-                return dims if at is None else containers.item(dims, at, ast.Constant(0))
+            if name == "size" and (known := axes.shape(x)) is not None:
+                return known if at is None else containers.item(known, at, ast.Constant(0))
+            if name == "size" and x.axes and (one := axes.at(x.axes, shapes.literal(at) or 0)).size and at is not None:
+                return Symbol("size", str(one.size), axes=Axes((one,)))
             if name == "size":
                 whole = Symbol("shape", str(x.site))
                 return whole if at is None else whole.child("item", str(getattr(at, "value", "")))
@@ -275,23 +274,14 @@ class Foreign(Evaluator):
             return self._with_indices(name, x, call.args, call.kwargs, site)
         if name in ("split", "chunk", "unbind", "tensor_split"):
             part = arrays.transferred("split", x, call.args, call.kwargs, site, self.grad)
-            if (
-                name != "unbind"
-                and x.shape is not None
-                and x.shape.exact
-                and "dim" not in call.kwargs
-                and len(call.args) < 2
-            ):
-                part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
             parts = call.get(0, "chunks") if name in ("chunk", "tensor_split") else None
             return Bag("tuple", [part], open=True, size=parts if isinstance(parts, Const) else None)
+        if name == "bmm":
+            self.note_ranks(3, (x, *call.args))
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
-        if (
-            name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_")
-            and call.args
-            and "alpha" not in call.kwargs
-        ):
+        if (name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_") and call.args
+                and "alpha" not in call.kwargs):
             op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[name.rstrip("_")]
             return self.combine(op, x, call.args[0], call.node, call.frame)
         return gradient_tests.kept(x, name, arrays.transferred(name, x, call.args, call.kwargs, site, self.grad))
@@ -308,36 +298,44 @@ class Foreign(Evaluator):
             site = self.site(call.node, call.frame)
             made = merged(of, site) if self.grad and any(t.grad for t in of) else Tensor(
                 grad=None if self.grad else False, site=site, models=frozenset(m for t in of for m in t.models))
-            return replace(made, dtype=None, tags=tags)
+            known = axis_layers.drawn(receiver, name, call.args) if isinstance(receiver, Thing) else None
+            return replace(made, dtype=None, tags=tags, axes=known)
         if isinstance(receiver, Symbol) and name in SQUASHES:
             x = Tensor(grad=None if self.grad else False)
             return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
         if isinstance(receiver, Operation) and receiver.op == "compare":
             mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=mask_truth.of(receiver) | {"integer"})
             return self._tensor_method(mask, name, call)
+        if isinstance(receiver, Operation) and (known := axis_calls.called(name, [receiver, *call.args], call.kwargs,
+                                                                           call.site)) is not None:
+            return Symbol("call", f"{name}@{call.site}{axes.text(receiver)}", axes=known)
         if isinstance(receiver, Symbol):
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
+            at = shapes.literal(call.args[0]) if call.args else None
+            if name == "size" and at is not None and (one := axes.at(axes.of(receiver), at)).size:
+                return Symbol("size", str(one.size), axes=Axes((one,)))
+            self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
+            found = Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
+            return axis_calls.given_to(found, axis_calls.called(name, [receiver, *call.args], call.kwargs, call.site))
         if isinstance(receiver, Parameters) or (isinstance(receiver, Bag) and name in ("index", "count")):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                return creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
+                created = creation.created(name, call.args, call.kwargs, call.site) or UNKNOWN
+                return axis_calls.given_to(created, axis_calls.called(name, call.args, call.kwargs, call.site))
+            self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
+            drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None
+            return axis_calls.given_to(Symbol("call", f"{name}@{call.site}", receiver, 1), drawn)
         if isinstance(receiver, Const):
             return Symbol("call", name)
         return UNKNOWN
 
     def _module_registry(self, receiver: Instance, name: str, call: Call) -> Value:
         key = call.args[0] if call.args else None
-        if (
-            name in ("register_buffer", "register_parameter", "add_module", "register_module")
-            and len(call.args) > 1
-            and (isinstance(key, Const) and isinstance(key.value, str))
-        ):
+        if (name in ("register_buffer", "register_parameter", "add_module", "register_module") and len(call.args) > 1
+                and (isinstance(key, Const) and isinstance(key.value, str))):
             value = call.args[1]
-            receiver.attrs[key.value] = (
-                replace(value, grad=False) if (name == "register_buffer" and isinstance(value, Tensor)) else value
-            )
+            receiver.attrs[key.value] = (replace(value, grad=False)
+                if (name == "register_buffer" and isinstance(value, Tensor)) else value)
             return NONE
         if name in ("modules", "children", "named_modules", "named_children"):
             found = library.submodules(receiver)[1:40]

@@ -27,11 +27,8 @@ def literal(node: ast.expr) -> object:
 
 def _computed(op: ast.operator, left: float, right: float) -> object:
     if isinstance(op, ast.Pow):
-        return (
-            left**right
-            if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left
-            else NOTHING
-        )
+        return (left**right if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left
+            else NOTHING)
     result = computed(op, left, right)
     return NOTHING if result is None else result
 

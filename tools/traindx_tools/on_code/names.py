@@ -26,9 +26,8 @@ def canonical(name: str) -> str:
 
 def is_array_library(name: str) -> bool:
     """Whether a function of that name makes or maps arrays."""
-    return name.startswith(
-        ("torch.", "jax.", "numpy.", "einops.", "optax.", "torchvision.", "torchaudio.", "flax.nn.", "flax.linen.")
-    )
+    return name.startswith(("torch.", "jax.", "numpy.", "einops.", "optax.", "torchvision.", "torchaudio.", "flax.nn.",
+        "flax.linen."))
 
 
 def is_optimizer(type_name: str) -> bool:
@@ -36,9 +35,8 @@ def is_optimizer(type_name: str) -> bool:
     last = type_name.rpartition(".")[2]
     if "lr_scheduler" in type_name or last in ("Optimizer", "ZeroRedundancyOptimizer"):
         return last == "ZeroRedundancyOptimizer"
-    if type_name.startswith(
-        ("torch.optim.", "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.", "timm.optim.")
-    ):
+    if type_name.startswith(("torch.optim.", "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.",
+            "timm.optim.")):
         return last[:1].isupper()
     return last in _OPTIMIZERS
 

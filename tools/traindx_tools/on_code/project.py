@@ -33,10 +33,8 @@ class Project:
         interpreter = Interpreter(files)
         interpreter.run()
         made = tuple(i for group in interpreter.instances.values() for i in group)
-        return cls(
-            tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, interpreter.fetched,
-            tuple(interpreter.failures)
-        )
+        return cls(tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, interpreter.fetched,
+            tuple(interpreter.failures))
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -154,13 +152,8 @@ class TrainingLoop:
 
 def location(event: Event) -> Location:
     """The place of an event, with the line quoted."""
-    return Location(
-        file=event.file.path,
-        line=event.line,
-        end_line=getattr(event.node, "end_lineno", None),
-        module=event.function.qualified if event.function else None,
-        quote=event.file.line(event.line).strip()[:200],
-    )
+    return Location(file=event.file.path, line=event.line, end_line=getattr(event.node, "end_lineno", None),
+        module=event.function.qualified if event.function else None, quote=event.file.line(event.line).strip()[:200])
 
 
 def at(site: Site, project: Project) -> Location:

@@ -91,9 +91,8 @@ def _range(caller: Interpreter, call: Call) -> Value:
     count: Value = call.args[0] if call.args else UNKNOWN
     if len(call.args) >= 2:
         start, stop = call.args[0], call.args[1]
-        one_based = (
-            start == Const(1) and isinstance(stop, Operation) and stop.op == "+" and stop.operands[1] == Const(1)
-        )
+        one_based = (start == Const(1) and isinstance(stop, Operation) and stop.op == "+"
+            and stop.operands[1] == Const(1))
         if one_based and isinstance(stop, Operation):
             count = stop.operands[0]
         elif start == Const(0) or not isinstance(start, Const):
@@ -117,6 +116,10 @@ def _enumerate(caller: Interpreter, call: Call) -> Value:
 
 @function("builtins.zip", "itertools.product")
 def _zip(caller: Interpreter, call: Call) -> Value:
+    rows, row = call.first, call.kwargs.get("*") if len(call.args) == 1 else None
+    if call.name.endswith("zip") and isinstance(row, Bag) and not row.open and isinstance(rows, Bag):
+        return Bag("list", [Bag("tuple", [one], open=True, size=rows.size or arithmetic.operation("len", (rows,)))
+                            for one in row.items])  # rows to columns
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
     return Thing("enumerate", call.args[:1], {}, call.site, call.node, {"element": pair})
 
@@ -136,6 +139,21 @@ def _through(caller: Interpreter, call: Call) -> Value:
         caller.element(value, call.node, call.frame)
         return Parameters(value.modules, value.only_trainable, value.partial, value.named)
     return value
+
+
+@function("random.sample", "random.choices")
+def _some(caller: Interpreter, call: Call) -> Value | None:
+    """A few of a list, in another order."""
+    of, count = call.first, call.get(1, "k")
+    if not isinstance(of, Bag) or not of.items:
+        return None
+    return Bag("list", list(of.items), open=True, site=call.site, size=count)
+
+
+@method("gather_for_metrics")
+def _gathered(caller: Interpreter, call: Call) -> Value | None:
+    """What all processes hold, with the rows that were there twice left out."""
+    return call.first if isinstance(call.first, (Bag, Tensor, Table)) else None
 
 
 @function("builtins.next")
@@ -311,11 +329,8 @@ def _values(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         if call.name.endswith("copy"):
             return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
-        return Bag(
-            "list",
-            [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
-            call.receiver.open,
-        )
+        return Bag("list", [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
+            call.receiver.open)
     return call.receiver if isinstance(call.receiver, Bag) else None
 
 

@@ -190,27 +190,14 @@ class _Fields(dict[type, tuple[str, ...]]):
 _FIELDS = _Fields()
 
 
-_HOLDS: dict[type[ast.AST], Callable[[Any], Sequence[ast.AST]] | None] = {
-    ast.Name: None,
-    ast.Constant: None,
-    ast.alias: None,
-    ast.Attribute: lambda n: [n.value],
-    ast.Call: lambda n: [n.func, *n.args, *n.keywords],
-    ast.keyword: lambda n: [n.value],
-    ast.Expr: lambda n: [n.value],
-    ast.Assign: lambda n: [*n.targets, n.value],
-    ast.BinOp: lambda n: [n.left, n.right],
-    ast.Compare: lambda n: [n.left, *n.comparators],
-    ast.Subscript: lambda n: [n.value, n.slice],
-    ast.If: lambda n: [n.test, *n.body, *n.orelse],
-    ast.Tuple: lambda n: n.elts,
-    ast.List: lambda n: n.elts,
-    ast.BoolOp: lambda n: n.values,
-    ast.UnaryOp: lambda n: [n.operand],
-    ast.JoinedStr: lambda n: n.values,
-    ast.arg: lambda n: () if n.annotation is None else [n.annotation],
-    ast.Return: lambda n: () if n.value is None else [n.value],
-}
+_HOLDS: dict[type[ast.AST], Callable[[Any], Sequence[ast.AST]] | None] = {ast.Name: None, ast.Constant: None,
+    ast.alias: None, ast.Attribute: lambda n: [n.value], ast.Call: lambda n: [n.func, *n.args, *n.keywords],
+    ast.keyword: lambda n: [n.value], ast.Expr: lambda n: [n.value], ast.Assign: lambda n: [*n.targets, n.value],
+    ast.BinOp: lambda n: [n.left, n.right], ast.Compare: lambda n: [n.left, *n.comparators],
+    ast.Subscript: lambda n: [n.value, n.slice], ast.If: lambda n: [n.test, *n.body, *n.orelse],
+    ast.Tuple: lambda n: n.elts, ast.List: lambda n: n.elts, ast.BoolOp: lambda n: n.values,
+    ast.UnaryOp: lambda n: [n.operand], ast.JoinedStr: lambda n: n.values, ast.arg: lambda n: () if n.annotation is None
+    else [n.annotation], ast.Return: lambda n: () if n.value is None else [n.value]}
 """For the most frequent kinds of nodes the statements and expressions in them, in the order of their fields."""
 
 

@@ -73,7 +73,7 @@ class Statements(Binding):
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
             filled = frame.env.get(array.id) if isinstance(array, ast.Name) else None
             if isinstance(array, ast.Name) and isinstance(filled, Tensor):
-                filled = filled.plain(shape=filled.shape) if call.func.attr in _FILLING else filled
+                filled = filled.plain(axes=filled.axes) if call.func.attr in _FILLING else filled
                 frame.env[array.id] = replace(filled, low=value.low, high=value.high)
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:
@@ -218,11 +218,8 @@ class Statements(Binding):
     def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
         """Open a loop block and bind its target."""
         count = iterable.state.get("count") if isinstance(iterable, Thing) and iterable.type == "range" else None
-        subject = (
-            iterable.args[0]
-            if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
-            else iterable
-        )
+        subject = (iterable.args[0] if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
+            else iterable)
         if count is None and isinstance(subject, Thing) and subject.type == "range":
             count = subject.state.get("count")
         block = loop_block(node, frame.file, frame.function, subject, count)
@@ -309,11 +306,8 @@ class Statements(Binding):
             _merge(taken, frame.env)
 
 
-_HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {
-    kind: getattr(Statements, f"_do_{name}")
-    for name, kind in vars(ast).items()
-    if isinstance(kind, type) and hasattr(Statements, f"_do_{name}")
-}
+_HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {kind: getattr(Statements, f"_do_{name}")
+    for name, kind in vars(ast).items() if isinstance(kind, type) and hasattr(Statements, f"_do_{name}")}
 """For each kind of statement its method."""
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 

@@ -27,10 +27,8 @@ from traindx_tools.on_code.nodes import (
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.tree import FunctionNode, Loops, Node, Tree
 
-__all__ = [
-    "FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "names_in",
-    "parameters", "syntax", "written",
-]
+__all__ = ["FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "names_in", "parameters",
+    "syntax", "written"]
 
 _MOST_STEPS = 6
 """Assignments that are followed from a name to where its value comes from."""
@@ -46,9 +44,8 @@ class Syntax(Tree):
         found: dict[str, str] = {}
         for node in self.of(ast.Import):
             for alias in node.names:
-                found[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
+                found[alias.asname or alias.name.partition(".")[0]] = (alias.name if alias.asname
+                    else alias.name.partition(".")[0])
         for origin in self.of(ast.ImportFrom):
             for alias in origin.names:
                 found[alias.asname or alias.name] = f"{origin.module or ''}.{alias.name}".lstrip(".")

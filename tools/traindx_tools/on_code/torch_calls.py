@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
+from traindx_tools.on_code import axes
+from traindx_tools.on_code.axis_calls import given_to
+from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.library import freeze, function, method, submodules, thaw_some
 from traindx_tools.on_code.tensors import copied, dtype_of
@@ -18,7 +21,6 @@ from traindx_tools.on_code.values import (
     Instance,
     Parameters,
     Ref,
-    Shape,
     Site,
     Symbol,
     Table,
@@ -63,9 +65,8 @@ def _module_method(caller: Interpreter, call: Call) -> Value | None:
         caller.frozen += freeze(owner, truth(call.get(0, "requires_grad")) is False, call.site)
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
-        dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
-            last, next((d for d in named if d), None)
-        )
+        dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(last,
+            next((d for d in named if d), None))
         if dtype is not None:
             owner.state["dtype"] = dtype
             owner.state["dtype_site"] = call.site
@@ -100,9 +101,8 @@ def _new_parameters(caller: Interpreter, call: Call) -> Value | None:
 
 @function(*words("followed.toml", "model_wrappers"))
 def _wrapper(caller: Interpreter, call: Call) -> Value | None:
-    if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
-        call.name.endswith("fully_shard")
-    ):
+    if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch",
+            "torch.nn.utils")) or (call.name.endswith("fully_shard")):
         return call.first
     return Thing(call.name, call.args, call.kwargs, call.site, call.node, {"wraps": call.first}, caller.loops)
 
@@ -249,8 +249,10 @@ def _random_split(caller: Interpreter, call: Call) -> Value:
 def _train_test_split(caller: Interpreter, call: Call) -> Value:
     halves: list[Value] = []
     for arg in call.args:
-        part = replace(arg, shape=_without_first_size(arg)) if isinstance(arg, Tensor) else arg
-        halves += [part, part]
+        found, whole = axes.place(axes.of(arg), 0), axes.of(arg)
+        for half in ("train", "test"):  # of all arguments the same rows
+            rows = Axis(f"{half} rows@{call.site}", "batch")
+            halves.append(given_to(arg, replace(whole, dims=(rows, *found[0][1:]))) if found and whole else arg)
     return Bag("list", halves)
 
 
@@ -262,16 +264,9 @@ def _regression_data(caller: Interpreter, call: Call) -> Value | None:
     if {"n_targets", "coef", "as_frame"} & call.kwargs.keys() or not (made or truth(call.kwargs.get("return_X_y"))):
         return None
     site = call.site
-    rows = Tensor(grad=False, shape=Shape((None, None)), site=site, tags=frozenset({"floating"}))
-    return Bag("tuple", [rows, replace(rows, shape=Shape((None,)))])
-
-
-def _without_first_size(t: Tensor) -> Any:
-    return (
-        replace(t.shape, dims=(None, *t.shape.dims[1:]))
-        if t.shape is not None and t.shape.exact and t.shape.dims
-        else t.shape
-    )
+    one = Axis(f"rows@{site}", "batch")
+    rows = Tensor(grad=False, axes=Axes((one, Axis("", "feature"))), site=site, tags=frozenset({"floating"}))
+    return Bag("tuple", [rows, replace(rows, axes=Axes((one,)))])
 
 
 @method("__init__")

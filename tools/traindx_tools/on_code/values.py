@@ -26,36 +26,9 @@ from traindx_tools.on_code.definitions import (
 )
 from traindx_tools.on_code.descriptions import Const, Ref, Shape, Site, Tensor
 
-__all__ = [
-    "LAYERS",
-    "NONE",
-    "UNKNOWN",
-    "Bag",
-    "Const",
-    "Function",
-    "Instance",
-    "Klass",
-    "Method",
-    "ModuleValue",
-    "Operation",
-    "Parameters",
-    "Ref",
-    "Shape",
-    "Site",
-    "Symbol",
-    "Table",
-    "Tensor",
-    "Thing",
-    "Value",
-    "finite_or_inf",
-    "join",
-    "join_tensors",
-    "number",
-    "parts",
-    "truth",
-    "unwrap",
-    "whole",
-]
+__all__ = ["LAYERS", "NONE", "UNKNOWN", "Bag", "Const", "Function", "Instance", "Klass", "Method", "ModuleValue",
+    "Operation", "Parameters", "Ref", "Shape", "Site", "Symbol", "Table", "Tensor", "Thing", "Value", "finite_or_inf",
+    "join", "join_tensors", "number", "parts", "truth", "unwrap", "whole"]
 
 NONE = Const(None)
 UNKNOWN = Symbol("unknown", "?")
@@ -81,11 +54,8 @@ def join(left: Value, right: Value) -> Value:
         return _join_bags(left, right)
     numbers = (Const, Operation, Symbol)
     if isinstance(left, numbers) and isinstance(right, numbers) and (_is_number(left) or _is_number(right)):
-        depth = (
-            1 + max(v.depth for v in (left, right) if not isinstance(v, Const))
-            if not (isinstance(left, Const) and isinstance(right, Const))
-            else 1
-        )
+        depth = (1 + max(v.depth for v in (left, right) if not isinstance(v, Const))
+            if not (isinstance(left, Const) and isinstance(right, Const)) else 1)
         return Operation("either", (left, right), depth) if depth <= 8 else UNKNOWN
     return UNKNOWN
 
@@ -100,7 +70,6 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
     return Tensor(
         kind=a.kind if a.kind == b.kind else "",
         grad=a.grad if a.grad == b.grad else None,
-        shape=a.shape if a.shape == b.shape else None,
         dtype=a.dtype if a.dtype == b.dtype else None,
         low=None if a.low is None or b.low is None else min(a.low, b.low),
         high=None if a.high is None or b.high is None else max(a.high, b.high),
@@ -110,6 +79,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         tags=a.tags & b.tags | detached | {t for t in a.tags | b.tags if t[:1] in "+-"},
         parents=a.parents | b.parents | frozenset({b.site} if b.site is not None and b.grad is not False else ()),
         copies=a.copies | b.copies,
+        axes=a.axes if a.axes == b.axes else None,
     )
 
 

@@ -20,6 +20,9 @@ class Mismatch:
     made: str = ""
     """Where the prediction is made; "itself" of a model that shifts labels itself."""
     origin: Any = field(default=None, repr=False, compare=False)
+    shape: str = "(N, 1)"
+    other: str = "(N,)"
+    """Of a broadcast the shapes of both sides, N for samples."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,13 @@ class AxisUse:
     """One axis of a value of which an operation makes a whole: a softmax that sums to 1 over it, a mean over it."""
 
     operation: str
-    """"softmax", "log_softmax"; "pooled": a mean or sum that a layer reads."""
+    """"softmax", "log_softmax"; "pooled": a mean or sum that a layer reads; "normalize"; "standardised"."""
     at: Any
     text: str
     axis: int
     role: str
-    """What stands on the axis: "batch", "time", "features"; "" where that is not known."""
+    """What stands on the axis: "batch", "time", "features"; "" where that is not known; "elsewhere": another one is
+    asked (`features`, by `asked`); "columns" of different quantities; "samples" that a layer takes for steps."""
     size: int | None = None
     """Its length, where it is known."""
     features: int | None = None
@@ -42,6 +46,8 @@ class AxisUse:
     """A loss is given the result."""
     of_layer: bool = True
     """A layer with parameters gave the value."""
+    asked: str = ""
+    shape: str = ""
     known: Known = Known.DERIVED
     origin: Any = field(default=None, repr=False, compare=False)
 

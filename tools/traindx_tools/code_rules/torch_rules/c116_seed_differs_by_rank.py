@@ -40,17 +40,11 @@ def _findings(root: Block) -> Iterator[Finding]:
         event = place.event
         if event.kind != "call":
             continue
-        if (
-            event.method in _SEEDS
-            and event.args
-            and event.name.startswith(("torch.", "transformers.", "lightning.", "accelerate."))
-        ):
+        if (event.method in _SEEDS and event.args
+                and event.name.startswith(("torch.", "transformers.", "lightning.", "accelerate."))):
             seed = place if depends_on_rank(event.args[0]) else None
-        elif (
-            seed is not None
-            and _has_parameters(event.result)
-            and event.method in ("__new__", "Linear", "Conv2d", "Sequential", "Embedding")
-        ):
+        elif (seed is not None and _has_parameters(event.result)
+                and event.method in ("__new__", "Linear", "Conv2d", "Sequential", "Embedding")):
             at = seed.event
             yield RULE.finding(
                 f"{at.file.segment(at.node)} at {at.file.path}:{at.line} seeds each rank differently before the "

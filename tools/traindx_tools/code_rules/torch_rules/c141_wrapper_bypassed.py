@@ -24,9 +24,8 @@ _REDUCE = ("all_reduce", "all_reduce_coalesced", "reduce_scatter_tensor", "allre
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop of a project that wraps a model."""
-    wrappers = [
-        e.result for e in project.events if isinstance(e.result, Thing) and e.name == e.result.type and _wraps(e.result)
-    ]
+    wrappers = [e.result for e in project.events if isinstance(e.result, Thing) and e.name == e.result.type
+        and _wraps(e.result)]
     around: dict[int, set[int]] = {}
     for wrapper in wrappers:  # a model may be wrapped anew, after a thaw
         around.setdefault(id(unwrap(wrapper)), set()).add(id(wrapper))

@@ -76,11 +76,8 @@ def _differs_by_scaling(code: Syntax, scaled: ast.expr, raw: ast.expr) -> bool:
     wanted = _form(code, raw, None)
     if any(_inner(code, n) is not None for n in below(raw)):
         return False
-    return any(
-        (inner := _inner(code, node)) is not None and _form(code, scaled, (node, inner)) == wanted
-        for node in below(scaled)
-        if isinstance(node, ast.expr)
-    )
+    return any((inner := _inner(code, node)) is not None and _form(code, scaled, (node, inner)) == wanted
+        for node in below(scaled) if isinstance(node, ast.expr))
 
 
 def _inner(code: Syntax, node: ast.AST) -> ast.expr | None:
@@ -142,10 +139,5 @@ def _transforms(code: Syntax) -> Iterator[Finding]:
 
 
 def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
-    return RULE.finding(
-        f"At {code.at(node)} {why}: the model is evaluated on another scale",
-        code.place(node),
-        code.file.path,
-        bearing=Bearing.CAUSE,
-        measured={"kind": kind},
-    )
+    return RULE.finding(f"At {code.at(node)} {why}: the model is evaluated on another scale", code.place(node),
+        code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind})

@@ -73,9 +73,8 @@ def _is_label(look: Lookup, code: Syntax, node: ast.expr, left: int = _DEEP) -> 
     """Whether a value, or the name of a column, is the labels: by its name, what it is made of, or what
     callers pass."""
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and any(
-            _LABEL.fullmatch(last_name(s.targets[0])) and repr(node.value) in written(s.value)
-            for c in look.codes for s in c.of(ast.Assign))
+        return isinstance(node.value, str) and any(_LABEL.fullmatch(last_name(s.targets[0]))
+            and repr(node.value) in written(s.value) for c in look.codes for s in c.of(ast.Assign))
     if isinstance(node, ast.Subscript):
         return _is_label(look, code, node.slice, left - 1)
     if not left or not isinstance(node, (ast.Name, ast.Attribute)):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.on_code import axes
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Site, Tensor, Thing
+from traindx_tools.on_code.values import Operation, Site, Symbol, Tensor, Thing
 from traindx_tools.program.entities import LossCall
 from traindx_tools.program.uses import AxisUse
 
+_FEW = 40
+"""Weights up to this many, written out for a sampler of len(data) draws, are those of classes."""
 _LAYERS = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}
 
 
@@ -26,6 +29,28 @@ def axis_uses(project: Project, losses: list[LossCall]) -> Iterator[AxisUse]:
             yield from _pooled(event, project)
         elif event.method != "__call__" or (isinstance(layer, Thing) and layer.short in _LAYERS):
             yield from _normalised(event, in_losses, logged)
+    for event in project.events:
+        if event.kind == "whole":
+            yield _elsewhere(event, project)
+    sampled = [e.result.kwargs.get("sampler") for e in project.calls("DataLoader") if isinstance(e.result, Thing)]
+    for event in project.calls("WeightedRandomSampler"):
+        weights, count = event.argument(0, "weights"), event.argument(1, "num_samples")
+        one = axes.at(axes.of(weights), 0)
+        few = isinstance(one.size, int) and 1 < one.size <= _FEW and isinstance(count, Operation) and count.op == "len"
+        if any(s is event.result for s in sampled) and (one.role == "classes" or few):
+            yield AxisUse("sampler", spot_of(event), event.file.segment(event.node), 0, "classes", origin=event)
+
+
+def _elsewhere(event: Event, project: Project) -> AxisUse:
+    """What is whole along one axis and asked along another."""
+    x, at = event.args[0], literal(event.args[1]) or 0
+    form = x.axes if isinstance(x, (Tensor, Symbol)) else None
+    done = form.whole if form is not None and event.name not in ("columns", "samples") else None
+    where = spot_of(event) if done is None or done.site is None else spot_at(done.site, project)
+    by = event.name if done is not None else event.receiver.short if isinstance(event.receiver, Thing) else event.method
+    role = event.name if done is None else "elsewhere"
+    return AxisUse(done.by if done is not None else "standardised", where, event.file.segment(event.node),
+                   done.axis if done is not None else at, role, None, at, asked=by, shape=str(form or ""), origin=event)
 
 
 def _normalised(event: Event, in_losses: set[tuple[str, int]], logged: set[Site | None]) -> Iterator[AxisUse]:
@@ -44,6 +69,13 @@ def _normalised(event: Event, in_losses: set[tuple[str, int]], logged: set[Site 
         return
     dims = x.shape.dims if x.shape is not None else ()
     role, size = _role(x, axis), None
+    counted = x.axes.dims if x.axes is not None and x.axes.exact else ()
+    if not role and len(counted) == 2 and axis == 0 and getattr(counted[0], "role", "") == "batch" and (
+            getattr(counted[1], "role", "") == "feature") and getattr(counted[1], "size", 1) not in (1, ""):
+        last = getattr(counted[1], "size", 0)
+        yield AxisUse(name, spot_of(event), event.file.segment(event.node), axis, "batch", None,
+                      last if isinstance(last, int) else 2, origin=event)
+        return
     if role == "features":
         size = dims[-1] if dims else None
     yield AxisUse(name, spot_of(event), event.file.segment(event.node), axis, role, size, dims[-1] if dims else None,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from traindx_tools.on_code.axes import INSERTED
+from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
@@ -45,7 +48,8 @@ def ignored(project: Project) -> Iterator[Indexing]:
         targets = [(e.argument(1, "target"), e) for e in losses if id(e) in inside]
         for event in (p.event for p in root.places if p.event.method in _ENCODES and p.event.kind == "call"):
             index = event.argument(*_ENCODES[event.method])
-            loss = next((e for t, e in targets if isinstance(t, (Symbol, Tensor)) and _as_it_is(index) == t), None)
+            loss = next((e for t, e in targets if isinstance(t, (Symbol, Tensor)) and (
+                _counted(_as_it_is(index)) == _counted(t))), None)
             if loss is not None and str(event.site) not in told:
                 told.add(str(event.site))
                 yield Indexing("ignored", 0, _ignores(loss) or 0.0, 0.0, event.file.segment(event.node), spot_of(event),
@@ -68,6 +72,15 @@ def _as_it_is(index: Value | None) -> Value | None:
             index.name.partition("@")[0] in _AXES or (index.role == "item" and index.name.startswith("slice"))):
         index = index.parent
     return index
+
+
+def _counted(value: Value | None) -> Value | None:
+    """An array without the axes that were inserted, where the others have their lengths."""
+    if not isinstance(value, (Symbol, Tensor)) or value.axes is None:
+        return value
+    left = tuple(d for d in value.axes.dims if d != INSERTED)
+    known = not any(isinstance(d, Axis) and d.size == "" for d in left)
+    return replace(value, axes=Axes(left)) if known else value
 
 
 def _of(event: Event, kind: str, rows: int | None, index: Value | None) -> Iterator[Indexing]:

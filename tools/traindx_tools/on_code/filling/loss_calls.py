@@ -37,10 +37,8 @@ def loss_calls(project: Project, entities: Entities) -> Iterator[LossCall]:
             settings, unknown = _settings(event, contract)
             arguments = dict(_arguments(event, contract, project, made, entities, hooks))
             _follow_noise(event, contract, arguments, noise)
-            yield LossCall(
-                event.receiver.short if isinstance(event.receiver, Thing) else event.method, event.method,
-                spot_of(event), arguments, settings, unknown,
-                event.grad is not False, Known.DERIVED, event, event.name)
+            yield LossCall(event.receiver.short if isinstance(event.receiver, Thing) else event.method, event.method,
+                spot_of(event), arguments, settings, unknown, event.grad is not False, Known.DERIVED, event, event.name)
 
 
 def _arguments(event: Event, contract: Contract, project: Project, made: dict[tuple[str, Site], Event],

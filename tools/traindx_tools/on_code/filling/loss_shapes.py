@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.on_code.arrays import COLUMNS
+from traindx_tools.knowledge.tables import words
+from traindx_tools.on_code import axes
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, parts
 from traindx_tools.program.uses import Mismatch
 
-_COMPARES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "gaussian_nll_loss", "squared_error", "l2_loss")
 _CAUSAL = ("LMHeadModel", "ForCausalLM")
 
 
 def mismatches(project: Project) -> Iterator[Mismatch]:
     """Every one of them."""
-    for event in (*project.calls(*_COMPARES), *(e for e in project.events if e.kind == "operation" and e.name == "-")):
-        for one, other in ((0, 1), (1, 0)) if len(event.args) >= 2 else ():
-            pred, target = event.args[one], event.args[other]
-            if isinstance(pred, Tensor) and isinstance(target, Tensor) and _is_column(pred) and _is_row(target):
-                yield Mismatch("broadcast", _name(event), spot_of(event), event.file.segment(event.node),
-                               str(pred.kind_site or pred.site), (event, one))
-                break
+    for event in project.events:
+        if event.kind == "clash" and (column := _column(event)) is not None:
+            pred = event.args[column]
+            made = (pred.kind_site or pred.site) if isinstance(pred, Tensor) else None
+            yield Mismatch("broadcast", event.name, spot_of(event), event.file.segment(event.node), str(made or ""),
+                           (event, column), str(axes.of(pred)), str(axes.of(event.args[1 - column])))
     for event in project.calls("cross_entropy", "softmax_cross_entropy_with_integer_labels"):
         labels = event.argument(1, "target") or event.kwargs.get("labels")
         if labels is not None and _shifts(labels) >= 2:
@@ -40,16 +39,20 @@ def _name(event: Event) -> str:
         event.method if event.kind == "call" else "subtraction")
 
 
-def _is_column(t: Tensor) -> bool:
-    """(..., 1) as a layer left it, or as a model's output known to have two dimensions."""
-    shape = t.shape
-    if shape is None or not shape.dims or shape.dims[-1] != 1 or "batch" in t.tags or not t.tags & COLUMNS:
-        return False
-    return not shape.exact or (len(shape.dims) == 2 and shape.dims[0] != 1)
+def _column(event: Event) -> int | None:
+    """Which side has the axis of length 1, where its samples meet all of the other side's without anybody's asking.
 
-
-def _is_row(t: Tensor) -> bool:
-    return t.shape is not None and t.shape.exact and len(t.shape.dims) == 1 and t.shape.dims[0] != 1 and not t.models
+    An axis that the program inserted is taken for meant, except where one side alone is a model's output.
+    """
+    known = [axes.of(a) for a in event.args]
+    one = axes.clash(*known)
+    column = 0 if len(known[0].dims if known[0] else ()) > len(known[1].dims if known[1] else ()) else 1
+    if one is None:
+        return column
+    of_models = [bool(a.models) if isinstance(a, Tensor) else False for a in event.args]
+    meant = one is not None and one.role == "inserted" and event.name not in words("axes.toml", "elementwise_losses")
+    return None if (meant or event.name not in ("-", "==")) and of_models[0] == of_models[1] and (
+        meant or event.name in "+*/") else column
 
 
 def _shifts(value: Value) -> int:

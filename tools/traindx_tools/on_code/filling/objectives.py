@@ -32,8 +32,7 @@ def objectives(project: Project) -> Iterator[Objective]:
             value = sent_backward(event)
             if isinstance(value, Tensor) and value.grad is not False:
                 found, places = resolved(value)
-                yield Objective(
-                    spot_of(event), _made(value, event, project), found, places, _form(value), not several,
+                yield Objective(spot_of(event), _made(value, event, project), found, places, _form(value), not several,
                     len(steppers), next((m for o in steppers.values() if (m := _maximised(o))), ""),
                     _is_against_data(made.get(value.site, []), value), event.file.mentions(meant), event)
     for event in project.calls("backward", "manual_backward"):
