@@ -40,7 +40,12 @@ Rule = Callable[[Given], Axes | None]
 
 
 def called(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site: Site) -> Axes | None:
-    """The axes of what a function or method of this name gives; its first array stands in front of its arguments."""
+    """The axes of what a function or method of this name gives; its first array stands in front of its arguments.
+
+    None too where arguments came unpacked that nobody counted.
+    """
+    if "*" in kwargs:
+        return None
     if name in _FRAMES:
         return Axes((Axis(f"rows@{site}", "batch"), Axis("", "feature")), frame=True)
     if name in ("bincount", "value_counts", "compute_class_weight"):

@@ -9,7 +9,7 @@ import string
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import shapes
+from traindx_tools.on_code import axes, shapes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.tensors import copied
@@ -103,7 +103,10 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
     if isinstance(base, Ref) and base.name == "os.environ":
         return Symbol("item", _key(index))
     if isinstance(base, Operation):
-        return base if base.op in ("compare", "~") and _keeps_all(index) else UNKNOWN
+        if base.op in ("compare", "~") and _keeps_all(index):
+            return base
+        known = axes.of(base)
+        return Symbol("item", _key(index)) if known is not None and known.dims else UNKNOWN
     if isinstance(base, Thing):
         return _thing_item(base, index)
     if isinstance(base, Const) and isinstance(index, Const):

@@ -241,7 +241,7 @@ class Evaluator(Aligned):
         if isinstance(base, Tensor) and ("time_first" in base.tags or bounded):
             self.event("index", "index", node, frame, receiver=base, args=(index,))
         found = containers.item(base, index, node.slice)
-        arrays = isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing))
+        arrays = isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing, Operation))
         known = axes.of(base) if arrays else None
         return axis_calls.given_to(found, axes.indexed(known, index)) if known is not None and known.dims else found
 
