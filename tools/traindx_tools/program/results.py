@@ -11,8 +11,9 @@ from traindx_tools.program.moments import Spot
 
 @dataclass(frozen=True)
 class UnusedResult:
-    """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
-    "statistics"."""
+    """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "pure", "gradients" or
+    "statistics"; "bound": one that a `partial` of before keeps from being read; "argument": gradients that are applied to
+    something else, both named."""
 
     kind: str
     call: str
