@@ -15,7 +15,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand, uses
 from traindx_tools.program.gradients import Played, Use, played
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import Act, Section, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
@@ -32,7 +32,41 @@ def check(program: Program) -> Iterator[Breach]:
             if act.scaler is not None and act.scaler.enabled is not False and met and all(_mixed(s) for s in met):
                 yield _unscaled_loss(act, met[0])
         yield from _skipped_update(program, run)
+        yield from _past_the_scaler(program, run)
+        yield from _unscaled_twice(program, run)
     yield from _never_updated(program)
+    for one in program.scaled_gradients:
+        yield Breach(
+            "C279", f"{one.text} at {one.at} differentiates a loss that is multiplied by the loss scale, and nothing "
+            "divides the gradients by it: a penalty on them is one on the scale", one.at, measured={"kind": "gradients"})
+
+
+def _past_the_scaler(program: Program, run: Section) -> Iterator[Breach]:
+    """Gradients that unscale_ has divided, and that a plain step takes where they are not finite, too."""
+    told = [p for p in played(program, run) if p.overflows]
+    if not told or not run.acts(Moment.UNSCALE) or not all(
+            any(u.passes and u.act.scaler is None and u.came == {True} and u.scales == {False} for u in p.steps)
+            for p in told) or any(p.handed for p in told):
+        return
+    step = next(u.act for u in told[0].steps if u.passes and u.act.scaler is None)
+    unscale = run.acts(Moment.UNSCALE)[0][0]
+    if step.known is Known.GUESSED or unscale.scaler is None or unscale.scaler.enabled is False:
+        return
+    yield Breach(
+        "C142", f"{step.owner}.step() at {step.at} is taken past the scaler that unscales at line {unscale.at.line}: "
+        "gradients that have overflowed are applied, which scaler.step(optimizer) would leave out", step.at, step.known,
+        {"kind": "past the scaler", "unscale_line": unscale.at.line})
+
+
+def _unscaled_twice(program: Program, run: Section) -> Iterator[Breach]:
+    told = [p for p in played(program, run) if not p.overflows and p.updates]
+    act = told[0].twice[0] if told and all(p.twice for p in told) and not any(p.handed for p in told) else None
+    around = loops(run.path_to(act)) if act is not None and len(act.optimizers) == 1 else ()
+    if act is not None and around and {Moment.UPDATE, Moment.BACKWARD} <= around[-1].has and (
+            act.scaler is not None and act.scaler.enabled is not False):
+        yield Breach(
+            "C142", f"{act.owner}.unscale_() at {act.at} runs again before {act.owner}.update(): the second call raises, "
+            "and what the first has divided is mixed with scaled gradients", act.at, act.known, {"kind": "twice"})
 
 
 def _all_scaled(those: Sequence[Use]) -> bool:

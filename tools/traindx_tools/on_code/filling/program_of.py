@@ -21,7 +21,7 @@ from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.filling.graph_cuts import Cuts
-from traindx_tools.on_code.filling.half_weights import half_updates
+from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.kept_arrays import kept_arrays
@@ -166,6 +166,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("poles", lambda f: poles(f.project)),
     ("half_updates", lambda f: half_updates(f.project)),
     ("rounded", lambda f: rounded_numbers(f.project)),
+    ("scaled_gradients", lambda f: scaled_gradients(f.project)),
 )
 """Facts of the program, by their field, in the order in which they are asked for: later ones may read earlier ones."""
 _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
