@@ -86,7 +86,7 @@ def join(left: Value, right: Value) -> Value:
             if not (isinstance(left, Const) and isinstance(right, Const))
             else 1
         )
-        return Operation("either", (left, right), depth) if depth <= 8 else UNKNOWN
+        return Operation("either", (left, right), depth) if depth <= 12 else UNKNOWN
     return UNKNOWN
 
 

@@ -44,7 +44,7 @@ from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.running_states import running_states
-from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
+from traindx_tools.on_code.filling.schedule_uses import formulas, schedule_uses, schedules_left, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
@@ -53,7 +53,7 @@ from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unused_results import unused_results
-from traindx_tools.on_code.filling.windows import windows
+from traindx_tools.on_code.filling.windows import in_epochs, windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
@@ -141,7 +141,8 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("bootstraps", lambda f: bootstraps(f.project)),
     ("watches", lambda f: watches(f.project)),
     ("rate_products", lambda f: rate_products(f.project)),
-    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project)]),
+    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project), *schedules_left(f.project),
+                                   *formulas(f.project), *in_epochs(f.project)]),
     ("distances", lambda f: distances(f.project)),
     ("alphabets", lambda f: alphabets(f.project)),
     ("blank_uses", lambda f: blank_uses(f.project)),
