@@ -36,6 +36,7 @@ from traindx_tools.program.parts import (
     Alphabet,
     BlankUse,
     CodeLookup,
+    Lack,
     PartCall,
     PartFit,
     RunningState,
@@ -70,6 +71,7 @@ class Program:
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)
+    lacks: list[Lack] = field(default_factory=list)
     states_skipped: list[StateSkipped] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)

@@ -43,6 +43,7 @@ from traindx_tools.on_code.filling.poles import poles, rounded_numbers
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
+from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import formulas, schedule_uses, schedules_left, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
@@ -157,6 +158,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("code_lookups", lambda f: code_lookups(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
+    ("lacks", lambda f: resumes(f.project)),
     ("states_skipped", lambda f: states_skipped(f.project)),
     ("unread_settings", lambda f: unread_settings(f.project)),
     ("mismatches", lambda f: mismatches(f.project)),

@@ -1,0 +1,202 @@
+"""A resumption as a relation: what a program saves to go on from, what it restores of it, what its loop needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from traindx_tools.knowledge.orders import before
+from traindx_tools.on_code.definitions import ClassInfo, Klass
+from traindx_tools.on_code.filling.averages import moved
+from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.filling.states import READS
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import last_name, syntax
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
+from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
+from traindx_tools.program.parts import Lack
+
+_TOLD = frozenset({"print", "info", "format", "log", "debug", "warning"})
+
+
+def resumes(project: Project) -> Iterator[Lack]:
+    """Every part of the training state that a resumption leaves behind."""
+    yield from _too_early(project)
+    relation = _Relation(project)
+    if relation.reads:
+        yield from _remade(project, relation.reads)
+        for save, table in relation.saves:
+            if relation.goes_on(save, table):
+                yield from relation.lacks(save, table)
+    yield from _weights_alone(project)
+    reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name == "torch.load"}
+    for save in project.calls("save"):
+        if save.function is not None and save.function.owner in reading and any(isinstance(a, Table) for a in save.args):
+            yield from _counters(save, save.function.owner)
+
+
+class _Relation:
+    """What is saved and what is restored, by where each object is made."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        loads = list(project.calls("load_state_dict"))
+        self.reads = [e for e in loads if any(isinstance(p, Symbol) and p.name.startswith(READS)
+                                              for a in e.args[:1] for p in parts(a))]
+        self.restored = {site for e in loads for site in _sites(e.receiver)}
+        self.restored |= {s for e in project.calls("copy_") for s in _sites(e.receiver)}
+        known = {str(e.site) for e in loads if not isinstance(e.receiver, Symbol)}
+        self.open = any(isinstance(e.receiver, Symbol) and str(e.site) not in known and not _is_named(e) for e in loads)
+        """Something that is not known is restored, too."""
+
+    @cached_property
+    def saves(self) -> list[tuple[Event, Table]]:
+        """Every table with the state of something that is given to what saves."""
+        events = self.project.calls("save", "dump", "save_checkpoint")
+        return [(e, t) for e in events for t in (*e.args, *e.kwargs.values()) if isinstance(t, Table)
+                and any(_state(v) is not None for v in t.items.values())]
+
+    @cached_property
+    def saved(self) -> set[Site]:
+        """Where all is made that any file holds."""
+        return {s for _, t in self.saves for v in _values(t) for s in _sites(_state(v) or v)}
+
+    @cached_property
+    def needed(self) -> list[tuple[str, Thing | Instance, bool]]:
+        """(what it is, the object, whether it must be in a file) of all that the loops step or move."""
+        found: dict[int, tuple[str, Thing | Instance, bool]] = {}
+        for loop in self.project.training_loops:
+            for place in loop.of("step", "update"):
+                one: Value | None = stepped(place.event) or place.event.receiver
+                kind = "the optimizer's state" if is_optimizer(one) else "the state of the loss scaler" if (
+                    is_scaler(one)) else "the state of the schedule" if is_scheduler(one) else ""
+                if kind and isinstance(one, (Thing, Instance)):
+                    found[id(one)] = kind, one, is_optimizer(one)
+        for one in moved(self.project):
+            if isinstance(one, (Thing, Instance)):
+                found[id(one)] = "the average of the weights", one, True
+        return list(found.values())
+
+    def goes_on(self, save: Event, table: Table) -> bool:
+        """Whether the program begins again where it was: it reads a count that it saved, other than to tell it."""
+        counts = {k for k, v in table.items.items() if isinstance(v, (Symbol, Operation)) and any(
+            isinstance(p, Symbol) and (p.role == "index" or (p.role, p.name) == ("item", repr(k))) for p in parts(v))}
+        counts |= {k for k, v in table.items.items() if isinstance(v, Const) and type(v.value) is int}
+        return not table.open and table.rest is None and any(
+            _key(n) in counts and not any(isinstance(up, ast.JoinedStr) or (isinstance(up, ast.Call) and last_name(
+                up.func) in _TOLD) for up in code.above(n))
+            for f in self.project.files for code in [syntax(f)] for n in (*code.of(ast.Subscript), *code.of(ast.Call)))
+
+    def lacks(self, save: Event, table: Table) -> Iterator[Lack]:
+        """What the loop needs and the file has not, or has and nobody restores."""
+        here = {s for v in _values(table) for s in _sites(_state(v))}
+        load = next((e for e in self.reads if _sites(e.receiver) & here), None)
+        told: set[str] = set()
+        for what, one, must in self.needed if load is not None or not here & self.restored else ():
+            if what in told or self.open:
+                continue
+            if one.site in here and one.site not in self.restored and load is not None:
+                told.add(what)
+                yield Lack("restored", what, spot_of(load), spot_of(save))
+            elif must and not _sites(one) & self.saved and not _sites(one) & self.restored:
+                told.add(what)
+                yield Lack("saved", what, spot_of(save))
+
+
+def _key(node: ast.AST) -> object:
+    """The key that is read: `state["epoch"]`, `state.get("epoch")`."""
+    key: ast.AST | None = None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        key = node.slice
+    elif isinstance(node, ast.Call) and last_name(node.func) in ("get", "pop") and node.args:
+        key = node.args[0]
+    return key.value if isinstance(key, ast.Constant) else None
+
+
+def _is_named(event: Event) -> bool:
+    """Whether what is restored is an argument of the function alone, or an attribute of what is given to it."""
+    one = event.receiver
+    return isinstance(one, Symbol) and one.role in ("parameter", "attribute", "output")
+
+
+def _values(table: Table) -> Iterator[Value]:
+    for value in table.items.values():
+        yield from _values(value) if isinstance(value, Table) else (value,)
+
+
+def _state(value: Value) -> Value | None:
+    """The object whose state a value is."""
+    return value.parent if isinstance(value, Symbol) and value.name.startswith("state_dict@") else None
+
+
+def _sites(value: Value | None) -> set[Site]:
+    """Where an object is made, and what it holds."""
+    value = unwrap(value) if value is not None else None
+    if not isinstance(value, (Thing, Instance)):
+        return set()
+    inner = [*value.attrs.values()] if isinstance(value, Instance) else []
+    held = [*submodules(value), *(v for v in inner if isinstance(v, (Thing, Instance)))]
+    return {value.site, *(h.site for h in held)}
+
+
+def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
+    """A state that goes into an optimizer that never steps, since another one of its kind is made behind."""
+    ids = {id(e) for e in reads}
+    for root in project.roots_with({"load_state_dict"}):
+        places = project.places(root)
+        moved_by = {id(o): o for p in places if (o := stepped(p.event)) is not None}
+        loads = {id(p.event.receiver): p for p in places if id(p.event) in ids and is_optimizer(p.event.receiver)}
+        for place in places:
+            made = place.event.result
+            if isinstance(made, Thing) and id(made) in moved_by and place.event.name == made.type and (
+                    id(made) not in loads):
+                for load in loads.values():
+                    old = load.event.receiver
+                    if id(old) not in moved_by and isinstance(old, Thing) and old.type == made.type and (
+                            load.order < place.order):
+                        yield Lack("remade", made.short, spot_of(load.event), spot_at(made.site, project))
+
+
+def _counters(save: Event, owner: ClassInfo | None) -> Iterator[Lack]:
+    """Counts of calls that a rate is reckoned from, and that the object which saves itself neither saves nor sets."""
+    for name in sorted(owner.counters) if owner is not None and save.function is not None else ():
+        nodes = [(m, n) for m, f in owner.methods.items() for n in below(f.info.node)]
+        kept = {getattr(n, "attr", getattr(n, "value", getattr(n, "id", ""))) for n in below(save.function.node)
+                if isinstance(n, (ast.Attribute, ast.Constant, ast.Name))} & {name, "__dict__", "vars"}
+        sets = any(isinstance(n, ast.Attribute) and n.attr == name and isinstance(n.ctx, ast.Store) and m != "__init__"
+                   and isinstance(syntax(owner.file).statement(n), ast.Assign) for m, n in nodes)
+        if not kept and not sets and any(isinstance(n, ast.BinOp) and (
+                name == last_name(n.left) or (isinstance(n.op, ast.Mult) and name == last_name(n.right))) and isinstance(
+                    n.op, (ast.Mult, ast.Div, ast.Pow)) for _, n in nodes):
+            yield Lack("counter", f"{owner.name}.{name}", spot_of(save))
+
+
+def _weights_alone(project: Project) -> Iterator[Lack]:
+    """Lightning: where there is a file the weights alone come from it, and fit is not told to go on."""
+    fits = [e for e in project.calls("fit") if isinstance(e.receiver, Thing) and e.receiver.short == "Trainer"]
+    if any(e.argument(4, "ckpt_path") is not None for e in fits):
+        return
+    for event in project.calls("load_from_checkpoint") if fits else ():
+        arms = [up for up in syntax(event.file).above(event.node) if isinstance(up, (ast.If, ast.IfExp))][:1]
+        owner = event.receiver.info.name if isinstance(event.receiver, Klass) else ""
+        others = [n for up in arms for part in (up.orelse if isinstance(up.orelse, list) else [up.orelse])
+                  for n in below(part) if isinstance(n, ast.Call) and last_name(n.func) == owner]
+        if others and any(e.function is event.function for e in fits):
+            yield Lack("weights", owner, spot_of(event))
+
+
+def _too_early(project: Project) -> Iterator[Lack]:
+    """Calls that come before what they need, with nothing of the kind behind it."""
+    for order in before():
+        for root in project.roots_with({order.then}):
+            places = [p for p in project.places(root) if p.event.method in (order.then, order.first) and isinstance(
+                p.event.receiver, Thing) and p.event.receiver.short == order.of]
+            names = [p.event.method for p in places]
+            if order.first in names and order.then in names[:names.index(order.first)] and (
+                    order.then not in names[names.index(order.first):]):
+                yield Lack("order", order.why, spot_of(places[names.index(order.then)].event),
+                           spot_of(places[names.index(order.first)].event))
