@@ -19,7 +19,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = pages("state", ("C150", "C205", "C206"))
+RULES = (*pages("state", ("C150", "C205", "C206")), *pages("data", ("C292",)))
 _LACKS = {
     "saved": "The checkpoint saved at {at} holds a position to resume from and not {what}",
     "restored": "{what} is saved at {beside}, and nothing puts it back where the rest is loaded at {at}: it begins anew in "
@@ -29,6 +29,8 @@ _LACKS = {
                "run goes on: the rate begins anew",
     "weights": "{what}.load_from_checkpoint at {at} brings the weights alone, and fit is not given ckpt_path: if this is to "
                "go on with a run, its optimizer, schedule and epoch begin anew",
+    "statistics": "{what} at {at} that are not saved in the checkpoint and not restored with the model (loaded at {beside}): "
+                  "after a restart the normalisation begins anew",
     "order": "{what}: it is called at {at}, before line {beside.line}",
 }
 
@@ -42,7 +44,8 @@ def check(program: Program) -> Iterator[Breach]:
             measured={"kind": "reference", "load_line": one.loaded.line})
     for lack in program.lacks:
         said = _LACKS[lack.kind].format(at=lack.at, what=lack.what, beside=lack.beside)
-        yield Breach("C205", said[0].upper() + said[1:], lack.at, measured={"kind": lack.kind, "what": lack.what},
+        said = said[0].upper() + said[1:] if lack.kind != "statistics" else said
+        yield Breach("C292" if lack.kind == "statistics" else "C205", said, lack.at, measured={"kind": lack.kind, "what": lack.what},
                      severity=Severity.LOW if lack.kind == "weights" else None)
     for load in program.states_skipped:
         if load.wrapper is not None:

@@ -9,17 +9,21 @@ from functools import cached_property
 from traindx_tools.knowledge.orders import before
 from traindx_tools.on_code.definitions import ClassInfo, Klass
 from traindx_tools.on_code.filling.averages import moved
-from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.filling.spots import spot_at, spot_in, spot_of
 from traindx_tools.on_code.filling.states import READS
 from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import last_name, syntax
+from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
 from traindx_tools.program.parts import Lack
 
+_SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
+_ONE_PROGRAM = 40
+"""Most files of one program; more are a collection, in which another one may save."""
 _TOLD = frozenset({"print", "info", "format", "log", "debug", "warning"})
 
 
@@ -33,6 +37,7 @@ def resumes(project: Project) -> Iterator[Lack]:
             if relation.goes_on(save, table):
                 yield from relation.lacks(save, table)
     yield from _weights_alone(project)
+    yield from _statistics(project)
     reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name == "torch.load"}
     for save in project.calls("save"):
         if save.function is not None and save.function.owner in reading and any(isinstance(a, Table) for a in save.args):
@@ -173,6 +178,62 @@ def _counters(save: Event, owner: ClassInfo | None) -> Iterator[Lack]:
                 name == last_name(n.left) or (isinstance(n.op, ast.Mult) and name == last_name(n.right))) and isinstance(
                     n.op, (ast.Mult, ast.Div, ast.Pow)) for _, n in nodes):
             yield Lack("counter", f"{owner.name}.{name}", spot_of(save))
+
+
+def _statistics(project: Project) -> Iterator[Lack]:
+    """Objects beside the model that normalise by what they have seen so far, and that no file holds."""
+    load = next(project.calls("load_state_dict", "load_file"), None)
+    saves = list(project.calls(*_SAVES))
+    if load is None or not saves or len(project.files) > _ONE_PROGRAM:
+        return
+    look = lookup(project)
+    whole = {site for e in saves for a in e.args for site in _sites(a)}
+    for instance in {i.site: i for i in project.instances if not i.klass.info.is_module}.values():
+        info = instance.klass.info
+        running = sorted(_running(info))
+        applies = {m for m, f in info.methods.items() for n in below(f.info.node) if isinstance(n, ast.BinOp)
+                   and isinstance(n.op, ast.Sub) and isinstance(n.left, ast.Name) and n.left.id in f.info.parameters
+                   and any(isinstance(a, ast.Attribute) and a.attr in running for a in below(n.right))} - {"__init__"}
+        holders = {last_name(s.targets[0]): (c, s) for c in look.codes for s in c.of(ast.Assign)
+                   if isinstance(s.value, ast.Call) and last_name(s.value.func) == info.name and applies}
+        for name, (code, made) in holders.items():
+            used = [c for m in applies for _, c in look.calls.get(m, ())] + [c for _, c in look.calls.get(name, ())]
+            if used and instance.site not in whole and not {name, info.name} & _written_down(look, saves):
+                what = f"{name} = {info.name}(...) normalises by running statistics ({', '.join(running[:3])})"
+                yield Lack("statistics", what, spot_in(code, made), spot_of(load))
+                return
+
+
+def _running(info: ClassInfo) -> set[str]:
+    """The attributes that a method with an argument, other than the constructor, sets from themselves."""
+    found: set[str] = set()
+    for method in (f.info for m, f in info.methods.items() if m != "__init__" and len(f.info.parameters) > 1):
+        for node in below(method.node):
+            target = node.target if isinstance(node, ast.AugAssign) else (
+                node.targets[0] if isinstance(node, ast.Assign) else None)
+            if isinstance(target, ast.Attribute) and isinstance(node, (ast.AugAssign, ast.Assign)) and (
+                    isinstance(node, ast.AugAssign) or target.attr in {last_name(n) for n in below(node.value)}):
+                found.add(target.attr)
+    return found
+
+
+def _written_down(look: Lookup, saves: list[Event]) -> set[str]:
+    """Every name in what is saved: arguments, and functions that save, or take a state, and train nothing."""
+    known: set[str] | None = look.__dict__.get("_written_down")
+    if known is None:
+        foreign = {id(e.function.node) for e in saves if e.function is not None}
+        quiet = [b for c in look.codes for b in c.of(ast.FunctionDef) if not c.calls_in(b, "backward", "step")]
+        bodies = [b for b in quiet if id(b) in foreign or any(
+            isinstance(n, ast.Call) and last_name(n.func) == "state_dict" for n in below(b))]
+        nodes = [*bodies, *(syntax(e.file).origin(a) for e in saves if isinstance(e.node, ast.Call)
+                                     for a in (*e.node.args, *(k.value for k in e.node.keywords)))]
+        nodes += [d for c in look.codes for d in c.of(ast.Dict) if "state_dict" in written(d)]
+        called = [b for n in nodes for c in below(n) if isinstance(c, ast.Call)
+                  for _, b in look.functions.get(last_name(c.func), ()) if any(b is q for q in quiet)]
+        known = {str(getattr(n, "id", getattr(n, "attr", getattr(n, "value", "")))) for b in (*nodes, *called)
+                 for n in below(b) if isinstance(n, (ast.Name, ast.Attribute, ast.Constant))}
+        look.__dict__["_written_down"] = known
+    return known
 
 
 def _weights_alone(project: Project) -> Iterator[Lack]:
