@@ -48,7 +48,7 @@ from traindx_tools.program.poles import HalfUpdate, Pole, Rounded, ScaledGradien
 from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
-from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
+from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch, WholeCut
 
 
 @dataclass
@@ -108,6 +108,7 @@ class Program:
     bootstraps: list[Bootstrap] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     distances: list[Distance] = field(default_factory=list)
+    whole_cuts: list[WholeCut] = field(default_factory=list)
     distances_to_itself: list[Distance] = field(default_factory=list)
     """Of a prediction to the output of the trained encoder that it is made of, with gradients on both sides."""
     runs: list[Section] = field(default_factory=list)

@@ -16,7 +16,7 @@ from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.collectives import collectives
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
-from traindx_tools.on_code.filling.distances import distances, to_itself
+from traindx_tools.on_code.filling.distances import distances, to_itself, whole_cuts
 from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities
@@ -144,6 +144,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("rate_products", lambda f: rate_products(f.project)),
     ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project), *schedules_left(f.project),
                                    *formulas(f.project), *in_epochs(f.project)]),
+    ("whole_cuts", lambda f: whole_cuts(f.project)),
     ("distances", lambda f: distances(f.project)),
     ("alphabets", lambda f: alphabets(f.project)),
     ("blank_uses", lambda f: blank_uses(f.project)),
