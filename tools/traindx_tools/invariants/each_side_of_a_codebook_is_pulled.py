@@ -4,8 +4,8 @@
 initialisation; a distance with both sides cut trains nothing. A table that is kept by moving averages needs the second
 term only and is left alone, as is one whose rows reach a loss on another way.
 
-`z + sg(q - z)` has the value of q and the gradient of z: the straight-through estimator. `sg(z + (q - z))` has no gradient
-at all: nothing reaches the encoder, which stays at its initialisation while the decoder learns.
+`z + sg(q - z)` has the value of q and the gradient of z: the straight-through estimator. `sg(z + (q - z))` has no
+gradient at all: nothing reaches the encoder, which stays at its initialisation while the decoder learns.
 """
 
 from __future__ import annotations

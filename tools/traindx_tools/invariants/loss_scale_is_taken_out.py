@@ -38,7 +38,7 @@ def check(program: Program) -> Iterator[Breach]:
     for one in program.scaled_gradients:
         yield Breach(
             "C279", f"{one.text} at {one.at} differentiates a loss that is multiplied by the loss scale, and nothing "
-            "divides the gradients by it: a penalty on them is one on the scale", one.at, measured={"kind": "gradients"})
+            "divides the gradients by it: a penalty on them is one on the scale", one.at, measured={"kind": "values"})
 
 
 def _past_the_scaler(program: Program, run: Section) -> Iterator[Breach]:
@@ -65,8 +65,8 @@ def _unscaled_twice(program: Program, run: Section) -> Iterator[Breach]:
     if act is not None and around and {Moment.UPDATE, Moment.BACKWARD} <= around[-1].has and (
             act.scaler is not None and act.scaler.enabled is not False):
         yield Breach(
-            "C142", f"{act.owner}.unscale_() at {act.at} runs again before {act.owner}.update(): the second call raises, "
-            "and what the first has divided is mixed with scaled gradients", act.at, act.known, {"kind": "twice"})
+            "C142", f"{act.owner}.unscale_() at {act.at} runs again before {act.owner}.update(): the second call raises"
+            ", and what the first has divided is mixed with scaled gradients", act.at, act.known, {"kind": "twice"})
 
 
 def _all_scaled(those: Sequence[Use]) -> bool:

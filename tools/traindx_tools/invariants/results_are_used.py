@@ -28,9 +28,8 @@ _TOLD = {
     "statistics": ("C507", "batch_stats", "{call} returns new {name} (mutable), and nothing in the project puts them "
                    "back into the state: evaluation uses the initial statistics"),
     "array": ("C509", "at", "{call} returns a new array that is not used: {name} keeps its old values"),
-    "pure": ("C509", "pure", "{call} changes nothing and returns something new, which is not used: everything stays as it "
-             "was"),
-    "bound": ("C506", "bound", "{call} binds the {name} of before the loop, which gets new ones in every turn: whatever "
+    "pure": ("C509", "pure", "{call} changes nothing and returns something new, which is not used"),
+    "bound": ("C506", "bound", "{call} binds the {name} of before the loop, which gets new ones in every turn: who "
               "calls it sees the initial ones for ever"),
     "argument": ("C536", "argument", "{call} takes the gradient by {from_} and it is applied to {to}: the updates are "
                  "those of other parameters"),
@@ -45,7 +44,8 @@ def check(program: Program) -> Iterator[Breach]:
     """Look at every result that nothing reads."""
     for one in program.unused_results:
         rule, kind, said = _TOLD[one.kind]
-        severity = Severity.HIGH if one.kind == "bound" or (one.kind == "state" and one.known is Known.GUESSED) else None
+        guessed = one.kind == "state" and one.known is Known.GUESSED
+        severity = Severity.HIGH if guessed or one.kind == "bound" else None
         from_, _, to = one.name.partition("|")
         remedy = Remedy("keep the result", Act(Moment.STEP, one.at, origin=one.origin), text=one.kind)
         yield Breach(rule, f"At {one.at} {said.format(call=one.call, name=one.name, from_=from_, to=to)}", one.at,

@@ -57,12 +57,12 @@ def check(program: Program) -> Iterator[Breach]:
                          {"kind": "prepared scheduler, length of one process", "length": use.length},
                          None if certain else Severity.MEDIUM)
         if use.once_a == "never":
-            yield Breach("C110", f"{use.kind} built at {use.made} is never stepped, while its optimizer is at {use.at}: the "
+            yield Breach("C110", f"{use.kind} built at {use.made} is never stepped, its optimizer is at {use.at}: the "
                          "rate stays at its first value", use.made, measured={"kind": "never", "scheduler": use.kind})
         if use.every is not None:
-            ends = (f"the number of micro-batches, is stepped once for each {use.every:g} of them at {use.at}: it gets to "
-                    f"1/{use.every:g} of its length" if use.every > 1 else f"the number of windows of {1 / use.every:g} "
-                    f"batches, is stepped after every batch at {use.at}: it is at its end after that share of the run")
+            ends = (f"the number of micro-batches, is stepped once for each {use.every:g} of them at {use.at}: it gets "
+                    f"to 1/{use.every:g} of its length" if use.every > 1 else f"the number of windows of "
+                    f"{1 / use.every:g} batches, is stepped after every batch at {use.at}: it ends that much too early")
             yield Breach("C110", f"{use.kind} built at {use.made} for {use.length} steps, {ends}", use.made,
                          measured={"kind": "window", "window": use.every})
         yield from _length(use)

@@ -42,22 +42,6 @@ class Chain:
         return None
 
 
-@dataclass(frozen=True)
-class Before:
-    """What an object of a library wants to be called first."""
-
-    of: str
-    first: str
-    then: str
-    why: str
-
-
-@cache
-def before() -> tuple[Before, ...]:
-    """The rows of calls that come before others."""
-    return tuple(Before(r["of"], r["first"], r["then"], r["why"]) for r in table("orders.toml")["before"])
-
-
 @cache
 def chains() -> tuple[Chain, ...]:
     """The rows of chains."""

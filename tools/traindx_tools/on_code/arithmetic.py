@@ -19,7 +19,6 @@ from traindx_tools.on_code.values import (
     Site,
     Symbol,
     Tensor,
-    Thing,
     Value,
     number,
 )

@@ -87,7 +87,8 @@ class ScheduleUse:
     at: Any
     made: Any
     once_a: str
-    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that steps), "never"."""
+    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that
+    steps), "never"."""
     passes: tuple[float | None, ...] = ()
     """Turns of the loops around the one that steps the optimizer, outermost first."""
     length: str = ""

@@ -12,8 +12,7 @@ from traindx_tools.program.moments import Spot
 @dataclass(frozen=True)
 class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "pure", "gradients" or
-    "statistics"; "bound": one that a `partial` of before keeps from being read; "argument": gradients that are applied to
-    something else, both named."""
+    "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else."""
 
     kind: str
     call: str

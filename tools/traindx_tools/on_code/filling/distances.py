@@ -102,12 +102,13 @@ def whole_cuts(project: Project) -> Iterator[WholeCut]:
     """Where `z + (q - z)` is cut from the graph as a whole."""
     for event in project.calls("stop_gradient", "detach"):
         node, cuts = event.node, event.method == "stop_gradient"
-        inner = (node.args[:1] or [None])[0] if cuts and isinstance(node, ast.Call) else getattr(
-            getattr(node, "func", None), "value", None)
+        given = node.args[:1] if isinstance(node, ast.Call) else []
+        inner = next(iter(given), None) if cuts else getattr(getattr(node, "func", None), "value", None)
         sides = (inner.left, inner.right) if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) else ()
         for kept, change in (sides, sides[::-1]) if sides else ():
-            if isinstance(change, ast.BinOp) and isinstance(change.op, ast.Sub) and written(change.right) == written(kept):
-                cut = f"{written(node.func)}({written(change)})" if cuts else f"({written(change)}).detach()"  # type: ignore[attr-defined]
+            of = change if isinstance(change, ast.BinOp) and isinstance(change.op, ast.Sub) else None
+            if of is not None and written(of.right) == written(kept) and isinstance(node, ast.Call):
+                cut = f"{written(node.func)}({written(change)})" if cuts else f"({written(change)}).detach()"
                 yield WholeCut(event.file.segment(node), spot_of(event), written(kept), written(change),
                                f"{written(kept)} + {cut}", event)
                 break

@@ -117,7 +117,7 @@ def _roots(project: Project) -> Iterator[Pole]:
 
 
 def _root(exponent: Value) -> bool:
-    """Whether a power is a root, whose derivative at 0 is infinite: an exponent between 0 and 1, 1 / p of a learned p."""
+    """Whether a power has an infinite derivative at 0: an exponent between 0 and 1, 1 / p of a learned p."""
     known = number(exponent)
     if isinstance(exponent, Operation) and exponent.op == "/" and number(exponent.operands[0]) == 1:
         return is_parameter(exponent.operands[1])

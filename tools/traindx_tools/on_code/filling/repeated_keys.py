@@ -51,8 +51,8 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
                 yield from _of_rows(look, code, body)
             yield from _in_state(look, code, body)
         yield from _in_calls(look, code)
-        for rows in (*code.of(ast.ListComp), *code.of(ast.GeneratorExp)):
-            yield from _of_one_list(look, code, rows)
+        yield from (k for rows in code.of(ast.ListComp) for k in _of_one_list(look, code, rows))
+        yield from (k for rows in code.of(ast.GeneratorExp) for k in _of_one_list(look, code, rows))
 
 
 def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True) -> SharedKey:

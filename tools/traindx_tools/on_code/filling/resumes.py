@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from traindx_tools.knowledge.orders import before
-from traindx_tools.on_code.definitions import ClassInfo, Klass
+from traindx_tools.knowledge.tables import table as rows_of
+from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.filling.averages import moved
+from traindx_tools.on_code.filling.running_states import attribute_set
 from traindx_tools.on_code.filling.spots import spot_at, spot_in, spot_of
 from traindx_tools.on_code.filling.states import READS
 from traindx_tools.on_code.library import submodules
@@ -40,8 +41,8 @@ def resumes(project: Project) -> Iterator[Lack]:
     yield from _statistics(project)
     reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name == "torch.load"}
     for save in project.calls("save"):
-        if save.function is not None and save.function.owner in reading and any(isinstance(a, Table) for a in save.args):
-            yield from _counters(save, save.function.owner)
+        if save.function is not None and save.function.owner in reading and any(map(_is_table, save.args)):
+            yield from _counters(save, save.function.node, save.function.owner)
 
 
 class _Relation:
@@ -55,7 +56,8 @@ class _Relation:
         self.restored = {site for e in loads for site in _sites(e.receiver)}
         self.restored |= {s for e in project.calls("copy_") for s in _sites(e.receiver)}
         known = {str(e.site) for e in loads if not isinstance(e.receiver, Symbol)}
-        self.open = any(isinstance(e.receiver, Symbol) and str(e.site) not in known and not _is_named(e) for e in loads)
+        self.open = any(isinstance(e.receiver, Symbol) and str(e.site) not in known and e.receiver.role not in (
+            "parameter", "attribute", "output") for e in loads)
         """Something that is not known is restored, too."""
 
     @cached_property
@@ -114,18 +116,10 @@ class _Relation:
 
 def _key(node: ast.AST) -> object:
     """The key that is read: `state["epoch"]`, `state.get("epoch")`."""
-    key: ast.AST | None = None
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        key = node.slice
-    elif isinstance(node, ast.Call) and last_name(node.func) in ("get", "pop") and node.args:
-        key = node.args[0]
-    return key.value if isinstance(key, ast.Constant) else None
-
-
-def _is_named(event: Event) -> bool:
-    """Whether what is restored is an argument of the function alone, or an attribute of what is given to it."""
-    one = event.receiver
-    return isinstance(one, Symbol) and one.role in ("parameter", "attribute", "output")
+    read = isinstance(node, ast.Call) and last_name(node.func) in ("get", "pop") and node.args
+    key = node.args[0] if isinstance(node, ast.Call) and read else getattr(node, "slice", None)
+    stored = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+    return key.value if isinstance(key, ast.Constant) and not stored else None
 
 
 def _values(table: Table) -> Iterator[Value]:
@@ -143,9 +137,8 @@ def _sites(value: Value | None) -> set[Site]:
     value = unwrap(value) if value is not None else None
     if not isinstance(value, (Thing, Instance)):
         return set()
-    inner = [*value.attrs.values()] if isinstance(value, Instance) else []
-    held = [*submodules(value), *(v for v in inner if isinstance(v, (Thing, Instance)))]
-    return {value.site, *(h.site for h in held)}
+    held = (*submodules(value), *(value.attrs.values() if isinstance(value, Instance) else ()))
+    return {v.site for v in (value, *held) if isinstance(v, (Thing, Instance))}
 
 
 def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
@@ -166,17 +159,24 @@ def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
                         yield Lack("remade", made.short, spot_of(load.event), spot_at(made.site, project))
 
 
-def _counters(save: Event, owner: ClassInfo | None) -> Iterator[Lack]:
+def _is_table(value: Value) -> bool:
+    return isinstance(value, Table)
+
+
+def _counters(save: Event, body: ast.AST, owner: ClassInfo | None) -> Iterator[Lack]:
     """Counts of calls that a rate is reckoned from, and that the object which saves itself neither saves nor sets."""
-    for name in sorted(owner.counters) if owner is not None and save.function is not None else ():
+    if owner is None:
+        return
+    for name in sorted(owner.counters):
         nodes = [(m, n) for m, f in owner.methods.items() for n in below(f.info.node)]
-        kept = {getattr(n, "attr", getattr(n, "value", getattr(n, "id", ""))) for n in below(save.function.node)
+        kept = {getattr(n, "attr", getattr(n, "value", getattr(n, "id", ""))) for n in below(body)
                 if isinstance(n, (ast.Attribute, ast.Constant, ast.Name))} & {name, "__dict__", "vars"}
         sets = any(isinstance(n, ast.Attribute) and n.attr == name and isinstance(n.ctx, ast.Store) and m != "__init__"
                    and isinstance(syntax(owner.file).statement(n), ast.Assign) for m, n in nodes)
-        if not kept and not sets and any(isinstance(n, ast.BinOp) and (
-                name == last_name(n.left) or (isinstance(n.op, ast.Mult) and name == last_name(n.right))) and isinstance(
-                    n.op, (ast.Mult, ast.Div, ast.Pow)) for _, n in nodes):
+        if not kept and not sets and any(
+                isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Mult, ast.Div, ast.Pow)) and (
+                    name == last_name(n.left) or (isinstance(n.op, ast.Mult) and name == last_name(n.right)))
+                for _, n in nodes):
             yield Lack("counter", f"{owner.name}.{name}", spot_of(save))
 
 
@@ -186,11 +186,12 @@ def _statistics(project: Project) -> Iterator[Lack]:
     saves = list(project.calls(*_SAVES))
     if load is None or not saves or len(project.files) > _ONE_PROGRAM:
         return
-    look = lookup(project)
+    look, updates = lookup(project), [e for e in project.events if e.kind in ("augmented", "blended")]
     whole = {site for e in saves for a in e.args for site in _sites(a)}
     for instance in {i.site: i for i in project.instances if not i.klass.info.is_module}.values():
         info = instance.klass.info
-        running = sorted(_running(info))
+        running = sorted({n for e in updates if e.function is not None and e.function.owner is info
+                          and e.function.name != "__init__" and (n := attribute_set(e)) is not None})
         applies = {m for m, f in info.methods.items() for n in below(f.info.node) if isinstance(n, ast.BinOp)
                    and isinstance(n.op, ast.Sub) and isinstance(n.left, ast.Name) and n.left.id in f.info.parameters
                    and any(isinstance(a, ast.Attribute) and a.attr in running for a in below(n.right))} - {"__init__"}
@@ -202,19 +203,6 @@ def _statistics(project: Project) -> Iterator[Lack]:
                 what = f"{name} = {info.name}(...) normalises by running statistics ({', '.join(running[:3])})"
                 yield Lack("statistics", what, spot_in(code, made), spot_of(load))
                 return
-
-
-def _running(info: ClassInfo) -> set[str]:
-    """The attributes that a method with an argument, other than the constructor, sets from themselves."""
-    found: set[str] = set()
-    for method in (f.info for m, f in info.methods.items() if m != "__init__" and len(f.info.parameters) > 1):
-        for node in below(method.node):
-            target = node.target if isinstance(node, ast.AugAssign) else (
-                node.targets[0] if isinstance(node, ast.Assign) else None)
-            if isinstance(target, ast.Attribute) and isinstance(node, (ast.AugAssign, ast.Assign)) and (
-                    isinstance(node, ast.AugAssign) or target.attr in {last_name(n) for n in below(node.value)}):
-                found.add(target.attr)
-    return found
 
 
 def _written_down(look: Lookup, saves: list[Event]) -> set[str]:
@@ -241,23 +229,24 @@ def _weights_alone(project: Project) -> Iterator[Lack]:
     fits = [e for e in project.calls("fit") if isinstance(e.receiver, Thing) and e.receiver.short == "Trainer"]
     if any(e.argument(4, "ckpt_path") is not None for e in fits):
         return
-    for event in project.calls("load_from_checkpoint") if fits else ():
-        arms = [up for up in syntax(event.file).above(event.node) if isinstance(up, (ast.If, ast.IfExp))][:1]
-        owner = event.receiver.info.name if isinstance(event.receiver, Klass) else ""
-        others = [n for up in arms for part in (up.orelse if isinstance(up.orelse, list) else [up.orelse])
-                  for n in below(part) if isinstance(n, ast.Call) and last_name(n.func) == owner]
-        if others and any(e.function is event.function for e in fits):
-            yield Lack("weights", owner, spot_of(event))
+    for code in {id(c): c for e in fits for c in [syntax(e.file)]}.values():
+        for call in code.calls("load_from_checkpoint"):
+            owner = last_name(getattr(call.func, "value", None))
+            arms = [up for up in code.above(call) if isinstance(up, (ast.If, ast.IfExp))][:1]
+            others = [n for up in arms for part in (up.orelse if isinstance(up.orelse, list) else [up.orelse])
+                      for n in below(part) if isinstance(n, ast.Call) and last_name(n.func) == owner]
+            if others and code.calls_in(code.scope(call), "fit"):
+                yield Lack("weights", owner, spot_in(code, call))
 
 
 def _too_early(project: Project) -> Iterator[Lack]:
     """Calls that come before what they need, with nothing of the kind behind it."""
-    for order in before():
-        for root in project.roots_with({order.then}):
-            places = [p for p in project.places(root) if p.event.method in (order.then, order.first) and isinstance(
-                p.event.receiver, Thing) and p.event.receiver.short == order.of]
+    for row in rows_of("orders.toml")["before"]:
+        first, then = row["first"], row["then"]
+        for root in project.roots_with({then}):
+            places = [p for p in project.places(root) if p.event.method in (then, first) and isinstance(
+                p.event.receiver, Thing) and p.event.receiver.short == row["of"]]
             names = [p.event.method for p in places]
-            if order.first in names and order.then in names[:names.index(order.first)] and (
-                    order.then not in names[names.index(order.first):]):
-                yield Lack("order", order.why, spot_of(places[names.index(order.then)].event),
-                           spot_of(places[names.index(order.first)].event))
+            at = names.index(first) if first in names else 0
+            if then in names[:at] and then not in names[at:]:
+                yield Lack("order", row["why"], spot_of(places[names.index(then)].event), spot_of(places[at].event))

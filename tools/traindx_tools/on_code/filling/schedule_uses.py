@@ -11,11 +11,23 @@ from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped, steps_inside
-from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Table, Thing, Value, number, parts, truth, unwrap
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Operation,
+    Symbol,
+    Table,
+    Thing,
+    Value,
+    number,
+    parts,
+    truth,
+    unwrap,
+)
 from traindx_tools.program.constants import ScheduleUse
 from traindx_tools.program.known import Known
 
-_LENGTHS: dict[str, tuple[int, str]] = {
+LENGTHS: dict[str, tuple[int, str]] = {
     "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"), "PolynomialLR": (1, "total_iters"),
     "OneCycleLR": (2, "total_steps"), "get_scheduler": (3, "num_training_steps"),
     **dict.fromkeys(("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup",
@@ -60,8 +72,9 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
     always = not any(b.kind == "branch" for b in place.path[place.path.index(stepping):]) if inside else False
     outer = around[:around.index(stepping)] if inside else ()
     counts = [number(b.count) if b.count is not None else None for b in outer]
-    total = scheduler.argument(*_LENGTHS[scheduler.short]) if scheduler.short in _LENGTHS else None
-    first = steps_inside(loop, stepping)[:1] if always else []
+    total = scheduler.argument(*LENGTHS[scheduler.short]) if scheduler.short in LENGTHS else None
+    steps = steps_inside(loop, stepping)[:1]
+    first = steps if always else []
     few = number(stepping.count) if stepping.count is not None else None
     gamma = scheduler.argument(1, "gamma") if scheduler.short == "ExponentialLR" else None
     return ScheduleUse(
@@ -72,15 +85,11 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
         _last_milestone(scheduler), number(gamma),
         prod(c if c is not None else _UNKNOWN for c in (*counts, few)) if counts or few is not None else None,
         next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= _FEW,
-        processes=_of_one_process(project, scheduler, total), every=_window(place, first or _first(loop, stepping), total))
-
-
-def _first(loop: TrainingLoop, stepping: Block) -> list[Place]:
-    return steps_inside(loop, stepping)[:1]
+        processes=_of_one_process(project, scheduler, total), every=_window(place, steps, total))
 
 
 def _window(place: Place, steps: list[Place], total: Value | None) -> float | None:
-    """Turns for each of which the schedule is stepped once though its length counts all; below 1 the other way round."""
+    """Turns for each of which a schedule is stepped once though its length counts all; below 1 the other way round."""
     windows = [v for p in (*steps, place) for b in p.branches if condition_of(b).kind == "every"
                for v in [_divisor(b.subject)] if v is not None]
     number_of = number(windows[0]) if windows else None

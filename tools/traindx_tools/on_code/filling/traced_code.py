@@ -141,11 +141,12 @@ def _counted(here: Inside, node: ast.AST) -> tuple[str, str] | None:
     head: ast.AST | None = node.target if isinstance(node, ast.AugAssign) else None
     while isinstance(head, (ast.Subscript, ast.Attribute)):
         head = head.value
-    if not isinstance(node, ast.AugAssign) or not isinstance(head, ast.Name) or not isinstance(node.value, ast.Constant):
+    if not isinstance(node, ast.AugAssign) or not isinstance(head, ast.Name):
         return None
     scope = here.code.function(node)
-    shared = scope is not None and any(head.id in n.names for n in (
-        *here.code.inside(scope, ast.Nonlocal), *here.code.inside(scope, ast.Global)))
+    said = [n.names for n in here.code.inside(scope, ast.Nonlocal)] if scope is not None else []
+    said += [n.names for n in here.code.inside(scope, ast.Global)] if scope is not None else []
+    shared = any(head.id in names for names in said)
     free = head is not node.target and _is_free(here, head.id)
     read = scope is not None and any(r is not head for r in here.code.reads(scope, head.id))  # else it counts traces
     return ("counter", written(node)) if read and (shared or free) else None

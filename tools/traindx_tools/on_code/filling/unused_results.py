@@ -243,8 +243,8 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     if scope is None or not isinstance(grads, ast.Name) or not _is_own(code, scope, by, call):
         return
     updates = [c for c in code.calls_in(scope, "update") if c.args and written(c.args[0]) == grads.id]
-    names = {t.id for c in updates if isinstance(t := _second(code, c) or _targets(code, c), ast.Name)} | {
-        t.elts[0].id for c in updates if isinstance(t := _targets(code, c), ast.Tuple) and isinstance(t.elts[0], ast.Name)}
+    targets = [_targets(code, c) for c in updates]
+    names = {written(t.elts[0] if isinstance(t, ast.Tuple) else t) for t in targets if t is not None}
     for apply in code.calls_in(scope, "apply_updates"):
         to = apply.args[0] if len(apply.args) == 2 and written(apply.args[1]) in names else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
