@@ -54,8 +54,10 @@ def _logs(project: Project) -> Iterator[Pole]:
         low = number(clamp.argument(0 if isinstance(clamp.receiver, Tensor) else 1, "min"))
         if not clamp.name.startswith("Const") and (low is None or low >= 0):  # else it bounds something before
             clamps.setdefault(clamp.site, []).append(clamp)
-    for event in project.calls("log", "log2", "log10"):
+    for event in project.calls("log", "log2", "log10", "log1p"):
         x = _array(event)
+        if event.method == "log1p":
+            x = replace(x, low=0.0, high=None) if isinstance(x, Tensor) and x.low == -1 and _attached(event, x) else None
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue

@@ -14,6 +14,7 @@ from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler
 from traindx_tools.on_code.values import (
     Bag,
     Const,
+    Instance,
     Operation,
     Symbol,
     Table,
@@ -116,7 +117,8 @@ def schedules_left(project: Project) -> Iterator[ScheduleUse]:
     steps = [e for e in project.calls("step") if stepped(e) is None]
     if any(isinstance(e.receiver, (Symbol, Operation)) and not e.args for e in steps):
         return  # whatever that is
-    given = {id(p) for e in project.events for v in (*e.args, *e.kwargs.values()) for p in _inside(v)}
+    given = {id(p) for e in project.events if not (e.kind == "store" and isinstance(e.receiver, Instance) and not (
+        e.receiver.klass.info.foreign_bases)) for v in (*e.args, *e.kwargs.values()) for p in _inside(v)}
     given |= {id(p) for r in project.roots if r.result is not None for p in _inside(r.result)}
     given |= {id(e.receiver) for e in steps}
     trained = {id(o): p.event for loop in project.training_loops for p in loop.of("step")
