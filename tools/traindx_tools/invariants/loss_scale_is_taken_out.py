@@ -2,8 +2,9 @@
 
 `scaler.step(optimizer)` divides all gradients of the optimizer by the loss scale and leaves an overflow out;
 `scaler.update()` then lowers the scale. A plain step applies gradients that are larger by the scale. A loss that goes
-backward unscaled beside a scaled one is too small by it. A guard of one's own that skips the update where gradients are
-not finite keeps the scale where it overflows.
+backward unscaled beside a scaled one is too small by it. `unscale_` at each part of a window divides what was divided
+already: torch raises. A plain step behind it applies infinite gradients, which `scaler.step` would leave out. Gradients
+that are values (`autograd.grad` of a scaled loss) keep the scale until the program divides them by it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand, uses
-from traindx_tools.program.gradients import Played, Use, played
+from traindx_tools.program.gradients import Use, played
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act, Section, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C142", "C278", "C279"))
+RULES = pages("step_order", ("C142", "C279"))
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -31,7 +32,6 @@ def check(program: Program) -> Iterator[Breach]:
                 yield _plain_step(act, met[0])
             if act.scaler is not None and act.scaler.enabled is not False and met and all(_mixed(s) for s in met):
                 yield _unscaled_loss(act, met[0])
-        yield from _skipped_update(program, run)
         yield from _past_the_scaler(program, run)
         yield from _unscaled_twice(program, run)
     yield from _never_updated(program)
@@ -110,40 +110,3 @@ def _never_updated(program: Program) -> Iterator[Breach]:
             f"The scaler that steps at {step.at} is never updated: without scaler.update() the loss scale stays at its "
             "first value and an overflow repeats for ever",
             step.at, step.known, {"kind": "update"}, remedy=Remedy("update", step))
-
-
-def _skipped_update(program: Program, run: Section) -> Iterator[Breach]:
-    """Fewer updates of the scale where gradients overflow than where they do not."""
-    told = played(program, run)
-    pairs = [(a, b) for a, b in zip(told[::2], told[1::2], strict=False) if not a.overflows and b.overflows]
-    if not pairs or not all(_updates(b) < _updates(a) for a, b in pairs) or any(b.handed for _, b in pairs):
-        return
-    arms = {id(s): s for _, path in run.acts(Moment.UPDATE) for s in path if s.condition.has("finite")}
-    guard = next(iter(arms.values()), None) or _leaving(run)
-    step = next((a for a, _ in run.acts(Moment.STEP) if a.scaler is not None), None)
-    if guard is None or step is None:
-        return
-    how = "leaves" if guard.leaves else "goes on"
-    update = next(a for a, _ in run.acts(Moment.UPDATE))
-    yield Breach(
-        "C278",
-        f"`{guard.condition.text[:60]}` at {guard.at} {how} before {update.owner}.update() at line {update.at.line} "
-        "where the gradients are not finite: the loss scale is never lowered, so that every later step overflows too",
-        guard.at, Known.DERIVED, {"kind": "left" if guard.leaves else "condition", "update_line": update.at.line,
-                                  "step_line": step.at.line},
-        remedy=Remedy("before the guard", step, update) if guard.leaves else None)
-
-
-def _updates(told: Played) -> int:
-    return sum(a.scaler is None or a.scaler.enabled is not False for a in told.updates)
-
-
-def _leaving(run: Section) -> Section | None:
-    """The arm that is left where gradients are not finite."""
-    stack = [run]
-    while stack:
-        section = stack.pop(0)
-        if section.kind == "arm" and section.leaves and section.condition.has("finite"):
-            return section
-        stack += [i for i in section.items if isinstance(i, Section)]
-    return None

@@ -5,6 +5,9 @@ do `x.at[i].set(v)`, the new optimizer state that `tx.update` gives, the gradien
 statistics of flax's apply with `mutable`. A call as a statement, a part bound to a name that nothing reads, or one
 that is not carried on leaves the old values in use: parameters that never change, moments that start from zero in
 every step, an array that keeps its values, an evaluation with mean 0 and variance 1.
+
+`optax.masked(adam, mask)` hands what the mask leaves out through as it came: the update is the gradient itself, with a
+plus sign, and what was to stay frozen climbs the loss. Freezing takes `set_to_zero` for the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("jax", ("C506", "C507", "C509", "C536"))
+RULES = pages("jax", ("C506", "C507", "C509", "C530", "C536"))
 _TOLD = {
     "parameters": ("C506", "parameters", "{call} returns new values and its result is not used: the parameters stay as "
                    "they were"),
@@ -31,6 +34,8 @@ _TOLD = {
     "pure": ("C509", "pure", "{call} changes nothing and returns something new, which is not used"),
     "bound": ("C506", "bound", "{call} binds the {name} of before the loop, which gets new ones in every turn: who "
               "calls it sees the initial ones for ever"),
+    "masked": ("C530", "masked", "{call} hands the gradients of the other parameters through unchanged: apply_updates "
+               "adds the raw gradient to what was to be frozen"),
     "argument": ("C536", "argument", "{call} takes the gradient by {from_} and it is applied to {to}: the updates are "
                  "those of other parameters"),
     "gradients": ("C536", "not used", "the gradients that are bound to {name} are read nowhere: no update is made from "

@@ -12,7 +12,8 @@ from traindx_tools.program.moments import Spot
 @dataclass(frozen=True)
 class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "pure", "gradients" or
-    "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else."""
+    "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else;
+    "masked": what a mask leaves out goes on as it came."""
 
     kind: str
     call: str

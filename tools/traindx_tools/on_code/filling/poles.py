@@ -56,8 +56,8 @@ def _logs(project: Project) -> Iterator[Pole]:
             clamps.setdefault(clamp.site, []).append(clamp)
     for event in project.calls("log", "log2", "log10", "log1p"):
         x = _array(event)
-        if event.method == "log1p":
-            x = replace(x, low=0.0, high=None) if isinstance(x, Tensor) and x.low == -1 and _attached(event, x) else None
+        if event.method == "log1p" and isinstance(x, Tensor):
+            x = replace(x, low=0.0 if x.low == -1 and _attached(event, x) else None, high=None)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue

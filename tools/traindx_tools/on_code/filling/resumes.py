@@ -41,7 +41,7 @@ def resumes(project: Project) -> Iterator[Lack]:
     yield from _statistics(project)
     reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name == "torch.load"}
     for save in project.calls("save"):
-        if save.function is not None and save.function.owner in reading and any(map(_is_table, save.args)):
+        if save.function is not None and save.function.owner in reading and Table in map(type, save.args):
             yield from _counters(save, save.function.node, save.function.owner)
 
 
@@ -157,10 +157,6 @@ def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
                     if id(old) not in moved_by and isinstance(old, Thing) and old.type == made.type and (
                             load.order < place.order):
                         yield Lack("remade", made.short, spot_of(load.event), spot_at(made.site, project))
-
-
-def _is_table(value: Value) -> bool:
-    return isinstance(value, Table)
 
 
 def _counters(save: Event, body: ast.AST, owner: ClassInfo | None) -> Iterator[Lack]:

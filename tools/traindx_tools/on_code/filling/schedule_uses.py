@@ -10,21 +10,8 @@ from traindx_tools.on_code.filling.conditions import condition_of
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped, steps_inside
-from traindx_tools.on_code.values import (
-    Bag,
-    Const,
-    Instance,
-    Operation,
-    Symbol,
-    Table,
-    Thing,
-    Value,
-    number,
-    parts,
-    truth,
-    unwrap,
-)
+from traindx_tools.on_code.training import innermost, inside, is_optimizer, is_scheduler, same, stepped, steps_inside
+from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth, unwrap
 from traindx_tools.program.constants import ScheduleUse
 from traindx_tools.program.known import Known
 
@@ -117,9 +104,9 @@ def schedules_left(project: Project) -> Iterator[ScheduleUse]:
     steps = [e for e in project.calls("step") if stepped(e) is None]
     if any(isinstance(e.receiver, (Symbol, Operation)) and not e.args for e in steps):
         return  # whatever that is
-    given = {id(p) for e in project.events if not (e.kind == "store" and isinstance(e.receiver, Instance) and not (
-        e.receiver.klass.info.foreign_bases)) for v in (*e.args, *e.kwargs.values()) for p in _inside(v)}
-    given |= {id(p) for r in project.roots if r.result is not None for p in _inside(r.result)}
+    given = {id(p) for e in project.events for v in (*e.args, *e.kwargs.values()) for p in inside(v)
+             if e.kind != "store" or e.function is None or e.function.owner is None or e.function.owner.foreign_bases}
+    given |= {id(p) for r in project.roots if r.result is not None for p in inside(r.result)}
     given |= {id(e.receiver) for e in steps}
     trained = {id(o): p.event for loop in project.training_loops for p in loop.of("step")
                if (o := stepped(p.event)) is not None}
@@ -129,15 +116,6 @@ def schedules_left(project: Project) -> Iterator[ScheduleUse]:
             step = trained.get(id(made.argument(0, "optimizer")))
             if step is not None and not made.state.get("prepared"):
                 yield ScheduleUse(made.short, spot_of(step), spot_of(event), "never")
-
-
-def _inside(value: Value, left: int = 4) -> Iterator[Value]:
-    """A value and what it holds; of an object of the project nothing, for its methods are followed."""
-    yield value
-    inner = value.items if isinstance(value, Bag) else [*value.items.values()] if isinstance(value, Table) else (
-        [*value.args, *value.kwargs.values()] if isinstance(value, Thing) and is_scheduler(value) else [])
-    for one in inner if left else ():
-        yield from _inside(one, left - 1)
 
 
 def formulas(project: Project) -> Iterator[ScheduleUse]:

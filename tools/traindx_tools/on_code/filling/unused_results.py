@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -21,6 +23,9 @@ _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_r
                         "add_decayed_weights", "scale_by_learning_rate", "zero_nans", "keep_params_nonnegative",
                         "adaptive_grad_clip", "centralize", "noisy_sgd", "sign_sgd"})  # fmt: skip
 _PURE = frozenset(words("followed.toml", "returns_new"))
+_ELSEWHERE = re.compile(r"set_to_zero|stop_gradient|zeros_like|freeze_grad|eqx\.partition|\.partition\(")
+"""What may set other gradients or updates to zero, or leave them out."""
+_LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
 Results = Mapping[int, "Value | None"]
@@ -49,6 +54,7 @@ def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
             yield from _of_call(look, code, call, owners.get(id(call)), results.get(id(call)))
             yield from _bound_before(code, call, results)
     yield from _statistics(project, look)
+    yield from _masked(project, look)
 
 
 def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, result: Value | None
@@ -310,3 +316,25 @@ def _carries(code: Syntax, node: ast.AST, name: str) -> bool:
         return None in node.keys
     stored = node.targets if isinstance(node, ast.Assign) else []
     return any(isinstance(t, ast.Attribute) and t.attr == name for t in stored)
+
+
+def _masked(project: Project, look: Lookup) -> Iterator[UnusedResult]:
+    """An optimizer under optax.masked, where nothing in the program sets what is left out to zero."""
+    jax = [f for f in project.files if "jax" in f.text or "optax" in f.text]
+    found = [(e, o) for e in project.calls("masked") if e.name == "optax.masked" and e.args
+             for o in [_optimizer(e.args[0])] if o is not None]
+    if len(found) == 1 and not any(f.mentions(_ELSEWHERE) for f in jax):  # several complement each other
+        event, one = found[0]
+        code = next(c for c in look.codes if c.file is event.file)
+        mask = argument(event.node, 1, "mask") if isinstance(event.node, ast.Call) else None
+        if mask is not None and not _LEAVES.search(written(mask) + written(code.origin(mask))):
+            text = f"optax.masked({one.type}, {written(mask)[:50]})"
+            yield UnusedResult("masked", text, spot_of(event), one.type)
+
+
+def _optimizer(value: Value, left: int = 8) -> Thing | None:
+    if not isinstance(value, Thing) or not left:
+        return None
+    if value.type.startswith("optax.") and value.short in {n for n in chains()[0].normalises if "_by_" not in n}:
+        return value
+    return next((o for a in value.args if (o := _optimizer(a, left - 1)) is not None), None)
