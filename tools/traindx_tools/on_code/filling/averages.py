@@ -50,14 +50,14 @@ def averages(project: Project) -> Iterator[Average]:
                 yield _made(project, place, *found, trained)
 
 
-def moved(project: Project) -> Iterator[Value]:
-    """The modules that averages of weights are."""
+def moved(project: Project) -> Iterator[tuple[Event, Value]]:
+    """Where an average of weights moves, and the module that it is."""
     by_node = {id(e.node): e for e in project.events if e.kind == "call"}
     for event in project.events:
         found = _read(event, by_node) if event.method in _FORMS or event.kind in _FORMS else None
         kept = _module(found[0]) if found is not None else None
         if found is not None and kept is not None and _is_weight(found[0], found[1]):
-            yield kept
+            yield event, kept
 
 
 def _read(event: Event, by_node: Mapping[int, Event]) -> tuple[Value, Value | None, float | None] | None:

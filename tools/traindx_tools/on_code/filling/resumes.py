@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from traindx_tools.knowledge.tables import table as rows_of
-from traindx_tools.on_code.definitions import ClassInfo
+from traindx_tools.on_code.definitions import ClassInfo, Function
 from traindx_tools.on_code.filling.averages import moved
 from traindx_tools.on_code.filling.running_states import attribute_set
 from traindx_tools.on_code.filling.spots import spot_at, spot_in, spot_of
 from traindx_tools.on_code.filling.states import READS
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import last_name, syntax, written
@@ -35,7 +36,7 @@ def resumes(project: Project) -> Iterator[Lack]:
     if relation.reads:
         yield from _remade(project, relation.reads)
         for save, table in relation.saves:
-            if relation.goes_on(save, table):
+            if relation.goes_on(table):
                 yield from relation.lacks(save, table)
     yield from _weights_alone(project)
     yield from _statistics(project)
@@ -55,10 +56,18 @@ class _Relation:
                                               for a in e.args[:1] for p in parts(a))]
         self.restored = {site for e in loads for site in _sites(e.receiver)}
         self.restored |= {s for e in project.calls("copy_") for s in _sites(e.receiver)}
+        self.restored |= self._by_own_ways("load_state_dict")
         known = {str(e.site) for e in loads if not isinstance(e.receiver, Symbol)}
+        followed = {id(e.node) for e in loads} | {id(b.node) for b in project.blocks}
         self.open = any(isinstance(e.receiver, Symbol) and str(e.site) not in known and e.receiver.role not in (
-            "parameter", "attribute", "output") for e in loads)
-        """Something that is not known is restored, too."""
+            "parameter", "attribute", "output") for e in loads) or any(
+                id(c) not in followed for f in project.files for c in syntax(f).calls("load_state_dict"))
+        """Something that is not known is restored, too, or where no run is known to come."""
+
+    def _by_own_ways(self, name: str) -> set[Site]:
+        """Objects of the project whose classes have a method of that name of their own."""
+        called = [b.subject for b in self.project.blocks if b.kind == "call" and isinstance(b.subject, Function)]
+        return {s for f in called if f.info.name == name for s in _sites(f.owner)}
 
     @cached_property
     def saves(self) -> list[tuple[Event, Table]]:
@@ -70,25 +79,29 @@ class _Relation:
     @cached_property
     def saved(self) -> set[Site]:
         """Where all is made that any file holds."""
-        return {s for _, t in self.saves for v in _values(t) for s in _sites(_state(v) or v)}
+        found = {s for _, t in self.saves for v in _values(t) for s in _sites(_state(v) or v)}
+        return found | self._by_own_ways("state_dict")
 
-    @cached_property
-    def needed(self) -> list[tuple[str, Thing | Instance, bool]]:
-        """(what it is, the object, whether it must be in a file) of all that the loops step or move."""
-        found: dict[int, tuple[str, Thing | Instance, bool]] = {}
-        for loop in self.project.training_loops:
-            for place in loop.of("step", "update"):
-                one: Value | None = stepped(place.event) or place.event.receiver
-                kind = "the optimizer's state" if is_optimizer(one) else "the state of the loss scaler" if (
-                    is_scaler(one)) else "the state of the schedule" if is_scheduler(one) else ""
+    def needed(self, table: Table) -> Iterator[tuple[str, Thing | Instance, bool]]:
+        """(what it is, the object, whether it must be in a file) of all that a loop steps or moves which trains what
+        the file holds."""
+        averages, loops = dict(moved(self.project)), self.project.training_loops
+        here = {id(p) for v in _values(table) if (o := _state(v)) is not None for p in (unwrap(o), *submodules(o))}
+        for loop in loops:
+            held = [m for p in loop.of("step") for m in modules_of(stepped(p.event)) or ()]
+            if not any(id(p) in here for m in held for p in (m, *submodules(m))) if held else len(loops) > 1:
+                continue
+            for place in loop.places:
+                event = place.event
+                one: Value | None = averages.get(event) or stepped(event) or event.receiver
+                kind = "the average of the weights" if event in averages else "" if event.method not in (
+                    "step", "update") else "the optimizer's state" if is_optimizer(one) else (
+                    "the state of the loss scaler") if is_scaler(one) else (
+                    "the state of the schedule") if is_scheduler(one) else ""
                 if kind and isinstance(one, (Thing, Instance)):
-                    found[id(one)] = kind, one, is_optimizer(one)
-        for one in moved(self.project):
-            if isinstance(one, (Thing, Instance)):
-                found[id(one)] = "the average of the weights", one, True
-        return list(found.values())
+                    yield kind, one, event in averages or is_optimizer(one)
 
-    def goes_on(self, save: Event, table: Table) -> bool:
+    def goes_on(self, table: Table) -> bool:
         """Whether the program begins again where it was: it reads a count that it saved, other than to tell it."""
         counts = {k for k, v in table.items.items() if isinstance(v, (Symbol, Operation)) and any(
             isinstance(p, Symbol) and (p.role == "index" or (p.role, p.name) == ("item", repr(k))) for p in parts(v))}
@@ -103,8 +116,8 @@ class _Relation:
         here = {s for v in _values(table) for s in _sites(_state(v))}
         load = next((e for e in self.reads if _sites(e.receiver) & here), None)
         told: set[str] = set()
-        for what, one, must in self.needed if load is not None or not here & self.restored else ():
-            if what in told or self.open:
+        for what, one, must in self.needed(table) if not self.open and (load or not here & self.restored) else ():
+            if what in told:
                 continue
             if one.site in here and one.site not in self.restored and load is not None:
                 told.add(what)

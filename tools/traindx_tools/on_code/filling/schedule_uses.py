@@ -23,7 +23,7 @@ LENGTHS: dict[str, tuple[int, str]] = {
                      "get_cosine_with_hard_restarts_schedule_with_warmup"), (2, "num_training_steps"))}
 """Where each scheduler is told its length: position (after the optimizer, 0) and name."""
 _RATES = frozenset(f"{kind}.{name}" for kind in ("item", "attribute") for name in table("settings.toml")["rates"])
-_FEW = 8
+FEW = 8
 """Turns of a loop up to which it may be one over parts of a step, and not over batches."""
 
 
@@ -72,7 +72,7 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
         _counts(total, outer, stepping, scheduler) if total is not None else "",
         _last_milestone(scheduler), number(gamma),
         prod(c if c is not None else _UNKNOWN for c in (*counts, few)) if counts or few is not None else None,
-        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= _FEW,
+        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= FEW,
         processes=_of_one_process(project, scheduler, total), every=_window(place, steps, total))
 
 

@@ -28,8 +28,6 @@ _ELSEWHERE = re.compile(r"set_to_zero|stop_gradient|zeros_like|freeze_grad|eqx\.
 _LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
-Results = Mapping[int, "Value | None"]
-"""What calls of the project's functions return, by their nodes."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,7 @@ def _bound(target: ast.expr | None, value: Value | None) -> Iterator[tuple[ast.e
         yield target, value
 
 
-def _bound_before(code: Syntax, call: ast.Call, results: Results) -> Iterator[UnusedResult]:
+def _bound_before(code: Syntax, call: ast.Call, results: Mapping[int, Value | None]) -> Iterator[UnusedResult]:
     """`validate = partial(error, params)` before the loop that binds params anew in every turn and calls it."""
     if code.qualified(call.func) != "functools.partial":
         return
@@ -226,8 +224,7 @@ def _bound_before(code: Syntax, call: ast.Call, results: Results) -> Iterator[Un
     given = {n.id for n in (*call.args[1:], *(k.value for k in call.keywords)) if isinstance(n, ast.Name)}
     uses = [r for r in code.reads(scope, target.id) if r.lineno > call.lineno] if isinstance(target, ast.Name) else []
     for use in uses:
-        inner = set(map(id, code.loops(call)))
-        for loop in (one for one in code.loops(use) if id(one) not in inner):
+        for loop in (one for one in code.loops(use) if one not in code.loops(call)):
             steps = [c for c in code.inside(loop, ast.Call) if id(c) in results or code.qualified(c.func) in _APPLY]
             anew = {t.id for c in steps for t, v in _bound(_targets(code, c), results.get(id(c)))
                     if isinstance(t, ast.Name) and _is_updated(v)} & given

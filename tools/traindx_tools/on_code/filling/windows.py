@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
+from traindx_tools.on_code.filling.schedule_uses import FEW
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event, Place
@@ -13,8 +14,6 @@ from traindx_tools.program.constants import ScheduleUse, Window
 
 _LENGTHS = {"decay_steps": 2, "transition_steps": 2, "steps": 1}
 _OF = {"cosine_decay_schedule": 1, "warmup_cosine_decay_schedule": 3, "linear_schedule": 2, "polynomial_schedule": 3}
-_FEW = 8
-"""Turns of a loop up to which it may be one over parts of a step."""
 """Where the length stands among the arguments."""
 
 
@@ -57,7 +56,7 @@ def in_epochs(project: Project) -> Iterator[ScheduleUse]:
                 made = schedules.get(part.site) if isinstance(part, Tensor) and part.site is not None else None
                 length = _given(made) if made is not None else None
                 outer = [b.count for b in place.loops[:-1]]
-                if made is None or length is None or id(made) in seen or (inner is not None and inner <= _FEW):
+                if made is None or length is None or id(made) in seen or (inner is not None and inner <= FEW):
                     continue
                 counts = "passes" if any(_is_one(length, c) for c in outer) else (
                     "batches of a pass" if _is_one(length, place.loops[-1].count) and None not in outer else "")
