@@ -35,10 +35,10 @@ def check(program: Program) -> Iterator[Breach]:
         yield from _past_the_scaler(program, run)
         yield from _unscaled_twice(program, run)
     yield from _never_updated(program)
-    for one in program.scaled_gradients:
+    for at in program.scaled_gradients:
         yield Breach(
-            "C279", f"{one.text} at {one.at} differentiates a loss that is multiplied by the loss scale, and nothing "
-            "divides the gradients by it: a penalty on them is one on the scale", one.at, measured={"kind": "values"})
+            "C279", f"{at.quote} at {at} differentiates a loss that is multiplied by the loss scale, nothing divides"
+            " the gradients by it: a penalty on them is one on the scale", at, measured={"kind": "values"})
 
 
 def _past_the_scaler(program: Program, run: Section) -> Iterator[Breach]:

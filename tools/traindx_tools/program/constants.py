@@ -108,10 +108,9 @@ class ScheduleUse:
     loaded: Any = None
     """Where the optimizer's state was loaded before the schedule was built, whose own state is not."""
     asked: bool = False
-    """The optimizer asks it at each update, as those of optax; nothing in the program steps it."""
+    """The optimizer asks it at each update, as in optax."""
     every: float | None = None
-    """Batches for each window of which it is stepped once, while its length counts batches; a fraction where its length
-    counts windows and it is stepped after every batch."""
+    """Of a length in batches: how many there are to each step; a fraction of one in windows stepped at each batch."""
     processes: Known | None = None
     """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
     starts several processes."""

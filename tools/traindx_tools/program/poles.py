@@ -45,14 +45,6 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class ScaledGradient:
-    """Gradients of a scaled loss that are values of the program, in which the loss scale stays."""
-
-    text: str
-    at: Spot
-
-
-@dataclass(frozen=True)
 class HalfUpdate:
     """An optimizer that updates parameters in a half type, without copies in float32."""
 

@@ -31,7 +31,7 @@ from traindx_tools.program.entities import (
 )
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import Act, Section, Spot
 from traindx_tools.program.parts import (
     Alphabet,
     BlankUse,
@@ -44,7 +44,7 @@ from traindx_tools.program.parts import (
     StateSkipped,
     TimedCall,
 )
-from traindx_tools.program.poles import HalfUpdate, Pole, Rounded, ScaledGradient
+from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
 from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
@@ -82,7 +82,7 @@ class Program:
     poles: list[Pole] = field(default_factory=list)
     half_updates: list[HalfUpdate] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
-    scaled_gradients: list[ScaledGradient] = field(default_factory=list)
+    scaled_gradients: list[Spot] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unread_settings: list[UnreadSetting] = field(default_factory=list)

@@ -9,7 +9,8 @@ from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, truth, unwrap
-from traindx_tools.program.poles import HalfUpdate, ScaledGradient
+from traindx_tools.program.moments import Spot
+from traindx_tools.program.poles import HalfUpdate
 
 _HALVES = ("float16", "bfloat16")
 _OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RMSprop", "Adamax", "RAdam")
@@ -30,7 +31,7 @@ def half_updates(project: Project) -> Iterator[HalfUpdate]:
                          1e-8 if "eps" not in made.kwargs else eps)
 
 
-def scaled_gradients(project: Project) -> Iterator[ScaledGradient]:
+def scaled_gradients(project: Project) -> Iterator[Spot]:
     """Every `autograd.grad` of a scaled loss for a graph of its own, where nothing in the program reads the scale."""
     if any(True for _ in project.calls("get_scale", "unscale_gradients")):
         return
@@ -40,7 +41,7 @@ def scaled_gradients(project: Project) -> Iterator[ScaledGradient]:
         scaled = "scaled" in of.tags if isinstance(of, Tensor) else (
             isinstance(of, Symbol) and (of.role, of.name) == ("call", "scale"))
         if event.name == "torch.autograd.grad" and scaled and truth(graph):
-            yield ScaledGradient(event.file.segment(event.node), spot_of(event))
+            yield spot_of(event)
 
 
 def _half(optimizer: Thing) -> tuple[str, Site | None] | None:

@@ -17,15 +17,15 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
 from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
 from traindx_tools.program.parts import Lack
 
 _SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
-_ONE_PROGRAM = 40
-"""Most files of one program; more are a collection, in which another one may save."""
+_KINDS = ((is_optimizer, "the optimizer's state"), (is_scaler, "the state of the loss scaler"),
+          (is_scheduler, "the state of the schedule"))
 _TOLD = frozenset({"print", "info", "format", "log", "debug", "warning"})
 
 
@@ -94,10 +94,8 @@ class _Relation:
             for place in loop.places:
                 event = place.event
                 one: Value | None = averages.get(event) or stepped(event) or event.receiver
-                kind = "the average of the weights" if event in averages else "" if event.method not in (
-                    "step", "update") else "the optimizer's state" if is_optimizer(one) else (
-                    "the state of the loss scaler") if is_scaler(one) else (
-                    "the state of the schedule") if is_scheduler(one) else ""
+                kind = "the average of the weights" if event in averages else next(
+                    (k for is_one, k in _KINDS if event.method in ("step", "update") and is_one(one)), "")
                 if kind and isinstance(one, (Thing, Instance)):
                     yield kind, one, event in averages or is_optimizer(one)
 
@@ -107,23 +105,29 @@ class _Relation:
             isinstance(p, Symbol) and (p.role == "index" or (p.role, p.name) == ("item", repr(k))) for p in parts(v))}
         counts |= {k for k, v in table.items.items() if isinstance(v, Const) and type(v.value) is int}
         return not table.open and table.rest is None and any(
-            _key(n) in counts and not any(isinstance(up, ast.JoinedStr) or (isinstance(up, ast.Call) and last_name(
-                up.func) in _TOLD) for up in code.above(n))
-            for f in self.project.files for code in [syntax(f)] for n in (*code.of(ast.Subscript), *code.of(ast.Call)))
+            _key(n) in counts and not any(isinstance(up, ast.JoinedStr) or (
+                isinstance(up, ast.Call) and last_name(up.func) in _TOLD) for up in code.above(n))
+            for code, body in self._bodies for n in (*code.inside(body, ast.Subscript), *code.inside(body, ast.Call)))
+
+    @cached_property
+    def _bodies(self) -> list[tuple[Syntax, ast.AST]]:
+        """The functions that restore something, and those around the loops that train."""
+        around = [b for loop in self.project.training_loops for b in (*loop.path, loop.block)]
+        homes = [*((e.file, e.function) for e in self.reads), *((b.file, b.function) for b in around)]
+        return [(syntax(f), info.node if info is not None else f.tree) for f, info in dict.fromkeys(homes)]
 
     def lacks(self, save: Event, table: Table) -> Iterator[Lack]:
         """What the loop needs and the file has not, or has and nobody restores."""
         here = {s for v in _values(table) for s in _sites(_state(v))}
         load = next((e for e in self.reads if _sites(e.receiver) & here), None)
-        told: set[str] = set()
+        told: set[Site] = set()
         for what, one, must in self.needed(table) if not self.open and (load or not here & self.restored) else ():
-            if what in told:
+            if one.site in told:
                 continue
+            told.add(one.site)
             if one.site in here and one.site not in self.restored and load is not None:
-                told.add(what)
                 yield Lack("restored", what, spot_of(load), spot_of(save))
-            elif must and not _sites(one) & self.saved and not _sites(one) & self.restored:
-                told.add(what)
+            elif must and not _sites(one) & (self.saved | self.restored):
                 yield Lack("saved", what, spot_of(save))
 
 
@@ -193,8 +197,8 @@ def _statistics(project: Project) -> Iterator[Lack]:
     """Objects beside the model that normalise by what they have seen so far, and that no file holds."""
     load = next(project.calls("load_state_dict", "load_file"), None)
     saves = list(project.calls(*_SAVES))
-    if load is None or not saves or len(project.files) > _ONE_PROGRAM:
-        return
+    if load is None or not saves or len(project.files) > 40:
+        return  # a collection, in which another file may save
     look, updates = lookup(project), [e for e in project.events if e.kind in ("augmented", "blended")]
     whole = {site for e in saves for a in e.args for site in _sites(a)}
     for instance in {i.site: i for i in project.instances if not i.klass.info.is_module}.values():

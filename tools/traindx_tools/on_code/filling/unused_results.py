@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
+from traindx_tools.on_code.filling.windows import nested
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -25,6 +26,7 @@ _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_r
 _PURE = frozenset(words("followed.toml", "returns_new"))
 _ELSEWHERE = re.compile(r"set_to_zero|stop_gradient|zeros_like|freeze_grad|eqx\.partition|\.partition\(")
 """What may set other gradients or updates to zero, or leave them out."""
+_OPTIMIZERS = {n for n in chains()[0].normalises if "_by_" not in n}
 _LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
@@ -319,7 +321,7 @@ def _masked(project: Project, look: Lookup) -> Iterator[UnusedResult]:
     """An optimizer under optax.masked, where nothing in the program sets what is left out to zero."""
     jax = [f for f in project.files if "jax" in f.text or "optax" in f.text]
     found = [(e, o) for e in project.calls("masked") if e.name == "optax.masked" and e.args
-             for o in [_optimizer(e.args[0])] if o is not None]
+             for o in nested(e.args[0]) if isinstance(o, Thing) and o.type.removeprefix("optax.") in _OPTIMIZERS]
     if len(found) == 1 and not any(f.mentions(_ELSEWHERE) for f in jax):  # several complement each other
         event, one = found[0]
         code = next(c for c in look.codes if c.file is event.file)
@@ -327,11 +329,3 @@ def _masked(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         if mask is not None and not _LEAVES.search(written(mask) + written(code.origin(mask))):
             text = f"optax.masked({one.type}, {written(mask)[:50]})"
             yield UnusedResult("masked", text, spot_of(event), one.type)
-
-
-def _optimizer(value: Value, left: int = 8) -> Thing | None:
-    if not isinstance(value, Thing) or not left:
-        return None
-    if value.type.startswith("optax.") and value.short in {n for n in chains()[0].normalises if "_by_" not in n}:
-        return value
-    return next((o for a in value.args if (o := _optimizer(a, left - 1)) is not None), None)

@@ -27,7 +27,7 @@ def windows(project: Project) -> Iterator[Window]:
     updates = [p for r in project.roots_with({"update"}) for p in r.places if p.event.method == "update"]
     for place in updates:
         rounds = _rounds(place)
-        parts = list(_nested(place.event.receiver))
+        parts = list(nested(place.event.receiver))
         made = next((e for e in collects if any(e.result is p or e.result == p for p in parts)), None)
         every = size(made.argument(*_every(made))) if made is not None else None
         if made is None or rounds is None or every is None or every <= 1:
@@ -52,7 +52,7 @@ def in_epochs(project: Project) -> Iterator[ScheduleUse]:
                 continue
             inner = number(place.loops[-1].count) if place.loops[-1].count is not None else None
             held = event.receiver.kwargs.get("tx") if isinstance(event.receiver, Thing) else None
-            for part in _nested(held or event.receiver):
+            for part in nested(held or event.receiver):
                 made = schedules.get(part.site) if isinstance(part, Tensor) and part.site is not None else None
                 length = _given(made) if made is not None else None
                 outer = [b.count for b in place.loops[:-1]]
@@ -94,13 +94,13 @@ def _rounds(place: Place) -> float | None:
     return total if place.loops else None
 
 
-def _nested(value: Value | None, left: int = 6) -> Iterator[Value]:
+def nested(value: Value | None, left: int = 6) -> Iterator[Value]:
     if value is None or left <= 0:
         return
     yield value
     if isinstance(value, Thing):
         for inner in (*value.args, *value.kwargs.values()):
-            yield from _nested(inner, left - 1)
+            yield from nested(inner, left - 1)
 
 
 def size(value: Value | None, left: int = 8) -> float | None:
