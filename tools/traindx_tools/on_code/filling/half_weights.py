@@ -8,7 +8,7 @@ from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, truth, unwrap
+from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, parts, truth, unwrap
 from traindx_tools.program.moments import Spot
 from traindx_tools.program.poles import HalfUpdate
 
@@ -38,8 +38,8 @@ def scaled_gradients(project: Project) -> Iterator[Spot]:
     for event in project.calls("grad"):
         of, graph = event.argument(0, "outputs"), event.argument(4, "create_graph")
         of = of.items[0] if isinstance(of, Bag) and of.items else of
-        scaled = "scaled" in of.tags if isinstance(of, Tensor) else (
-            isinstance(of, Symbol) and (of.role, of.name) == ("call", "scale"))
+        scaled = "scaled" in of.tags if isinstance(of, Tensor) else of is not None and any(
+            isinstance(p, Symbol) and (p.role, p.name) == ("call", "scale") for p in parts(of))
         if event.name == "torch.autograd.grad" and scaled and truth(graph):
             yield spot_of(event)
 

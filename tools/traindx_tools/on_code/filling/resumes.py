@@ -20,7 +20,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
+from traindx_tools.on_code.values import Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
 from traindx_tools.program.parts import Lack
 
 _SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
@@ -103,7 +103,6 @@ class _Relation:
         """Whether the program begins again where it was: it reads a count that it saved, other than to tell it."""
         counts = {k for k, v in table.items.items() if isinstance(v, (Symbol, Operation)) and any(
             isinstance(p, Symbol) and (p.role == "index" or (p.role, p.name) == ("item", repr(k))) for p in parts(v))}
-        counts |= {k for k, v in table.items.items() if isinstance(v, Const) and type(v.value) is int}
         return not table.open and table.rest is None and any(
             _key(n) in counts and not any(isinstance(up, ast.JoinedStr) or (
                 isinstance(up, ast.Call) and last_name(up.func) in _TOLD) for up in code.above(n))
@@ -161,9 +160,9 @@ def _sites(value: Value | None) -> set[Site]:
 def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
     """A state that goes into an optimizer that never steps, since another one of its kind is made behind."""
     ids = {id(e) for e in reads}
+    moved_by = {id(o) for e in project.calls("step") if (o := stepped(e)) is not None}
     for root in project.roots_with({"load_state_dict"}):
         places = project.places(root)
-        moved_by = {id(o): o for p in places if (o := stepped(p.event)) is not None}
         loads = {id(p.event.receiver): p for p in places if id(p.event) in ids and is_optimizer(p.event.receiver)}
         for place in places:
             made = place.event.result

@@ -66,7 +66,7 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
     elif name == "update" and isinstance(func, ast.Attribute):
         yield from _of_update(look, code, call, owner)
     elif code.qualified(func) in _PURE:
-        if _is_lost(code, call):
+        if _is_lost(code, call) and (isinstance(code.parent(call), ast.Expr) or "restore" in name or "from_" in name):
             yield _unused("pure", Lost(code, call))
     elif (array := _array(call)) is not None:
         if isinstance(code.parent(call), ast.Expr):
