@@ -97,7 +97,8 @@ class _Relation:
                 kind = "the average of the weights" if event in averages else next(
                     (k for is_one, k in _KINDS if event.method in ("step", "update") and is_one(one)), "")
                 if kind and isinstance(one, (Thing, Instance)):
-                    yield kind, one, event in averages or is_optimizer(one)
+                    plain = isinstance(one, Thing) and one.short == "SGD" and one.argument(2, "momentum") is None
+                    yield kind, one, event in averages or (is_optimizer(one) and not plain)
 
     def goes_on(self, table: Table) -> bool:
         """Whether the program begins again where it was: it reads a count that it saved, other than to tell it."""

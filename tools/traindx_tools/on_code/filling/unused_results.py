@@ -66,7 +66,8 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
     elif name == "update" and isinstance(func, ast.Attribute):
         yield from _of_update(look, code, call, owner)
     elif code.qualified(func) in _PURE:
-        if _is_lost(code, call) and (isinstance(code.parent(call), ast.Expr) or "restore" in name or "from_" in name):
+        shown = code.file.path.endswith(".ipynb") and code.function(call) is None  # the last value of a cell
+        if not shown and _is_lost(code, call) and (isinstance(code.parent(call), ast.Expr) or "restore" in name):
             yield _unused("pure", Lost(code, call))
     elif (array := _array(call)) is not None:
         if isinstance(code.parent(call), ast.Expr):
