@@ -55,7 +55,9 @@ def moved(project: Project) -> Iterator[tuple[Event, Value]]:
     by_node = {id(e.node): e for e in project.events if e.kind == "call"}
     for event in project.events:
         found = _read(event, by_node) if event.method in _FORMS or event.kind in _FORMS else None
-        kept = _module(found[0]) if found is not None else None
+        home = event.function.owner if event.function is not None else None
+        kept = (_module(found[0]) or next((i for i in project.instances if i.klass.info is home), None)) if (
+            found is not None) else None
         if found is not None and kept is not None and _is_weight(found[0], found[1]):
             yield event, kept
 

@@ -20,7 +20,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
+from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
 from traindx_tools.program.parts import Lack
 
 _SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
@@ -54,6 +54,7 @@ class _Relation:
         loads = list(project.calls("load_state_dict"))
         self.reads = [e for e in loads if any(isinstance(p, Symbol) and p.name.startswith(READS)
                                               for a in e.args[:1] for p in parts(a))]
+        self.keys = {p.name for e in self.reads for p in parts(e.args[0]) if isinstance(p, Symbol) and p.role == "item"}
         self.restored = {site for e in loads for site in _sites(e.receiver)}
         self.restored |= {s for e in project.calls("copy_") for s in _sites(e.receiver)}
         self.restored |= self._by_own_ways("load_state_dict")
@@ -86,6 +87,10 @@ class _Relation:
         """(what it is, the object, whether it must be in a file) of all that a loop steps or moves which trains what
         the file holds."""
         averages, loops = dict(moved(self.project)), self.project.training_loops
+        if not all(isinstance(v, (Const, Operation)) or (isinstance(v, Symbol) and (
+                _state(v) is not None or v.role == "index" or (v.role == "call" and v.parent is None)))
+                   for _, t in self.saves for v in _values(t)):
+            averages = {e: m for e, m in averages.items() if not isinstance(m, Instance) or m.klass.info.is_module}
         here = {id(p) for v in _values(table) if (o := _state(v)) is not None for p in (unwrap(o), *submodules(o))}
         for loop in loops:
             held = [m for p in loop.of("step") for m in modules_of(stepped(p.event)) or ()]
@@ -122,7 +127,8 @@ class _Relation:
         load = next((e for e in self.reads if _sites(e.receiver) & here), None)
         told: set[Site] = set()
         for what, one, must in self.needed(table) if not self.open and (load or not here & self.restored) else ():
-            if one.site in told:
+            keys = {repr(k) for k, v in table.items.items() if one.site in _sites(_state(v))}
+            if one.site in told or keys & self.keys:
                 continue
             told.add(one.site)
             if one.site in here and one.site not in self.restored and load is not None:
@@ -220,21 +226,17 @@ def _statistics(project: Project) -> Iterator[Lack]:
 
 def _written_down(look: Lookup, saves: list[Event]) -> set[str]:
     """Every name in what is saved: arguments, and functions that save, or take a state, and train nothing."""
-    known: set[str] | None = look.__dict__.get("_written_down")
-    if known is None:
-        foreign = {id(e.function.node) for e in saves if e.function is not None}
-        quiet = [b for c in look.codes for b in c.of(ast.FunctionDef) if not c.calls_in(b, "backward", "step")]
-        bodies = [b for b in quiet if id(b) in foreign or any(
-            isinstance(n, ast.Call) and last_name(n.func) == "state_dict" for n in below(b))]
-        nodes = [*bodies, *(syntax(e.file).origin(a) for e in saves if isinstance(e.node, ast.Call)
-                                     for a in (*e.node.args, *(k.value for k in e.node.keywords)))]
-        nodes += [d for c in look.codes for d in c.of(ast.Dict) if "state_dict" in written(d)]
-        called = [b for n in nodes for c in below(n) if isinstance(c, ast.Call)
-                  for _, b in look.functions.get(last_name(c.func), ()) if any(b is q for q in quiet)]
-        known = {str(getattr(n, "id", getattr(n, "attr", getattr(n, "value", "")))) for b in (*nodes, *called)
-                 for n in below(b) if isinstance(n, (ast.Name, ast.Attribute, ast.Constant))}
-        look.__dict__["_written_down"] = known
-    return known
+    foreign = {id(e.function.node) for e in saves if e.function is not None}
+    quiet = [b for c in look.codes for b in c.of(ast.FunctionDef) if not c.calls_in(b, "backward", "step")]
+    bodies = [b for b in quiet if id(b) in foreign or any(
+        isinstance(n, ast.Call) and last_name(n.func) == "state_dict" for n in below(b))]
+    nodes = [*bodies, *(syntax(e.file).origin(a) for e in saves if isinstance(e.node, ast.Call)
+                        for a in (*e.node.args, *(k.value for k in e.node.keywords)))]
+    nodes += [d for c in look.codes for d in c.of(ast.Dict) if "state_dict" in written(d)]
+    called = [b for n in nodes for c in below(n) if isinstance(c, ast.Call)
+              for _, b in look.functions.get(last_name(c.func), ()) if any(b is q for q in quiet)]
+    return {str(getattr(n, "id", getattr(n, "attr", getattr(n, "value", "")))) for b in (*nodes, *called)
+            for n in below(b) if isinstance(n, (ast.Name, ast.Attribute, ast.Constant))}
 
 
 def _weights_alone(project: Project) -> Iterator[Lack]:

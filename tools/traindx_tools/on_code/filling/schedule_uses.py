@@ -78,8 +78,8 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
 
 def _window(place: Place, steps: list[Place], total: Value | None) -> float | None:
     """Turns for each of which a schedule is stepped once though its length counts all; below 1 the other way round."""
-    windows = [v for p in (*steps, place) for b in p.branches if condition_of(b).kind == "every"
-               for v in [_divisor(b.subject)] if v is not None]
+    windows = [o.operands[1] for p in (*steps, place) for b in p.branches if condition_of(b).kind == "every"
+               for o in (parts(b.subject) if b.subject is not None else ()) if isinstance(o, Operation) and o.op == "%"]
     number_of = number(windows[0]) if windows else None
     if not windows or not steps or total is None or number_of is None or number_of <= 1:
         return None
@@ -91,12 +91,6 @@ def _window(place: Place, steps: list[Place], total: Value | None) -> float | No
     if not together and not place.branches and any(p.operands[1] == windows[0] for p in divided):
         return 1 / number_of
     return None
-
-
-def _divisor(test: Value | None) -> Value | None:
-    """What a test such as `step % n == 0` divides by."""
-    return next((p.operands[1] for p in parts(test) if isinstance(p, Operation) and p.op == "%"), None) if (
-        test is not None) else None
 
 
 def schedules_left(project: Project) -> Iterator[ScheduleUse]:
