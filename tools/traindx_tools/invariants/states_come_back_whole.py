@@ -31,6 +31,7 @@ _LACKS = {
                   "{beside}): after a restart the normalisation begins anew",
     "order": "At {at}, before line {beside.line}, {what}",
 }
+_KINDS = {"the optimizer's state": "optimizer", "the average of the weights": "ema"}
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -42,7 +43,8 @@ def check(program: Program) -> Iterator[Breach]:
             measured={"kind": "reference", "load_line": one.loaded.line})
     for lack in program.lacks:
         yield Breach("C292" if lack.kind == "statistics" else "C205", _LACKS[lack.kind].format(
-            at=lack.at, what=lack.what, beside=lack.beside), lack.at, measured={"kind": lack.kind, "what": lack.what},
+            at=lack.at, what=lack.what, beside=lack.beside), lack.at, measured={
+                "kind": _KINDS.get(lack.what, lack.kind)},
             severity=Severity.LOW if lack.kind == "weights" else None)
     for load in program.states_skipped:
         if load.wrapper is not None:
