@@ -2,8 +2,9 @@
 
 `scaler.step(optimizer)` divides all gradients of the optimizer by the loss scale and leaves an overflow out;
 `scaler.update()` then lowers the scale. A plain step applies gradients that are larger by the scale. A loss that goes
-backward unscaled beside a scaled one is too small by it. A guard of one's own that skips the update where gradients are
-not finite keeps the scale where it overflows.
+backward unscaled beside a scaled one is too small by it. `unscale_` at each part of a window divides what was divided
+already: torch raises. A plain step behind it applies infinite gradients, which `scaler.step` would leave out. Gradients
+that are values (`autograd.grad` of a scaled loss) keep the scale until the program divides them by it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import by_hand, uses
-from traindx_tools.program.gradients import Played, Use, played
+from traindx_tools.program.gradients import Use, played
 from traindx_tools.program.known import Known
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import Act, Section, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("step_order", ("C142", "C278", "C279"))
+RULES = pages("step_order", ("C142", "C279"))
 
 
 def check(program: Program) -> Iterator[Breach]:
@@ -31,8 +32,41 @@ def check(program: Program) -> Iterator[Breach]:
                 yield _plain_step(act, met[0])
             if act.scaler is not None and act.scaler.enabled is not False and met and all(_mixed(s) for s in met):
                 yield _unscaled_loss(act, met[0])
-        yield from _skipped_update(program, run)
+        yield from _past_the_scaler(program, run)
+        yield from _unscaled_twice(program, run)
     yield from _never_updated(program)
+    for at in program.scaled_gradients:
+        yield Breach(
+            "C279", f"{at.quote} at {at} differentiates a loss that is multiplied by the loss scale, nothing divides"
+            " the gradients by it: a penalty on them is one on the scale", at, measured={"kind": "values"})
+
+
+def _past_the_scaler(program: Program, run: Section) -> Iterator[Breach]:
+    """Gradients that unscale_ has divided, and that a plain step takes where they are not finite, too."""
+    told = [p for p in played(program, run) if p.overflows]
+    if not told or not run.acts(Moment.UNSCALE) or not all(
+            any(u.passes and u.act.scaler is None and u.came == {True} and u.scales == {False} for u in p.steps)
+            for p in told) or any(p.handed for p in told):
+        return
+    step = next(u.act for u in told[0].steps if u.passes and u.act.scaler is None)
+    unscale = run.acts(Moment.UNSCALE)[0][0]
+    if step.known is Known.GUESSED or unscale.scaler is None or unscale.scaler.enabled is False:
+        return
+    yield Breach(
+        "C142", f"{step.owner}.step() at {step.at} is taken past the scaler that unscales at line {unscale.at.line}: "
+        "gradients that have overflowed are applied, which scaler.step(optimizer) would leave out", step.at, step.known,
+        {"kind": "past the scaler", "unscale_line": unscale.at.line})
+
+
+def _unscaled_twice(program: Program, run: Section) -> Iterator[Breach]:
+    told = [p for p in played(program, run) if not p.overflows and p.updates]
+    act = told[0].twice[0] if told and all(p.twice for p in told) and not any(p.handed for p in told) else None
+    around = loops(run.path_to(act)) if act is not None and len(act.optimizers) == 1 else ()
+    if act is not None and around and {Moment.UPDATE, Moment.BACKWARD} <= around[-1].has and (
+            act.scaler is not None and act.scaler.enabled is not False):
+        yield Breach(
+            "C142", f"{act.owner}.unscale_() at {act.at} runs again before {act.owner}.update(): the second call raises"
+            ", and what the first has divided is mixed with scaled gradients", act.at, act.known, {"kind": "twice"})
 
 
 def _all_scaled(those: Sequence[Use]) -> bool:
@@ -76,40 +110,3 @@ def _never_updated(program: Program) -> Iterator[Breach]:
             f"The scaler that steps at {step.at} is never updated: without scaler.update() the loss scale stays at its "
             "first value and an overflow repeats for ever",
             step.at, step.known, {"kind": "update"}, remedy=Remedy("update", step))
-
-
-def _skipped_update(program: Program, run: Section) -> Iterator[Breach]:
-    """Fewer updates of the scale where gradients overflow than where they do not."""
-    told = played(program, run)
-    pairs = [(a, b) for a, b in zip(told[::2], told[1::2], strict=False) if not a.overflows and b.overflows]
-    if not pairs or not all(_updates(b) < _updates(a) for a, b in pairs) or any(b.handed for _, b in pairs):
-        return
-    arms = {id(s): s for _, path in run.acts(Moment.UPDATE) for s in path if s.condition.has("finite")}
-    guard = next(iter(arms.values()), None) or _leaving(run)
-    step = next((a for a, _ in run.acts(Moment.STEP) if a.scaler is not None), None)
-    if guard is None or step is None:
-        return
-    how = "leaves" if guard.leaves else "goes on"
-    update = next(a for a, _ in run.acts(Moment.UPDATE))
-    yield Breach(
-        "C278",
-        f"`{guard.condition.text[:60]}` at {guard.at} {how} before {update.owner}.update() at line {update.at.line} "
-        "where the gradients are not finite: the loss scale is never lowered, so that every later step overflows too",
-        guard.at, Known.DERIVED, {"kind": "left" if guard.leaves else "condition", "update_line": update.at.line,
-                                  "step_line": step.at.line},
-        remedy=Remedy("before the guard", step, update) if guard.leaves else None)
-
-
-def _updates(told: Played) -> int:
-    return sum(a.scaler is None or a.scaler.enabled is not False for a in told.updates)
-
-
-def _leaving(run: Section) -> Section | None:
-    """The arm that is left where gradients are not finite."""
-    stack = [run]
-    while stack:
-        section = stack.pop(0)
-        if section.kind == "arm" and section.leaves and section.condition.has("finite"):
-            return section
-        stack += [i for i in section.items if isinstance(i, Section)]
-    return None

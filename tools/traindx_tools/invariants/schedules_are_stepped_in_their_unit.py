@@ -28,7 +28,8 @@ GONE = 1e-5
 STRONG, SURE = 0.99, 0.97
 """Factors from which on one is meant for epochs: 0.99 leaves 4e-5 after 1000 batches, 0.97 6e-14."""
 _ENDS = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_scheduler", "PolynomialLR",
-         "get_polynomial_decay_schedule_with_warmup", "CosineAnnealingLR")
+         "get_polynomial_decay_schedule_with_warmup", "CosineAnnealingLR", "cosine_decay_schedule", "linear_schedule",
+         "warmup_cosine_decay_schedule", "polynomial_schedule")
 """Schedules that end: LinearLR is usually a warm-up. CosineAnnealingLR of one epoch may be a cycle on purpose."""
 
 _TURN = ("CosineAnnealingLR", "get_cosine_schedule_with_warmup")
@@ -55,6 +56,15 @@ def check(program: Program) -> Iterator[Breach]:
                          "1/num_processes of training", use.made, use.processes,
                          {"kind": "prepared scheduler, length of one process", "length": use.length},
                          None if certain else Severity.MEDIUM)
+        if use.once_a == "never":
+            yield Breach("C110", f"{use.kind} built at {use.made} is never stepped, its optimizer is at {use.at}: the "
+                         "rate stays at its first value", use.made, measured={"kind": "never", "scheduler": use.kind})
+        if use.every is not None:
+            ends = (f"the number of micro-batches, is stepped once for each {use.every:g} of them at {use.at}: it gets "
+                    f"to 1/{use.every:g} of its length" if use.every > 1 else f"the number of windows of "
+                    f"{1 / use.every:g} batches, is stepped after every batch at {use.at}: it ends that much too early")
+            yield Breach("C110", f"{use.kind} built at {use.made} for {use.length} steps, {ends}", use.made,
+                         measured={"kind": "window", "window": use.every})
         yield from _length(use)
         if use.once_a == "batch":
             yield from _milestones(use)
@@ -70,7 +80,7 @@ def _length(use: ScheduleUse) -> Iterator[Breach]:
     measured = {"length": use.length, "scheduler": use.kind}
     if use.counts == "passes" and use.once_a == "batch" and not use.few:
         yield Breach("C110", f"{built} for {use.length} steps, the number of epochs, is stepped after every batch at "
-                     f"{use.at}: it reaches its end within one epoch or repeats", use.at,
+                     f"{use.at}: it reaches its end within one epoch or repeats", use.made if use.asked else use.at,
                      measured={"kind": "per batch, length in epochs", **measured})
     if use.counts in ("batches", "batches of a pass") and use.once_a == "epoch":
         yield Breach("C110", f"{built} for {use.length} steps is stepped only once for each pass over the batches "

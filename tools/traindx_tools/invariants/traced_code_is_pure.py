@@ -24,7 +24,7 @@ _ONCE = {
     "random": "is drawn once, while tracing: every call uses the same numbers", "clock": "is read once, while tracing",
     "iterator": "takes one item, while tracing: every call uses the same one", "print": "prints a tracer, once",
     "append": "puts a tracer into something outside: it leaks", "attribute": "is written once, while tracing",
-    "global": "is written once, while tracing",
+    "counter": "runs once, while tracing: no later call counts", "global": "is written once, while tracing",
 }
 _WEIGHT = {"print": Severity.LOW, "clock": Severity.MEDIUM}
 

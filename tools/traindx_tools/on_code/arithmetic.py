@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import bounds, mask_truth, quantities, shapes, time_scales
-from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS
+from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS, is_parameter
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -19,7 +19,6 @@ from traindx_tools.on_code.values import (
     Site,
     Symbol,
     Tensor,
-    Thing,
     Value,
     number,
 )
@@ -41,11 +40,24 @@ def binary(op: str, left: Value, right: Value, site: Site, grad: bool | None) ->
         return Bag(left.kind, [*left.items, *right.items][:50], left.open or right.open, left.site, left.born_in)
     if op == "+" and (isinstance(left, Parameters) or isinstance(right, Parameters)):
         return _joined_parameters(left, right)
+    if op == "-" and _all_pairs(left, right):
+        return Tensor(site=site, tags=frozenset({"pairs"}))
     if op == "*" and isinstance(left, Bag) and isinstance(right, (Const, Operation, Symbol)):
         times = shapes.literal(right)
         items = left.items * times if times is not None and 0 <= times * len(left.items) <= 200 else left.items
         return Bag(left.kind, list(items), left.open or items is left.items, left.site, left.born_in)
     return operation(op, (left, right))
+
+
+def _all_pairs(left: Value, right: Value) -> bool:
+    """Whether each row of an array is taken from each: `x[:, None] - x[None, :]`, which is 0 on the diagonal."""
+    if isinstance(left, Symbol) and isinstance(right, Symbol):
+        axes = {v.name for v in (left, right) if v.role == "item" and v.name.startswith("axis ")}
+        return len(axes) == 2 and left.parent is not None and left.parent == right.parent
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or left.site is None or left.site != right.site:
+        return False
+    here, there = (frozenset(t for t in v.tags if t.startswith("axis ")) for v in (left, right))
+    return bool(here and there) and here != there and left.tags - here == right.tags - there
 
 
 def operation(op: str, operands: tuple[Value, ...]) -> Value:
@@ -121,17 +133,13 @@ def _bounds_of(value: Value) -> bounds.Bounds:
     return known, known
 
 
-def _is_parameter(value: Value) -> bool:
-    return isinstance(value, Thing) and value.short == "Parameter"
-
-
 def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -> Tensor:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     result = merged(tensors, site)
     if len(tensors) == 1:
         result = replace(result, parents=lineage(tensors[0])) if result.grad is not False else result
         other = right if tensors[0] is left else left
-        if result.grad is False and (isinstance(other, Symbol) or _is_parameter(other)):
+        if result.grad is False and (isinstance(other, Symbol) or is_parameter(other)):
             result = replace(result, grad=None)
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))
     tags = _tags(left, right, op) | quantities.combined(op, left, right, site) | time_scales.combined(op, left, right)
@@ -160,6 +168,8 @@ def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.B
         return bounds.multiply(a, b, dtype)
     if op == "/":
         return bounds.divide(a, b, dtype)
+    if op == "**" and isinstance(left, Tensor) and left.low == 0 and is_parameter(right):
+        return 0.0, None
     if op == "**" and isinstance(left, Tensor):
         return bounds.power(a, number(right), dtype)
     if op == "@" and isinstance(left, Tensor) and isinstance(right, Tensor) and "unit" in left.tags & right.tags:
@@ -197,8 +207,10 @@ def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
         matrix = right.shape if isinstance(right, Tensor) else None
         return frozenset({"column"} if matrix is not None and matrix.rank == 2 and matrix.dims[1] == 1 else ())
     if op not in "*/+-":
-        return frozenset()
-    kept = frozenset({"one_row", "reduced", "spread"})
+        return tensors[0].tags & {"pairs"} if op == "**" and left is tensors[0] else frozenset()
+    if op == "-" and _all_pairs(left, right):
+        return frozenset({"pairs"})
+    kept = frozenset({"one_row", "reduced", "spread", *({"pairs"} if op in "*/" else ())})
     signs = _signs(left, right, op)
     if len(tensors) == 1:
         return tensors[0].tags & (kept | {*COLUMNS, *AXES}) | signs | _mean_of_batch(left, op)

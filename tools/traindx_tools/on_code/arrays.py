@@ -15,6 +15,7 @@ from traindx_tools.on_code.values import (
     Const,
     Site,
     Tensor,
+    Thing,
     Value,
     number,
 )
@@ -47,6 +48,11 @@ COLUMNS = frozenset({"layer", "column"})
 """Tags that tell that the last axis is as a layer, or a product with a matrix, left it."""
 SIGNS = frozenset({"loss", "negated", "log_prob"})
 """Tags that tell whether a loss is minimised: a loss, a loss with a minus before it, a log-probability."""
+
+
+def is_parameter(value: Value | None) -> bool:
+    """Whether a value is a parameter of torch that stands alone."""
+    return isinstance(value, Thing) and value.short == "Parameter"
 
 
 def _same(o: Operands) -> Tensor:
@@ -95,7 +101,7 @@ def _reduction(keeps_bounds: bool) -> Transfer:
         dim = o.get(0, "dim", "axis")
         low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
         high = o.x.high if keeps_bounds else None
-        kept = o.x.tags & {"floating", *SIGNS}
+        kept = o.x.tags & {"floating", "pairs", *SIGNS}
         tag = {"reduced" if dim is None else "one_row"}
         if o.name in ("sum", "nansum") and "integer" in o.x.tags and o.x.low == 0 and o.x.high == 1:
             tag.add("count")
@@ -164,7 +170,9 @@ def _clamp(o: Operands) -> Tensor:
 def _power(o: Operands) -> Tensor:
     exponent = {"square": 2.0, "sqrt": 0.5}.get(o.name) or number(o.get(0, "exponent", "x2"))
     found = bounds.power(bounds.of(o.x), exponent, o.x.dtype)
-    return bounds.bounded(o.x.plain(tags=o.x.tags & {"one_row", "reduced", "spread"}), found)
+    if o.x.low == 0 and is_parameter(o.get(0, "exponent", "x2")):
+        found = 0.0, None  # a learned exponent: 0 stays 0
+    return bounds.bounded(o.x.plain(tags=o.x.tags & {"one_row", "reduced", "spread", "pairs"}), found)
 
 
 def _norm(o: Operands) -> Tensor:

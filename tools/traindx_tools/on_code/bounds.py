@@ -81,7 +81,8 @@ def power(base: Bounds, exponent: float | None, dtype: str | None) -> Bounds:
     if exponent is None:
         return None, None
     if exponent % 2 == 0 and exponent > 0 and (low is None or low < 0):
-        return 0.0, None
+        most = None if low is None or high is None else max(-low, high)
+        return 0.0, None if most is None else rounded(_raised(most, exponent), dtype)
     if low is None or low < 0 or exponent < 0:
         return None, None
     return rounded(_raised(low, exponent), dtype), None if high is None else rounded(_raised(high, exponent), dtype)

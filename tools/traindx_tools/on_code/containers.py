@@ -125,7 +125,7 @@ def _keeps_all(index: Value) -> bool:
 
 def _key(index: Value) -> str:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
-    if any(isinstance(e, Bag) for e in entries):
+    if any(isinstance(e, Bag) or e == Const(None) for e in entries):
         return "+".join(sorted(_shift(entries))) or "slice"
     return (repr(index.value)[:40] if isinstance(index, Const)
         else f"{type(index).__name__}:{getattr(index, 'name', '')}")
@@ -201,7 +201,7 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
         kept -= AXES
     if not all(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         kept -= {"sequence"}
-    if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
+    if any((isinstance(e, Bag) and e.kind == "slice") or e == Const(None) for e in entries):
         found = _shift(entries)
         again = "without_first" in base.tags & found
         twice = frozenset({"first_dropped_twice"} if again else ())
@@ -215,7 +215,8 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
 
 def _shift(entries: list[Value]) -> frozenset[str]:
     """`x[..., :-1, :]` drops the last position, `x[..., 1:]` the first: what shifting labels looks like."""
-    found: set[str] = set()
+    new = [i for i, e in enumerate(entries) if e == Const(None)]
+    found = {f"axis {new[0]}"} if new and _keeps_all(Bag("tuple", entries)) else set()
     for entry in entries:
         if isinstance(entry, Bag) and entry.kind == "slice":
             low, high = shapes.literal(entry.items[0]), shapes.literal(entry.items[1])

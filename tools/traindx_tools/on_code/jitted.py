@@ -126,7 +126,11 @@ def _leads_to(look: Lookup, code: Syntax, node: ast.AST, one: Jitted) -> tuple[S
             return None
         body = next((m for m in one.of.body if isinstance(m, ast.FunctionDef) and m.name == node.attr), None)
         return (code, body) if body is not None and not _handed_out(code, node) else None
-    if node.id not in look.functions or _handed_out(code, node) or _is_parameter(code, node):
+    if node.id not in look.functions or _is_parameter(code, node):
+        up = code.parent(node)
+        _, made = look.origin(code, node) if isinstance(up, ast.Call) and up.func is node else (code, node)
+        return look.made_by(code, made) if isinstance(made, ast.Call) else None
+    if _handed_out(code, node):
         return None
     near = function_of(code, node)
     if near is not None and not isinstance(code.parent(near), ast.ClassDef):

@@ -110,10 +110,12 @@ TRANSFORMATIONS = words("names.toml", "transformations")
 
 
 def transformed(name: str, args: tuple[Value, ...], kwargs: Mapping[str, Value]) -> Value | None:
-    """`jax.jit(f)`: the same function, marked."""
-    if name not in TRANSFORMATIONS or not args or not isinstance(args[0], Function):
+    """`jax.jit(f)`: the same function, marked; of an object of the project, its `__call__`."""
+    f = args[0] if args and name in TRANSFORMATIONS else None
+    if isinstance(f, Instance) and (own := f.klass.info.method("__call__")) is not None:
+        f = Function(own.info, own.closure, own.closures, f, own.wrappers)
+    if not isinstance(f, Function):
         return None
-    f = args[0]
     statics = static_parameters(name, f.info, kwargs)
     return Function(f.info, f.closure, f.closures, f.owner, (*f.wrappers, name), statics)
 

@@ -250,7 +250,11 @@ class Foreign(Evaluator):
         found = handler(self, call) if handler is not None else None
         if found is None:
             found = self._other_method(receiver, name, call)
-        return self._said(full, receiver, args, kwargs, node, frame, found)
+        result = self._said(full, receiver, args, kwargs, node, frame, found)
+        for one in (receiver, *args[:1]) if name == "step" else ():  # of a scaler: the optimizer that it is given
+            for hook in one.state.get("after_step", ()) if isinstance(one, Thing) else ():
+                self.call(hook, [one, UNKNOWN, UNKNOWN], {}, node, frame)
+        return result
 
     def _tensor_method(self, x: Tensor, name: str, call: Call) -> Value:
         site = self.site(call.node, call.frame)

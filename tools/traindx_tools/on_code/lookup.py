@@ -14,6 +14,7 @@ from functools import cached_property
 
 from traindx_tools.on_code.nodes import computed
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -183,6 +184,15 @@ class Lookup:
             near = [one for place in places for one in self._scopes.get((place, name), [])]
             found = near if len(near) == 1 else self._homes.get((id(None), name), [])
         return found[0] if len(found) == 1 else None
+
+    def made_by(self, code: Syntax, made: ast.Call) -> tuple[Syntax, ast.FunctionDef] | None:
+        """The function that another one defines and returns: `make_step(model)`."""
+        maker = self.function(code, made.func)
+        outcomes = list(returned(maker[1])) if maker is not None else []
+        if maker is None or len(outcomes) != 1 or not isinstance(outcomes[0], ast.Name):
+            return None
+        inner = [n for n in below(maker[1]) if isinstance(n, ast.FunctionDef) and n.name == outcomes[0].id]
+        return (maker[0], inner[0]) if len(inner) == 1 and inner[0] is not maker[1] else None
 
     @cached_property
     def _homes(self) -> dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]]:

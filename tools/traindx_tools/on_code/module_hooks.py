@@ -31,6 +31,14 @@ def _registered(caller: Interpreter, call: Call) -> Value | None:
     return Symbol("call", f"hook handle@{site}")
 
 
+@method("register_step_post_hook")
+def _after_steps(caller: Interpreter, call: Call) -> Value | None:
+    """A hook of an optimizer: its body runs after each step."""
+    if isinstance(call.receiver, Thing) and isinstance(call.first, Function):
+        call.receiver.state.setdefault("after_step", []).append(call.first)
+    return None
+
+
 def _given(call: Call, module: Value | None, site: Site) -> list[Value]:
     """What a hook is given beside the module: inputs and output, or the gradients of both."""
     if call.name.rpartition(".")[2] not in FORWARD:

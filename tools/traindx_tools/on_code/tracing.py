@@ -64,10 +64,15 @@ def _traced(code: Syntax) -> list[Traced]:
 
 
 def called_in(code: Syntax, one: Traced) -> Iterator[Traced]:
-    """The functions of the file that a traced one calls by their names with traced values."""
+    """The functions of the file that a traced one calls, or differentiates, with traced values."""
     names = values_traced(one)
     for node in _own(one.node):
-        function = function_of(code, node.func) if isinstance(node, ast.Call) else None
+        func = code.origin(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Call) and func.args and code.qualified(func.func) in GRADIENTS:
+            func = func.args[0]
+        elif isinstance(node, ast.Call):
+            func = node.func
+        function = function_of(code, func)
         if function is None or not isinstance(node, ast.Call) or function is one.node or function.decorator_list:
             continue
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
     UNKNOWN,
+    Bag,
     Instance,
     Operation,
     Site,
     Symbol,
+    Table,
     Tensor,
     Thing,
     Value,
@@ -51,6 +54,15 @@ def stepped(event: Event) -> Value | None:
     if (is_scaler(event.receiver) or isinstance(event.receiver, Symbol)) and is_optimizer(first):
         return first
     return None
+
+
+def inside(value: Value, left: int = 4) -> Iterator[Value]:
+    """A value and what it holds; of an object of the project nothing, for its methods are followed."""
+    yield value
+    inner = value.items if isinstance(value, Bag) else [*value.items.values()] if isinstance(value, Table) else (
+        [*value.args, *value.kwargs.values()] if isinstance(value, Thing) and is_scheduler(value) else [])
+    for one in inner if left else ():
+        yield from inside(one, left - 1)
 
 
 def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:

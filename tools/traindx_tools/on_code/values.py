@@ -56,7 +56,7 @@ def join(left: Value, right: Value) -> Value:
     if isinstance(left, numbers) and isinstance(right, numbers) and (_is_number(left) or _is_number(right)):
         depth = (1 + max(v.depth for v in (left, right) if not isinstance(v, Const))
             if not (isinstance(left, Const) and isinstance(right, Const)) else 1)
-        return Operation("either", (left, right), depth) if depth <= 8 else UNKNOWN
+        return Operation("either", (left, right), depth) if depth <= 12 else UNKNOWN
     return UNKNOWN
 
 

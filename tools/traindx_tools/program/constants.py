@@ -87,7 +87,8 @@ class ScheduleUse:
     at: Any
     made: Any
     once_a: str
-    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that steps)."""
+    """"batch" (at every step of the optimizer), "pass" (at some of them), "epoch" (outside of the loop that
+    steps), "never"."""
     passes: tuple[float | None, ...] = ()
     """Turns of the loops around the one that steps the optimizer, outermost first."""
     length: str = ""
@@ -106,6 +107,10 @@ class ScheduleUse:
     """The loop that steps has a handful of turns only."""
     loaded: Any = None
     """Where the optimizer's state was loaded before the schedule was built, whose own state is not."""
+    asked: bool = False
+    """The optimizer asks it at each update, as in optax."""
+    every: float | None = None
+    """Of a length in batches: how many there are to each step; a fraction of one in windows stepped at each batch."""
     processes: Known | None = None
     """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
     starts several processes."""

@@ -86,6 +86,8 @@ class Played:
     clips: list[Use] = field(default_factory=list)
     passes: list[Pass] = field(default_factory=list)
     updates: list[Act] = field(default_factory=list)
+    twice: list[Act] = field(default_factory=list)
+    """Unscaling of an optimizer whose gradients the same scaler has divided since its last update."""
     overflows: bool = False
     handed: set[int] = field(default_factory=set)
     """Identities of optimizers and scalers that unknown code was given."""
@@ -102,6 +104,8 @@ class Player:
     overflow: bool = False
     told: Played = field(default_factory=Played)
     left: int = MOST_PLAYED
+    _unscaled: set[tuple[int, int]] = field(default_factory=set)
+    """Scalers and optimizers that were unscaled since the last update."""
     _turns: list[tuple[int, bool]] = field(default_factory=lambda: [(0, True)])
 
     def play(self, section: Section) -> str:
@@ -164,6 +168,10 @@ class Player:
                 store.clear(act)
 
     def _unscale(self, act: Act) -> None:
+        pairs = {(id(act.scaler), id(o)) for o in act.optimizers if act.scaler is not None}
+        if pairs & self._unscaled:
+            self.told.twice.append(act)
+        self._unscaled |= pairs
         for owner, store in self._owned():
             if not act.optimizers or any(owner == id(o) for o in act.optimizers):
                 store.scales = {False} if store.scales else set()
@@ -187,6 +195,7 @@ class Player:
 
     def _update(self, act: Act) -> None:
         self.told.updates.append(act)
+        self._unscaled = {p for p in self._unscaled if act.scaler is not None and p[0] != id(act.scaler)}
 
     def _handed(self, act: Act) -> None:
         self.told.handed |= {id(o) for o in (*act.optimizers, act.scaler) if o is not None}
@@ -324,7 +333,7 @@ def played(program: Program, run: Section) -> list[Played]:
     memo: dict[int, list[Played]] = program.memo.setdefault("played", {})
     if id(run) not in memo:
         optimizers = optimizers_of(run)
-        scales = any(a.scaler for a, _ in run.acts(Moment.STEP))
+        scales = any(a.scaler for a, _ in run.acts(Moment.STEP, Moment.UNSCALE))
         questions, periods = questions_of(run)
         memo[id(run)] = found = []
         for answers in scenarios_of(questions):

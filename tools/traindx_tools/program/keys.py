@@ -10,8 +10,8 @@ from traindx_tools.program.moments import Spot
 
 @dataclass(frozen=True)
 class SharedKey:
-    """A draw whose key was used before, or is the same each time. `kind`: "reuse", "loop", "scan", "call", "state" or
-    "map"."""
+    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "call", "state", "map"
+    or "list"."""
 
     kind: str
     text: str

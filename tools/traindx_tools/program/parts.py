@@ -106,6 +106,17 @@ class StateBack:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """What a run does not get back when it goes on. `kind`: "saved" (it is in no file), "restored" (nobody loads it),
+    "remade" (it goes into something that is made anew), "counter", "order" (it comes too early)."""
+
+    kind: str
+    what: str
+    at: Spot
+    beside: Spot | None = None
+
+
+@dataclass(frozen=True)
 class StateSkipped:
     """A load of a file in which keys that do not fit are skipped, and nobody looks at which."""
 

@@ -31,13 +31,14 @@ from traindx_tools.program.entities import (
 )
 from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
-from traindx_tools.program.moments import Act, Section
+from traindx_tools.program.moments import Act, Section, Spot
 from traindx_tools.program.parts import (
     Alias,
     Alphabet,
     BlankUse,
     CodeLookup,
     CutPart,
+    Lack,
     PartCall,
     PartFit,
     RunningState,
@@ -52,7 +53,7 @@ from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, Un
 from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
 from traindx_tools.program.traced import CompiledAnew, TracedFunction
-from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch
+from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch, WholeCut
 
 
 @dataclass
@@ -78,6 +79,7 @@ class Program:
     part_calls: list[PartCall] = field(default_factory=list)
     running_states: list[RunningState] = field(default_factory=list)
     states_back: list[StateBack] = field(default_factory=list)
+    lacks: list[Lack] = field(default_factory=list)
     states_skipped: list[StateSkipped] = field(default_factory=list)
     restored_lost: list[RestoredLost] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
@@ -89,6 +91,7 @@ class Program:
     poles: list[Pole] = field(default_factory=list)
     half_updates: list[HalfUpdate] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
+    scaled_gradients: list[Spot] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
     unread_settings: list[UnreadSetting] = field(default_factory=list)
@@ -116,6 +119,7 @@ class Program:
     bootstraps: list[Bootstrap] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     distances: list[Distance] = field(default_factory=list)
+    whole_cuts: list[WholeCut] = field(default_factory=list)
     distances_to_itself: list[Distance] = field(default_factory=list)
     """Of a prediction to the output of the trained encoder that it is made of, with gradients on both sides."""
     runs: list[Section] = field(default_factory=list)

@@ -11,8 +11,10 @@ from traindx_tools.program.moments import Spot
 
 @dataclass(frozen=True)
 class UnusedResult:
-    """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
-    "statistics". Or a "method" that is named as a statement and not called; its `name`: the moment that it would be."""
+    """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "pure", "gradients" or
+    "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else;
+    "masked": what a mask leaves out goes on as it came. Or a "method" that is named as a statement and not called; its
+    `name`: the moment that it would be."""
 
     kind: str
     call: str

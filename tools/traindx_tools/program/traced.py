@@ -24,8 +24,8 @@ class OutsideRead:
 
 @dataclass(frozen=True)
 class Effect:
-    """What happens once, while tracing: `kind` is "random", "clock", "iterator", "print", "append", "attribute" or
-    "global"."""
+    """What happens once, while tracing: `kind` is "random", "clock", "iterator", "print", "append", "attribute",
+    "counter" or "global"."""
 
     kind: str
     text: str

@@ -116,6 +116,18 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class WholeCut:
+    """`z + (q - z)` that is cut from the graph as a whole, where only the difference was to be: `instead`."""
+
+    text: str
+    at: Any
+    kept: str
+    change: str
+    instead: str
+    origin: Any = None
+
+
+@dataclass(frozen=True)
 class Distance:
     """A distance of two values in a module, at least one of which is cut from the graph there."""
 

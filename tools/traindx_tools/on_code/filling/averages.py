@@ -50,6 +50,18 @@ def averages(project: Project) -> Iterator[Average]:
                 yield _made(project, place, *found, trained)
 
 
+def moved(project: Project) -> Iterator[tuple[Event, Value]]:
+    """Where an average of weights moves, and the module that it is."""
+    by_node = {id(e.node): e for e in project.events if e.kind == "call"}
+    for event in project.events:
+        found = _read(event, by_node) if event.method in _FORMS or event.kind in _FORMS else None
+        home = event.function.owner if event.function is not None else None
+        kept = (_module(found[0]) or next((i for i in project.instances if i.klass.info is home), None)) if (
+            found is not None) else None
+        if found is not None and kept is not None and _is_weight(found[0], found[1]):
+            yield event, kept
+
+
 def _read(event: Event, by_node: Mapping[int, Event]) -> tuple[Value, Value | None, float | None] | None:
     """(the average, what it follows, the share of its past that it keeps) of an update in any of its forms."""
     owner, given = event.receiver, event.args[0] if event.args else None

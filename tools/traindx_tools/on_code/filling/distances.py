@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from traindx_tools.knowledge.names import LOSS_CLASSES
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Site, Tensor, Thing
-from traindx_tools.program.uses import Distance
+from traindx_tools.program.uses import Distance, WholeCut
 
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
 _WRITES = ("copy_", "lerp_", "mul_", "add_", "index_copy_", "index_add_")
@@ -95,3 +96,19 @@ def _reached(project: Project) -> frozenset[Site | None]:
     losses = [sent_backward(e) for e in project.calls("backward", "manual_backward")]
     losses += [r.result for r in project.roots if r.framework == "training_step"]
     return frozenset(s for loss in losses if isinstance(loss, Tensor) for s in (loss.site, *loss.parents))
+
+
+def whole_cuts(project: Project) -> Iterator[WholeCut]:
+    """Where `z + (q - z)` is cut from the graph as a whole."""
+    for event in project.calls("stop_gradient", "detach"):
+        node, cuts = event.node, event.method == "stop_gradient"
+        given = node.args[:1] if isinstance(node, ast.Call) else []
+        inner = next(iter(given), None) if cuts else getattr(getattr(node, "func", None), "value", None)
+        sides = (inner.left, inner.right) if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) else ()
+        for kept, change in (sides, sides[::-1]) if sides else ():
+            of = change if isinstance(change, ast.BinOp) and isinstance(change.op, ast.Sub) else None
+            if of is not None and written(of.right) == written(kept) and isinstance(node, ast.Call):
+                cut = f"{written(node.func)}({written(change)})" if cuts else f"({written(change)}).detach()"
+                yield WholeCut(event.file.segment(node), spot_of(event), written(kept), written(change),
+                               f"{written(kept)} + {cut}", event)
+                break

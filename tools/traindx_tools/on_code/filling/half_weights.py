@@ -1,4 +1,4 @@
-"""Optimizers of torch that update parameters in a half type."""
+"""Optimizers of torch that update parameters in a half type; gradients as values that keep the loss scale."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.values import Instance, Site, Thing, number, unwrap
+from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, parts, truth, unwrap
+from traindx_tools.program.moments import Spot
 from traindx_tools.program.poles import HalfUpdate
 
 _HALVES = ("float16", "bfloat16")
@@ -28,6 +29,19 @@ def half_updates(project: Project) -> Iterator[HalfUpdate]:
         yield HalfUpdate(made.short, spot_of(event), cast, found[0],
                          1e-3 if rate is None and "lr" not in made.kwargs else rate,
                          1e-8 if "eps" not in made.kwargs else eps)
+
+
+def scaled_gradients(project: Project) -> Iterator[Spot]:
+    """Every `autograd.grad` of a scaled loss for a graph of its own, where nothing in the program reads the scale."""
+    if any(True for _ in project.calls("get_scale", "unscale_gradients")):
+        return
+    for event in project.calls("grad"):
+        of, graph = event.argument(0, "outputs"), event.argument(4, "create_graph")
+        of = of.items[0] if isinstance(of, Bag) and of.items else of
+        scaled = "scaled" in of.tags if isinstance(of, Tensor) else of is not None and any(
+            isinstance(p, Symbol) and (p.role, p.name) == ("call", "scale") for p in parts(of))
+        if event.name == "torch.autograd.grad" and scaled and truth(graph):
+            yield spot_of(event)
 
 
 def _half(optimizer: Thing) -> tuple[str, Site | None] | None:

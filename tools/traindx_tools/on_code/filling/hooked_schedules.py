@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.on_code.filling.schedule_uses import LENGTHS
 from traindx_tools.on_code.filling.spots import spot_at
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Const, Method, Operation, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.constants import HookedSchedule
 
-_LENGTHS = {"OneCycleLR": (2, "total_steps"), "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"),
-    "PolynomialLR": (1, "total_iters"), "get_linear_schedule_with_warmup": (2, "num_training_steps"),
-    "get_cosine_schedule_with_warmup": (2, "num_training_steps"),
-    "get_polynomial_decay_schedule_with_warmup": (2, "num_training_steps"),
-    "get_cosine_with_hard_restarts_schedule_with_warmup": (2, "num_training_steps"),
-    "get_constant_schedule_with_warmup": (1, "num_warmup_steps")}
+_LENGTHS = {**LENGTHS, "get_constant_schedule_with_warmup": (1, "num_warmup_steps")}
 _STEPS = frozenset({"estimated_stepping_batches", "num_training_batches"})
 _EPOCHS = frozenset({"max_epochs", "num_epochs", "epochs", "n_epochs"})
 

@@ -69,7 +69,8 @@ def _ignores(loss: Event) -> float | None:
 def _as_it_is(index: Value | None) -> Value | None:
     """An index without the axes that are added to it."""
     while isinstance(index, Symbol) and index.parent is not None and (
-            index.name.partition("@")[0] in _AXES or (index.role == "item" and index.name.startswith("slice"))):
+            index.name.partition("@")[0] in _AXES or (
+                index.role == "item" and index.name.startswith(("slice", "axis")))):
         index = index.parent
     return index
 

@@ -12,7 +12,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, last_name, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Symbol, Table, Thing, Value
+from traindx_tools.on_code.values import Const, Operation, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.keys import SharedKey
 
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
@@ -157,6 +157,10 @@ def _constant_in_loop(place: Place) -> Iterator[SharedKey]:
     if _in_evaluation(outer, event):
         return
     made = f" made at {key.site}" if isinstance(key, Thing) else ""
+    if isinstance(key, Thing) and loop in key.born_in:
+        yield SharedKey("loop", event.file.segment(event.node), spot_of(event), f"the key{made} is made of the same "
+                        f"numbers in every turn of the loop at {loop.file.path}:{loop.line}")
+        return
     yield SharedKey(
         "loop", outer.file.segment(outer.node), spot_of(outer),
         f"the key{made} is neither split nor folded in by the loop at {loop.file.path}:{loop.line} (drawn from at "
@@ -200,13 +204,20 @@ def _repeating(place: Place, key: Value) -> Block | None:
         if loop.kind != "loop" or not isinstance(loop.node, (ast.For, ast.While)):
             continue
         if isinstance(key, Thing) and loop in key.born_in:
-            return None
+            return loop if place.event.differentiated and _is_fixed(key, loop) else None
         if i < last:
             return loop if isinstance(key, Thing) and not _replaced(place, loop) else None
         if isinstance(name, ast.Name):
             return None if name.id in _assigned(loop.node) else loop
         return loop if isinstance(key, Thing) and place.event.method == "apply" else None
     return None
+
+
+def _is_fixed(key: Value, loop: Block) -> bool:
+    """Whether a key is made in each turn of a loop, of what is the same in all of them: constants."""
+    if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):
+        return loop in key.born_in and bool(key.args) and all(_is_fixed(a, loop) for a in key.args)
+    return isinstance(key, (Const, Operation)) and all(isinstance(p, (Const, Operation)) for p in parts(key))
 
 
 def _assigned(loop: ast.AST) -> set[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from traindx_tools.on_code.arrays import is_parameter
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.masked_spread import spreads
@@ -14,7 +16,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Table, Tensor, Thing, Value, number
+from traindx_tools.on_code.values import Bag, Operation, Table, Tensor, Thing, Value, number
 from traindx_tools.program.poles import Pole, Rounded
 
 _CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max", "maximum")
@@ -49,10 +51,13 @@ def _attached(event: Event, value: Tensor) -> bool:
 def _logs(project: Project) -> Iterator[Pole]:
     clamps: dict[object, list[Event]] = {}
     for clamp in project.calls(*_CLAMPS):
-        if not clamp.name.startswith("Const"):
+        low = number(clamp.argument(0 if isinstance(clamp.receiver, Tensor) else 1, "min"))
+        if not clamp.name.startswith("Const") and (low is None or low >= 0):  # else it bounds something before
             clamps.setdefault(clamp.site, []).append(clamp)
-    for event in project.calls("log", "log2", "log10"):
+    for event in project.calls("log", "log2", "log10", "log1p"):
         x = _array(event)
+        if event.method == "log1p" and isinstance(x, Tensor):
+            x = replace(x, low=0.0 if x.low == -1 and _attached(event, x) else None, high=None)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue
@@ -95,9 +100,10 @@ def _roots(project: Project) -> Iterator[Pole]:
         event = Event("call", "", "sqrt", node, code.file, None)
         yield Pole("sqrt", code.file.segment(node), spot, of="masked-spread", origin=(event, inside))
     roots = [(e, _array(e)) for e in project.calls("sqrt")]
-    roots += [(e, e.args[0]) for e in project.events if e.kind == "operation" and e.name == "**"
-              and number(e.args[1]) == 0.5]  # fmt: skip
-    roots += [(e, _array(e)) for e in project.calls("pow", "power") if e.args and number(e.args[-1]) == 0.5]
+    roots += [(e, e.args[0]) for e in project.events if e.kind == "operation" and e.name == "**" and _root(e.args[1])]
+    roots += [(e, _array(e)) for e in project.calls("pow", "power", "float_power") if e.args and _root(e.args[-1])]
+    roots += [(e, replace(x, low=0.0)) for e in project.calls("norm") if e.name.startswith("jax.numpy.")
+              and isinstance(x := _array(e), Tensor) and "pairs" in x.tags]  # torch gives a norm of 0 the gradient 0
     places = {(s.file, s.line) for s in written}
     for event, x in roots:
         if (event.file.path, event.line) in places:
@@ -107,9 +113,17 @@ def _roots(project: Project) -> Iterator[Pole]:
         if event.grad is False or event.name.startswith("numpy.") or (
                 event.name.startswith("jax.") and not event.differentiated):  # fmt: skip
             continue
-        certain = x.grad is True or (event.differentiated and "one_row" in x.tags)
+        certain = x.grad is True or (event.differentiated and bool({"one_row", "pairs"} & x.tags))
         yield Pole("sqrt", event.file.segment(event.node), spot_of(event), 0.0, x.high, attached=certain or None,
                    spread="spread" in x.tags, guard=_outside(event), origin=(event, x))
+
+
+def _root(exponent: Value) -> bool:
+    """Whether a power has an infinite derivative at 0: an exponent between 0 and 1, 1 / p of a learned p."""
+    known = number(exponent)
+    if isinstance(exponent, Operation) and exponent.op == "/" and number(exponent.operands[0]) == 1:
+        return is_parameter(exponent.operands[1])
+    return known is not None and 0 < known < 1
 
 
 def _counts(project: Project) -> Iterator[Pole]:

@@ -17,12 +17,12 @@ from traindx_tools.on_code.filling.code_lookups import code_lookups
 from traindx_tools.on_code.filling.collectives import collectives
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
-from traindx_tools.on_code.filling.distances import distances, to_itself
+from traindx_tools.on_code.filling.distances import distances, to_itself, whole_cuts
 from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
-from traindx_tools.on_code.filling.half_weights import half_updates
+from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
 from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.kept_arrays import kept_arrays
@@ -46,9 +46,10 @@ from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.restored import restored_lost
+from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.running_states import running_states
-from traindx_tools.on_code.filling.schedule_uses import schedule_uses, schedules_reset
+from traindx_tools.on_code.filling.schedule_uses import formulas, schedule_uses, schedules_left, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.spots import spot_of
@@ -59,7 +60,7 @@ from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unregistered import unregistered
 from traindx_tools.on_code.filling.unused_results import uncalled, unused_results
-from traindx_tools.on_code.filling.windows import windows
+from traindx_tools.on_code.filling.windows import in_epochs, windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
@@ -168,7 +169,9 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("bootstraps", lambda f: bootstraps(f.project)),
     ("watches", lambda f: watches(f.project)),
     ("rate_products", lambda f: rate_products(f.project)),
-    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project)]),
+    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project), *schedules_left(f.project),
+                                   *formulas(f.project), *in_epochs(f.project)]),
+    ("whole_cuts", lambda f: whole_cuts(f.project)),
     ("distances", lambda f: distances(f.project)),
     ("alphabets", lambda f: alphabets(f.project)),
     ("blank_uses", lambda f: blank_uses(f.project)),
@@ -188,6 +191,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
+    ("lacks", lambda f: resumes(f.project)),
     ("states_skipped", lambda f: states_skipped(f.project)),
     ("unread_settings", lambda f: unread_settings(f.project)),
     ("mismatches", lambda f: mismatches(f.project)),
@@ -199,6 +203,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("half_updates", lambda f: half_updates(f.project)),
     ("rounded", lambda f: rounded_numbers(f.project)),
     ("restored_lost", lambda f: restored_lost(f.project, f.look)),
+    ("scaled_gradients", lambda f: scaled_gradients(f.project)),
 )
 """Facts of the program, by their field, in the order in which they are asked for: later ones may read earlier ones."""
 _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (

@@ -51,6 +51,8 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
                 yield from _of_rows(look, code, body)
             yield from _in_state(look, code, body)
         yield from _in_calls(look, code)
+        yield from (k for rows in code.of(ast.ListComp) for k in _of_one_list(look, code, rows))
+        yield from (k for rows in code.of(ast.GeneratorExp) for k in _of_one_list(look, code, rows))
 
 
 def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True) -> SharedKey:
@@ -72,6 +74,18 @@ def _of_rows(look: Lookup, code: Syntax, body: Body) -> Iterator[SharedKey]:
     for draw, key in (*_draws(code, body), *_handed_on(look, code, body)):
         if isinstance(key, ast.Name) and _from_outside(code, body, key, given):
             yield _same("map", code, draw, f"the mapped function ignores {given[0]} and draws every row with {key.id}")
+            return
+
+
+def _of_one_list(look: Lookup, code: Syntax, rows: ast.ListComp | ast.GeneratorExp) -> Iterator[SharedKey]:
+    """A list of which every row is drawn with one key: `[rollout(params, key) for _ in range(n)]`."""
+    bound = {n.id for g in rows.generators for n in below(g.target) if isinstance(n, ast.Name)}
+    around = code.function(rows)
+    if bound & names_in(rows.elt) or _COPIES.search(getattr(around, "name", "")):
+        return
+    for draw, key in (*_draws(code, rows.elt), *_handed_on(look, code, rows.elt)):
+        if isinstance(key, ast.Name):
+            yield _same("list", code, draw, f"every row of the list is drawn with {key.id}", trains=False)
             return
 
 
@@ -153,7 +167,8 @@ def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) 
                                           for a in code.above(made)):  # fmt: skip
         return None  # whatever the caller hands in
     if isinstance(made, ast.Call) and last_name(made.func) not in _WRAPS:
-        return _made_by(look, code, made)
+        maker = look.made_by(code, made)
+        return None if maker is None else (*maker, 0)
     if isinstance(made, ast.Call) and made.args:
         inner = _body(look, code, made.args[0], left - 1)
         if inner is None:
@@ -164,22 +179,12 @@ def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) 
     return None if found is None else (found[0], found[1], 0)
 
 
-def _made_by(look: Lookup, code: Syntax, made: ast.Call) -> tuple[Syntax, Body, int] | None:
-    """The function that another one defines and returns: `make_step(model)`."""
-    maker = look.function(code, made.func)
-    outcomes = list(returned(maker[1])) if maker is not None else []
-    if maker is None or len(outcomes) != 1 or not isinstance(outcomes[0], ast.Name):
-        return None
-    inner = [n for n in below(maker[1]) if isinstance(n, ast.FunctionDef) and n.name == outcomes[0].id]
-    return (maker[0], inner[0], 0) if len(inner) == 1 and inner[0] is not maker[1] else None
-
-
-def _handed_on(look: Lookup, code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
+def _handed_on(look: Lookup, code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Calls of the project's functions that draw with a key as they are given it."""
     for call in (n for n in below(body) if isinstance(n, ast.Call)):
         given = [*call.args, *(k.value for k in call.keywords)]
         keys = [a for a in given if isinstance(a, (ast.Name, ast.Attribute)) and _KEYS.search(last_name(a))]
-        inner = _body(look, code, call.func) if keys else None
+        inner = _body(look, code, call.func) or _constructor(look, call) if keys else None
         if inner is None or isinstance(inner[1], ast.Lambda):
             continue
         spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")][inner[2]:]
@@ -189,7 +194,14 @@ def _handed_on(look: Lookup, code: Syntax, body: Body) -> Iterator[tuple[ast.Cal
                 yield call, key
 
 
-def _draws(code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
+def _constructor(look: Lookup, call: ast.Call) -> tuple[Syntax, Body, int] | None:
+    """What a class of the project runs when an object is made."""
+    own = look.classes.get(last_name(call.func), ())
+    inits = [(c, n, 0) for c, kind in own for n in kind.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+    return inits[0] if len(own) == len(inits) == 1 else None
+
+
+def _draws(code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The draws of a function itself, with the key's expression."""
     for call in (n for n in below(body) if isinstance(n, ast.Call)):
         full = code.qualified(call.func)
@@ -360,6 +372,8 @@ def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) 
                     return draw
             continue
         passed = [a for a in given if isinstance(a, ast.Name) and a.id == name]
+        if passed and full.startswith("equinox.nn.") and argument(call, 99, "key") is passed[0]:
+            return call
         inner = _body(look, code, call.func) if passed else None
         if inner is not None and not isinstance(inner[1], ast.Lambda):
             spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")]

@@ -25,7 +25,7 @@ def running_states(project: Project) -> Iterator[RunningState]:
     changed: dict[tuple[int, str], list[Event]] = {}
     stored: list[tuple[tuple[int, str], Event]] = []
     for event in project.events:
-        owner, name = event.function.owner if event.function is not None else None, _changed(event)
+        owner, name = event.function.owner if event.function is not None else None, attribute_set(event)
         if owner is None or name is None or not owner.is_module or _OWN_WAYS & _methods(owner):
             continue
         key = id(owner), name
@@ -52,7 +52,7 @@ def running_states(project: Project) -> Iterator[RunningState]:
                                saved or any("Lightning" in b for b in mine))
 
 
-def _changed(event: Event) -> str | None:
+def attribute_set(event: Event) -> str | None:
     """The attribute of `self` that an event stores, updates from itself or changes in place."""
     node = event.node
     if event.kind in ("augmented", "blended"):

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from traindx_tools.knowledge.tables import table
+from traindx_tools.on_code.filling.conditions import condition_of
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
+from traindx_tools.on_code.training import innermost, inside, is_optimizer, is_scheduler, same, stepped, steps_inside
 from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth, unwrap
 from traindx_tools.program.constants import ScheduleUse
 from traindx_tools.program.known import Known
 
-_LENGTHS: dict[str, tuple[int, str]] = {
+LENGTHS: dict[str, tuple[int, str]] = {
     "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"), "PolynomialLR": (1, "total_iters"),
     "OneCycleLR": (2, "total_steps"), "get_scheduler": (3, "num_training_steps"),
     **dict.fromkeys(("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup",
                      "get_polynomial_decay_schedule_with_warmup",
                      "get_cosine_with_hard_restarts_schedule_with_warmup"), (2, "num_training_steps"))}
 """Where each scheduler is told its length: position (after the optimizer, 0) and name."""
-_FEW = 8
+_RATES = frozenset(f"{kind}.{name}" for kind in ("item", "attribute") for name in table("settings.toml")["rates"])
+FEW = 8
 """Turns of a loop up to which it may be one over parts of a step, and not over batches."""
 
 
@@ -57,8 +60,9 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
     always = not any(b.kind == "branch" for b in place.path[place.path.index(stepping):]) if inside else False
     outer = around[:around.index(stepping)] if inside else ()
     counts = [number(b.count) if b.count is not None else None for b in outer]
-    total = scheduler.argument(*_LENGTHS[scheduler.short]) if scheduler.short in _LENGTHS else None
-    first = steps_inside(loop, stepping)[:1] if always else []
+    total = scheduler.argument(*LENGTHS[scheduler.short]) if scheduler.short in LENGTHS else None
+    steps = steps_inside(loop, stepping)[:1]
+    first = steps if always else []
     few = number(stepping.count) if stepping.count is not None else None
     gamma = scheduler.argument(1, "gamma") if scheduler.short == "ExponentialLR" else None
     return ScheduleUse(
@@ -68,8 +72,65 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
         _counts(total, outer, stepping, scheduler) if total is not None else "",
         _last_milestone(scheduler), number(gamma),
         prod(c if c is not None else _UNKNOWN for c in (*counts, few)) if counts or few is not None else None,
-        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= _FEW,
-        processes=_of_one_process(project, scheduler, total))
+        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= FEW,
+        processes=_of_one_process(project, scheduler, total), every=_window(place, steps, total))
+
+
+def _window(place: Place, steps: list[Place], total: Value | None) -> float | None:
+    """Turns for each of which a schedule is stepped once though its length counts all; below 1 the other way round."""
+    windows = [o.operands[1] for p in (*steps, place) for b in p.branches if condition_of(b).kind == "every"
+               for o in (parts(b.subject) if b.subject is not None else ()) if isinstance(o, Operation) and o.op == "%"]
+    number_of = number(windows[0]) if windows else None
+    if not windows or not steps or total is None or number_of is None or number_of <= 1:
+        return None
+    seen = [p for p in parts(total) if isinstance(p, Operation)]
+    divided = [p for p in seen if p.op in ("/", "//")]
+    together = any(b in steps[0].branches for b in place.branches if condition_of(b).kind == "every")
+    if together and not divided and any(p.op.startswith("len") for p in seen):
+        return number_of
+    if not together and not place.branches and any(p.operands[1] == windows[0] for p in divided):
+        return 1 / number_of
+    return None
+
+
+def schedules_left(project: Project) -> Iterator[ScheduleUse]:
+    """Schedules of an optimizer that steps in a loop which nothing ever steps, and that nobody else was given."""
+    steps = [e for e in project.calls("step") if stepped(e) is None]
+    if any(isinstance(e.receiver, (Symbol, Operation)) and not e.args for e in steps):
+        return  # whatever that is
+    given = {id(p) for e in project.events for v in (*e.args, *e.kwargs.values()) for p in inside(v)
+             if e.kind != "store" or e.function is None or e.function.owner is None or e.function.owner.foreign_bases}
+    given |= {id(p) for r in project.roots if r.result is not None for p in inside(r.result)}
+    given |= {id(e.receiver) for e in steps}
+    trained = {id(o): p.event for loop in project.training_loops for p in loop.of("step")
+               if (o := stepped(p.event)) is not None}
+    for event in project.events:
+        made = event.result
+        if isinstance(made, Thing) and event.name == made.type and is_scheduler(made) and id(made) not in given:
+            step = trained.get(id(made.argument(0, "optimizer")))
+            if step is not None and not made.state.get("prepared"):
+                yield ScheduleUse(made.short, spot_of(step), spot_of(event), "never")
+
+
+def formulas(project: Project) -> Iterator[ScheduleUse]:
+    """Rates set by a formula in which the number of an epoch is divided by a number of batches."""
+    for loop in project.training_loops:
+        for place in loop.places:
+            event = place.event
+            if event.kind != "store" or event.name not in _RATES or not event.args or not place.loops:
+                continue
+            outer = [b for b in place.loops if any(b in p.path[:-1] and innermost(p, loop) is not b
+                                                   for p in steps_inside(loop, b))]
+            for share in parts(event.args[0]):
+                if not isinstance(share, Operation) or share.op != "/":
+                    continue
+                top, length = (list(parts(o)) for o in share.operands)
+                counts = [p for p in top if isinstance(p, Symbol) and p.role == "index"]
+                lens = [any(isinstance(p, Operation) and p.op.startswith("len") for p in s) for s in (top, length)]
+                if counts and lens == [False, True] and all(any(c.parent is b.subject for b in outer) for c in counts):
+                    yield ScheduleUse("The formula of the rate", spot_of(event), spot_of(event), "epoch",
+                                      length="all", counts="batches")
+                    break
 
 
 def _of_one_process(project: Project, scheduler: Thing, total: Value | None) -> Known | None:

@@ -14,7 +14,7 @@ from traindx_tools.on_code.training import same
 from traindx_tools.on_code.values import Const, Symbol, Thing, Value, parts
 from traindx_tools.program.parts import StateBack, StateSkipped
 
-_READS = ("torch.load@", "safetensors.torch.load_file@", "torch.hub.load_state_dict_from_url@",
+READS = ("torch.load@", "safetensors.torch.load_file@", "torch.hub.load_state_dict_from_url@",
           "torch.utils.model_zoo.load_url@")
 _WRAPPERS = ("DataParallel", "DistributedDataParallel")
 _STRIPPED = re.compile(r"""["']module\.|\.module\b|consume_prefix_in_state_dict|unwrap_model|removeprefix\(|"""
@@ -55,7 +55,7 @@ def states_skipped(project: Project) -> Iterator[StateSkipped]:
     for event in events:
         state = event.args[0] if event.args else None
         if state is None or any(state == c for c in changed) or not any(
-                isinstance(p, Symbol) and p.name.startswith(_READS) for p in parts(state)):
+                isinstance(p, Symbol) and p.name.startswith(READS) for p in parts(state)):
             continue
         wrapper = next((w for w in wrapped if isinstance(w, Thing) and _is_bare_here(project, event, w)), None)
         yield StateSkipped(spot_of(event), event.file.segment(event.node),

@@ -129,11 +129,27 @@ def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
     if any(id(n) in told for n in nodes if isinstance(n, ast.Call)):
         return
     for node in nodes:
-        found = _once(here.code, node)
+        found = _once(here.code, node) or _counted(here, node)
         if found is not None and not runs_outside(here.code, node):
             told.add(id(node))
             yield Effect(*found, spot_in(here.code, node))
             return
+
+
+def _counted(here: Inside, node: ast.AST) -> tuple[str, str] | None:
+    """A Python counter of a function around: `seen["n"] += 1`, `nonlocal n; n += 1`."""
+    head: ast.AST | None = node.target if isinstance(node, ast.AugAssign) else None
+    while isinstance(head, (ast.Subscript, ast.Attribute)):
+        head = head.value
+    if not isinstance(node, ast.AugAssign) or not isinstance(head, ast.Name):
+        return None
+    scope = here.code.function(node)
+    said = [n.names for n in here.code.inside(scope, ast.Nonlocal)] if scope is not None else []
+    said += [n.names for n in here.code.inside(scope, ast.Global)] if scope is not None else []
+    shared = any(head.id in names for names in said)
+    free = head is not node.target and _is_free(here, head.id)
+    read = scope is not None and any(r is not head for r in here.code.reads(scope, head.id))  # else it counts traces
+    return ("counter", written(node)) if read and (shared or free) else None
 
 
 def _once(code: Syntax, call: ast.AST) -> tuple[str, str] | None:
@@ -148,6 +164,10 @@ def _once(code: Syntax, call: ast.AST) -> tuple[str, str] | None:
     given = call.args[0] if name == "" and last_name(call.func) == "next" and len(call.args) == 1 else None
     holder = given if given is not None else getattr(call.func, "value", None)
     made = code.origin(holder) if isinstance(holder, (ast.Name, ast.Attribute)) else None
+    outer = next((f for f in code.above(call) if isinstance(f, FunctionNode) and isinstance(made, ast.Name)
+                  and made.id in parameters(f)), None)
+    if given is not None and outer is not None and outer is not code.function(call):
+        return "iterator", text  # what a function around was given
     if not isinstance(made, ast.Call) or code.function(made) is code.function(call):
         return None
     if given is not None:

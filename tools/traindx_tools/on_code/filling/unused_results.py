@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from traindx_tools.knowledge.calls import effects
+from traindx_tools.knowledge.orders import chains
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
+from traindx_tools.on_code.filling.windows import nested
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.values import Bag, Const, Function, Ref, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
 from traindx_tools.program.results import UnusedResult
@@ -21,6 +25,11 @@ _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_rms", "identity", "set_to_zero",
                         "add_decayed_weights", "scale_by_learning_rate", "zero_nans", "keep_params_nonnegative",
                         "adaptive_grad_clip", "centralize", "noisy_sgd", "sign_sgd"})  # fmt: skip
+_PURE = frozenset(words("followed.toml", "returns_new"))
+_ELSEWHERE = re.compile(r"set_to_zero|stop_gradient|zeros_like|freeze_grad|eqx\.partition|\.partition\(")
+"""What may set other gradients or updates to zero, or leave them out."""
+_OPTIMIZERS = {n for n in chains()[0].normalises if "_by_" not in n}
+_LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
 _ACTS = frozenset({Moment.BACKWARD, Moment.CLEAR, Moment.STEP, Moment.MODE, Moment.SCHEDULE, Moment.UNSCALE,
@@ -47,7 +56,9 @@ def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
             continue
         for call in code.of(ast.Call):
             yield from _of_call(look, code, call, owners.get(id(call)), results.get(id(call)))
+            yield from _bound_before(code, call, results)
     yield from _statistics(project, look)
+    yield from _masked(project, look)
 
 
 def uncalled(project: Project) -> Iterator[UnusedResult]:
@@ -71,12 +82,17 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
             yield _unused("parameters", Lost(code, call))
     elif name == "update" and isinstance(func, ast.Attribute):
         yield from _of_update(look, code, call, owner)
+    elif code.qualified(func) in _PURE:
+        shown = code.file.path.endswith(".ipynb") and code.function(call) is None  # the last value of a cell
+        if not shown and _is_lost(code, call) and (isinstance(code.parent(call), ast.Expr) or "restore" in name):
+            yield _unused("pure", Lost(code, call))
     elif (array := _array(call)) is not None:
         if isinstance(code.parent(call), ast.Expr):
             yield _unused("array", Lost(code, call), written(array))
     else:
         maker = func if isinstance(func, ast.Call) else code.origin(func)
         second = _second(code, call)
+        yield from _of_another(code, call, maker)
         if isinstance(maker, ast.Call) and last_name(maker.func) in _GRADIENTS and isinstance(second, ast.Name):
             if not second.id.startswith("_") and not _read(code, second):
                 yield _unused("gradients", Lost(code, call), second.id)
@@ -199,10 +215,7 @@ def _carried(code: Syntax, scope: ast.AST, state: ast.expr) -> bool:
 
 def _of_step(look: Lookup, code: Syntax, call: ast.Call, result: Bag) -> Iterator[UnusedResult]:
     """`params, _, loss = step(params, state, x)` in a loop: the parts of which nothing reads the new value."""
-    target = _targets(code, call)
-    if not isinstance(target, ast.Tuple) or result.open or len(result.items) != len(target.elts):
-        return
-    bound = list(zip(target.elts, result.items, strict=True))
+    bound = list(_bound(_targets(code, call), result))
     unread = [(t, v) for t, v in bound if isinstance(t, ast.Name) and not _read(code, t)]
     carried = any(_is_updated(v) for t, v in bound if (t, v) not in unread)
     for name, value in unread:
@@ -210,6 +223,61 @@ def _of_step(look: Lookup, code: Syntax, call: ast.Call, result: Bag) -> Iterato
             yield _unused("parameters", Lost(code, call))
         elif carried and _is_state(value):
             yield _unused("state", Lost(code, call, name, _went_in(look, code, call)))
+
+
+def _bound(target: ast.expr | None, value: Value | None) -> Iterator[tuple[ast.expr, Value]]:
+    """What a result is unpacked into, also of tuples inside: `(params, state), losses = run_epoch(...)`."""
+    if isinstance(target, ast.Tuple):
+        if isinstance(value, Bag) and not value.open and len(value.items) == len(target.elts):
+            for one, item in zip(target.elts, value.items, strict=True):
+                yield from _bound(one, item)
+    elif target is not None and value is not None:
+        yield target, value
+
+
+def _bound_before(code: Syntax, call: ast.Call, results: Mapping[int, Value | None]) -> Iterator[UnusedResult]:
+    """`validate = partial(error, params)` before the loop that binds params anew in every turn and calls it."""
+    if code.qualified(call.func) != "functools.partial":
+        return
+    statement, scope = code.statement(call), code.scope(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    given = {n.id for n in (*call.args[1:], *(k.value for k in call.keywords)) if isinstance(n, ast.Name)}
+    uses = [r for r in code.reads(scope, target.id) if r.lineno > call.lineno] if isinstance(target, ast.Name) else []
+    for use in uses:
+        for loop in (one for one in code.loops(use) if one not in code.loops(call)):
+            steps = [c for c in code.inside(loop, ast.Call) if id(c) in results or code.qualified(c.func) in _APPLY]
+            anew = {t.id for c in steps for t, v in _bound(_targets(code, c), results.get(id(c)))
+                    if isinstance(t, ast.Name) and _is_updated(v)} & given
+            if anew and (where := code.parent(use)) is not None and not anew & names_in(where):
+                name = min(anew)
+                yield _unused("bound", Lost(code, use if isinstance(use, ast.Call) else call), name)
+                return
+
+
+def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[UnusedResult]:
+    """Gradients by one argument of a step that are applied to another one."""
+    if not isinstance(maker, ast.Call) or last_name(maker.func) not in _GRADIENTS | {"grad", "filter_grad"}:
+        return
+    scope, at = code.function(call), argument(maker, 1, "argnums")
+    place = at.value if isinstance(at, ast.Constant) else 0 if at is None else None
+    by = call.args[place] if isinstance(place, int) and place < len(call.args) else None
+    both = last_name(maker.func) in _GRADIENTS
+    grads = _second(code, call) if both else _targets(code, call)
+    if scope is None or not isinstance(grads, ast.Name) or not _is_own(code, scope, by, call):
+        return
+    updates = [c for c in code.calls_in(scope, "update") if c.args and written(c.args[0]) == grads.id]
+    targets = [_targets(code, c) for c in updates]
+    names = {written(t.elts[0] if isinstance(t, ast.Tuple) else t) for t in targets if t is not None}
+    for apply in code.calls_in(scope, "apply_updates"):
+        to = apply.args[0] if len(apply.args) == 2 and written(apply.args[1]) in names else None
+        if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
+            yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
+
+
+def _is_own(code: Syntax, scope: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.expr | None, call: ast.Call) -> bool:
+    """Whether it is a parameter of a function, as the caller gave it until a call."""
+    return isinstance(node, ast.Name) and node.id in parameters(scope) and all(
+        s.lineno > call.lineno for s, _ in code.bindings(node)) and not code.loops(call)
 
 
 def _is_updated(value: Value) -> bool:
@@ -265,3 +333,17 @@ def _carries(code: Syntax, node: ast.AST, name: str) -> bool:
         return None in node.keys
     stored = node.targets if isinstance(node, ast.Assign) else []
     return any(isinstance(t, ast.Attribute) and t.attr == name for t in stored)
+
+
+def _masked(project: Project, look: Lookup) -> Iterator[UnusedResult]:
+    """An optimizer under optax.masked, where nothing in the program sets what is left out to zero."""
+    jax = [f for f in project.files if "jax" in f.text or "optax" in f.text]
+    found = [(e, o) for e in project.calls("masked") if e.name == "optax.masked" and e.args
+             for o in nested(e.args[0]) if isinstance(o, Thing) and o.type.removeprefix("optax.") in _OPTIMIZERS]
+    if len(found) == 1 and not any(f.mentions(_ELSEWHERE) for f in jax):  # several complement each other
+        event, one = found[0]
+        code = next(c for c in look.codes if c.file is event.file)
+        mask = argument(event.node, 1, "mask") if isinstance(event.node, ast.Call) else None
+        if mask is not None and not _LEAVES.search(written(mask) + written(code.origin(mask))):
+            text = f"optax.masked({one.type}, {written(mask)[:50]})"
+            yield UnusedResult("masked", text, spot_of(event), one.type)
