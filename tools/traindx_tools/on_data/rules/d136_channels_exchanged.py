@@ -47,7 +47,7 @@ RULE = Rule(
         "share": Threshold(SHARE, "share of rows", "that fit better in the other order; of each sibling, as they are"),
         "fit": Threshold(FIT, "times", "the worst sibling's distance to the others that is left in the other order"),
         "apart": Threshold(APART, "times", "that distance, between the channels: files may differ by less"),
-        "left": Threshold(LEFT, "times", "what the other order leaves, between the channels, where siblings differ too"),
+        "left": Threshold(LEFT, "times", "what the other order leaves, between channels, where siblings differ too"),
         "rows": Threshold(FEWEST, "rows", "of a shard; of a table, stretches of 128 rows"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, fields and orders"),
     },
