@@ -102,9 +102,9 @@ def _agreements(shard: Shard, train: Sequence[Shard], hits: Array, at: Array, w:
     rng = np.random.default_rng(0)
     strangers = rng.integers(0, len(there), len(own))
     for kind in np.unique(w[own]):
-        mine, pool = np.flatnonzero(w[own] == kind), np.flatnonzero(there == kind)
+        alike, pool = np.flatnonzero(w[own] == kind), np.flatnonzero(there == kind)
         if len(pool):
-            strangers[mine] = rng.choice(pool, len(mine))
+            strangers[alike] = rng.choice(pool, len(alike))
     for name, column in shard.columns.items():
         if not column.is_float or column.row_shape or is_time(name) or is_identifier(column):
             continue
@@ -113,7 +113,7 @@ def _agreements(shard: Shard, train: Sequence[Shard], hits: Array, at: Array, w:
             continue
         every = np.concatenate([np.asarray(c.values, np.float64) for c in theirs if c is not None])
         mine = np.asarray(column.values, np.float64)[own]
-        same, usual = (_rank_correlation(mine, every[rows]) for rows in (twins, strangers))
+        same, usual = (_rank_correlation(mine, every[at_rows]) for at_rows in (twins, strangers))
         if same >= SAME and usual <= OTHERS:
             yield name, same
 
@@ -123,4 +123,4 @@ def _rank_correlation(one: Array, two: Array) -> float:
     if sure.sum() < FEWEST or len(np.unique(one[sure])) < FEWEST // 2 or len(np.unique(two[sure])) < FEWEST // 2:
         return 0.0
     ranks = [np.argsort(np.argsort(x[sure], kind="stable"), kind="stable") for x in (one, two)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
