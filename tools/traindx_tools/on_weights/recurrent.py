@@ -38,7 +38,7 @@ class Recurrent:
     @property
     def gates(self) -> int:
         """Three of a GRU, four of an LSTM."""
-        return self.outer.shape[1] // len(self.outer)
+        return int(self.outer.shape[1] // len(self.outer))
 
     @property
     def order(self) -> str:
