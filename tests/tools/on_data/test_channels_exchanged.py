@@ -156,3 +156,12 @@ def test_files_of_two_devices_in_one_order_are_quiet(odd: tuple[int, ...], seen_
         x = leads(60, rng)
         write(tmp_path / f"part_{i}", _worn_otherwise(x, rng) if i in odd else x, "npz")
     assert seen_by(d136_channels_exchanged, tmp_path) == []
+
+
+def test_channels_of_other_scales_are_told_once(tmp_path: Path) -> None:
+    """Of an accelerometer and a gyroscope that changed places the order is told, and not each channel's scale."""
+    rng = np.random.default_rng(11)
+    for i in range(6):
+        x = leads(60, rng) * np.array([1.0, 1.0, 9.0, 9.0])[None, :, None]
+        write(tmp_path / f"part_{i}", x[:, [2, 3, 0, 1]] if i == 4 else x, "npz")
+    assert [f.rule for f in examine([tmp_path]).wrong] == ["D136"]
