@@ -131,3 +131,37 @@ def test_buckets_of_several_lengths_are_compared_by_length(tmp_path: Path) -> No
     report = examine([tmp_path])
     assert report.notes == ()
     assert [f for f in report.findings if f.rule == "D136"] == []
+
+
+def _worn_otherwise(x: Any, rng: np.random.Generator) -> Any:
+    """Each channel with a jitter of its own: two of the volunteers wear another model."""
+    return (x + 0.8 * rng.normal(size=x.shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_rotation_is_told_where_two_siblings_are_of_another_device(seed: int, seen_by: Seen, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    for i in range(6):
+        x = leads(60, rng)
+        x = _worn_otherwise(x, rng) if i in (0, 3) else x[:, [2, 3, 0, 1]] if i == 4 else x
+        write(tmp_path / f"part_{i}", x, "npz")
+    (told,) = seen_by(d136_channels_exchanged, tmp_path)
+    assert (told.measured["shard"], told.measured["order"]) == ("part_4.npz", (2, 3, 0, 1))
+
+
+@pytest.mark.parametrize("odd", [(0, 3), (0,), (0, 2, 3)])
+def test_files_of_two_devices_in_one_order_are_quiet(odd: tuple[int, ...], seen_by: Seen, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for i in range(6):
+        x = leads(60, rng)
+        write(tmp_path / f"part_{i}", _worn_otherwise(x, rng) if i in odd else x, "npz")
+    assert seen_by(d136_channels_exchanged, tmp_path) == []
+
+
+def test_channels_of_other_scales_are_told_once(tmp_path: Path) -> None:
+    """Of an accelerometer and a gyroscope that changed places the order is told, and not each channel's scale."""
+    rng = np.random.default_rng(11)
+    for i in range(6):
+        x = leads(60, rng) * np.array([1.0, 1.0, 9.0, 9.0])[None, :, None]
+        write(tmp_path / f"part_{i}", x[:, [2, 3, 0, 1]] if i == 4 else x, "npz")
+    assert [f.rule for f in examine([tmp_path]).wrong] == ["D136"]

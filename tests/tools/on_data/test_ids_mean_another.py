@@ -206,3 +206,30 @@ def test_unrelated_tables_of_items_are_in_no_order(tmp_path: Path) -> None:
         body = "".join(f"{w:.3f},{h:.3f}\n" for w, h in rng.normal(size=(ITEMS, 2)))
         (folder / "weights.csv").write_text(f"weight,height\n{body}")
         assert examine([folder]).wrong == ()
+
+
+def _lengths(rng: np.random.Generator, low: int, high: int, rows: int = 1500) -> Array:
+    sizes = np.clip(np.rint(rng.lognormal(np.log(0.7 * high), 0.4, rows)), low, high)
+    return sizes.astype(int)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_length_by_which_rows_were_put_into_buckets_is_no_id(named: bool, seed: int, tmp_path: Path, seen_by: Seen
+                                                               ) -> None:
+    rng = np.random.default_rng(seed)
+    for part, (low, high) in enumerate([(2, 12), (2, 24), (13, 48), (25, 96)]):
+        length = _lengths(rng, low, high)
+        texts = {"text": np.array(["x" * n for n in length])} if named else {}
+        write(tmp_path / f"bucket{part}.csv", {"length": length, "score": rng.normal(size=len(length)), **texts})
+    assert seen_by(d187, tmp_path) == []
+
+
+def test_a_number_that_counts_the_row_s_own_items_is_no_id(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(8)
+    share = rng.dirichlet(np.full(40, 0.5))
+    for part in range(5):
+        size = rng.choice(40, ROWS, p=share[::-1] if part == 2 else share) + 1
+        write(tmp_path / f"part{part}.csv", {"size": size, "text": np.array(["x" * n for n in size]),
+                                             "cost": rng.normal(size=ROWS)})
+    assert seen_by(d187, tmp_path) == []

@@ -132,3 +132,61 @@ def test_empty_cells_and_notes_without_words_are_read(tmp_path: Path, seen_by: S
     lines[3:6] = [",,", "r1,,2", "r2,...,1"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     assert len(seen_by(d190, tmp_path)) <= 1
+
+
+def spots(rng: np.random.Generator, rows: int, hard: Array | None = None) -> tuple[Array, Array]:
+    """Pictures with none to three dark spots anywhere; `hard` ones have faint spots and more noise."""
+    count = rng.integers(0, 4, rows)
+    hard = np.zeros(rows, bool) if hard is None else hard
+    y, x = np.mgrid[:32, :32]
+    pictures = 150 + rng.normal(size=(rows, 32, 32)) * np.where(hard, 14, 6)[:, None, None]
+    for row in range(rows):
+        for _ in range(count[row]):
+            at = rng.uniform(4, 28, 2)
+            pictures[row] -= (20 if hard[row] else 50) * np.exp(-((y - at[0]) ** 2 + (x - at[1]) ** 2) / 4)
+    return np.clip(pictures, 0, 255).astype(np.uint8), count
+
+
+def _graded(folder: Path, form: str, seed: int, fault: str = "") -> None:
+    rng = np.random.default_rng(seed)
+    who = rng.integers(0, 5, 700)
+    pictures, grade = spots(rng, 700, who == 2 if fault == "hard" else None)
+    if fault == "random":
+        wrong = (who == 2) & (rng.random(700) < 0.6)
+        grade[wrong] = rng.integers(0, 4, int(wrong.sum()))
+    if form == "npz":
+        np.savez(folder / "graded.npz", image=pictures, grade=grade, grader=who)
+        return
+    images = pytest.importorskip("PIL.Image")
+    (folder / "images").mkdir()
+    for row, picture in enumerate(pictures):
+        images.fromarray(picture).save(folder / "images" / f"{row:04d}.png")
+    body = "".join(f"{row:04d}.png,{grade[row]},g{who[row]}\n" for row in range(700))
+    (folder / "labels.csv").write_text(f"image,grade,grader\n{body}")
+
+
+@pytest.mark.parametrize("form", ["npz", "png"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_grades_of_pictures_that_are_partly_random(seed: int, form: str, tmp_path: Path, seen_by: Seen) -> None:
+    _graded(tmp_path, form, seed, "random")
+    (found,) = seen_by(d190, tmp_path)
+    assert found.severity is Severity.MEDIUM
+    assert (found.measured["field"], found.measured["by"]) == ("grade", "grader")
+    assert str(found.measured["part"]) in ("2", "'g2'")
+
+
+@pytest.mark.parametrize("form", ["npz", "png"])
+@pytest.mark.parametrize("fault", ["", "hard"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_graders_of_pictures_that_are_harder_are_quiet(seed: int, fault: str, form: str, tmp_path: Path, seen_by: Seen
+                                                       ) -> None:
+    _graded(tmp_path, form, seed, fault)
+    assert seen_by(d190, tmp_path) == []
+
+
+def test_pictures_that_are_missing_or_broken_are_read(tmp_path: Path, seen_by: Seen) -> None:
+    _graded(tmp_path, "png", 0, "random")
+    for row in range(0, 700, 2):
+        (tmp_path / "images" / f"{row:04d}.png").unlink()
+    (tmp_path / "images" / "0001.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert seen_by(d190, tmp_path) == []

@@ -86,3 +86,28 @@ def test_statistics_of_inputs_that_were_not_divided_by_their_deviation(
     (tmp_path / "config.json").write_text(json.dumps(config))
     path = planted.write(form, tmp_path, made, "model")
     assert [f.measured["kind"] for f in told(path) if f.measured["kind"] == "input"] == kinds
+
+
+@pytest.mark.parametrize(("raw", "beside", "kinds"), [
+    (True, IMAGENET, ["input"]), (False, IMAGENET, []), (True, {"data": IMAGENET}, ["input"]),
+    (True, {"mean": [120.0, 116.0, 103.0], "std": [58.0, 57.0, 57.0]}, []),  # of raw pixels, and said so
+    (True, {"mean": [0.4] * 6, "std": [0.2] * 6}, []), (True, {"mean": "0.5", "std": None}, []),
+])
+def test_a_normalisation_that_the_checkpoint_itself_keeps(raw: bool, beside: dict[str, Any], kinds: list[str],
+                                                          tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = with_statistics("torch", tmp_path, None, raw)
+    made = torch.load(path, weights_only=True)
+    made = made.get("model", made) if isinstance(made, dict) else made
+    torch.save({"model": {**made, "head.weight": torch.randn(6, 24)}, **beside}, tmp_path / "kept.pt")
+    assert [f.measured["kind"] for f in told(tmp_path / "kept.pt")] == kinds
+
+
+def test_means_of_as_many_outputs_are_no_normalisation_of_inputs(tmp_path: Path) -> None:
+    """Targets that were standardised: three of them, as there are three colours."""
+    torch = pytest.importorskip("torch")
+    path = with_statistics("torch", tmp_path, None, True)
+    made = torch.load(path, weights_only=True)
+    torch.save({"model": {**made.get("model", made), "head.weight": torch.randn(3, 24)}, **IMAGENET},
+               tmp_path / "kept.pt")
+    assert told(tmp_path / "kept.pt") == []

@@ -30,7 +30,7 @@ COVERED = 0.8
 LONGEST = 40
 """Characters of a value that names a group."""
 _ORIGIN = re.compile(
-    r"(^|[_.])(annotator|rater|label+er|reviewer|judge|worker|operator|source|origin|provider|vendor|supplier|device|"
+    r"(^|[_.])(annotator|rater|grader|scorer|assessor|examiner|tagger|label+er|reviewer|judge|worker|operator|source|origin|provider|vendor|supplier|device|"
     r"sensor|instrument|machine|camera|scanner|microphone|station|site|cent(er|re)|hospital|clinic|lab|plant|line|"
     r"batch|speaker|language|lang|locale|country|region|domain|dataset|corpus|platform|store|shop|user|author|system|"
     r"run|host|session|subject|file|reader|recorder|agency|market|exchange|model|gateway|channel)s?"

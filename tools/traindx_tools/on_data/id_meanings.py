@@ -34,6 +34,11 @@ KEPT = 0.7
 """Of the others' agreement, from which on a quantity is in the odd part as everywhere."""
 SMOOTH = 0.7
 """Correlation of neighbouring ids from which on a number is a measure and no id."""
+FOLLOWS = 0.9
+"""Rank correlation with the number of items of a field from which on a number is that count, cut or in other units."""
+EDGE = 0.05
+"""Share of a part's rows beyond each end of the stretch that it is said to hold."""
+MOST_COUNTED = 2**26
 COUNT = "how often it occurs"
 KINDS = 30
 MOST_KINDS = 4
@@ -92,11 +97,14 @@ def ids_of(group: Sequence[Shard], name: str) -> Ids | None:
     columns = [s.columns.get(name) for s in group]
     if not all(c is not None and _may_be_ids(c, s.rows) for c, s in zip(columns, group, strict=True)):
         return None
+    whole = all(c is not None and c.kind == "number" for c in columns)
+    if whole and is_length(group, name):
+        return None
     every = np.concatenate([keys(c) for c in columns if c is not None])
     kinds, code = np.unique(every, return_inverse=True)
     if not FEWEST_IDS <= len(kinds) <= min(MOST_IDS, len(every) // EACH):
         return None
-    return Ids(name, kinds, code.astype(np.int64), columns[0] is not None and columns[0].kind == "number")
+    return Ids(name, kinds, code.astype(np.int64), whole)
 
 
 def _may_be_ids(column: Column, rows: int) -> bool:
@@ -176,9 +184,12 @@ def agreement(a: tuple[Array, Array], b: tuple[Array, Array], count: bool = Fals
 
 
 def is_smooth(ids: Ids, quantity: Quantity, rows: Array) -> bool:
-    """Whether neighbouring ids are alike in it: then the number measures something, and is no id of it."""
+    """Whether neighbouring ids are alike in it: then the number measures something, and is no id of it.
+
+    Of how often they occur, ids without a row count as well.
+    """
     mean, counts = ids.means(quantity, rows)
-    seen = np.flatnonzero(counts >= EACH)
+    seen = np.flatnonzero(counts >= (EACH if quantity.values is not None else 0))
     if not ids.whole or len(seen) < FEWEST_IDS:
         return False
     ranks = _ranks(mean[seen])
@@ -221,7 +232,7 @@ def _of_two(ids: Ids, quantity: Quantity, rows: Sequence[Array], comparisons: fl
     across = agreement(ids.means(quantity, rows[0]), ids.means(quantity, rows[1]), count)
     own = [_halves(ids, quantity, r) for r in rows]
     odd = int(len(rows[1]) <= len(rows[0]))
-    if across.ids < FEWEST_IDS:
+    if across.ids < FEWEST_IDS or (count and is_ordered(ids, rows)):
         return None
     return odd, _lost(quantity, across, min(own), min(own), across.ids, comparisons)
 
@@ -246,11 +257,57 @@ def _of_quantity(ids: Ids, quantity: Quantity, rows: Sequence[Array], comparison
     here = first[odd]
     rest = [agreement(m, _others(means, {i, odd}, count), count) for i, m in enumerate(means) if i != odd]
     judged = [a for a in rest if a.ids]
-    if here.ids < FEWEST_IDS or len(judged) < 2:
+    if here.ids < FEWEST_IDS or len(judged) < 2 or (count and _is_measure(ids, quantity, rows, odd)):
         return None
     worth = min(here.ids, min(a.ids for a in judged))
     return odd, _lost(quantity, here, min(a.r for a in judged), _halves(ids, quantity, rows[odd]), worth,
                       comparisons * len(rows))
+
+
+def _is_measure(ids: Ids, quantity: Quantity, rows: Sequence[Array], odd: int) -> bool:
+    """Whether how often a number occurs is that of a measure: rows sorted by it, or neighbours alike everywhere else.
+
+    An odd part whose ids were sorted by their count has neighbours alike, and the others have not.
+    """
+    rest = np.concatenate([r for i, r in enumerate(rows) if i != odd])
+    return is_ordered(ids, rows) or is_smooth(ids, quantity, rest)
+
+
+def is_ordered(ids: Ids, rows: Sequence[Array]) -> bool:
+    """Whether two parts hold other stretches of the numbers: rows were put into parts by their size (buckets)."""
+    if not ids.whole:
+        return False
+    ends = [np.quantile(ids.code[r], (EDGE, 1 - EDGE)) for r in rows if len(r)]
+    return len(ends) > 1 and max(low for low, _ in ends) > min(high for _, high in ends)
+
+
+def is_length(group: Sequence[Shard], name: str) -> bool:
+    """Whether a number counts items of the row's own fields: characters, items of a sequence, values that are not zero.
+
+    By rank correlation over the rows of the files together.
+    """
+    own = np.concatenate([np.asarray(s.columns[name].values) for s in group])
+    for other in group[0].columns:
+        columns = [c for s in group if (c := s.columns.get(other)) is not None and c.rows == s.rows]
+        counted = [_items(c) for c in columns] if other != name and len(columns) == len(group) else []
+        sizes = [c for c in counted if c is not None]
+        if sizes and len(sizes) == len(group) and _follows(own, np.concatenate(sizes)):
+            return True
+    return False
+
+
+def _items(column: Column) -> Array | None:
+    if column.kind != "number":
+        return np.asarray(column.lengths)
+    if len(column.row_shape) != 1 or column.values.size > MOST_COUNTED:
+        return None
+    return np.asarray((column.values != 0).sum(axis=1))
+
+
+def _follows(one: Array, other: Array) -> bool:
+    if not other.size or other.min() == other.max():
+        return False
+    return bool(np.corrcoef(_ranks(one), _ranks(other))[0, 1] >= FOLLOWS)
 
 
 def _others(means: Sequence[tuple[Array, Array]], without: set[int], count: bool) -> tuple[Array, Array]:

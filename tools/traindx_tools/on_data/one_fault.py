@@ -21,6 +21,8 @@ COPIES, TURNED = "D114", "D143"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
+REORDERED = "D136"
+"""Channels in another order have other scales, and their labels follow from other inputs."""
 SCALE, STATED = "D104", "D189"
 """A length that is stated in another unit has another scale."""
 MIX, PAIRING, MAPPED = "D106", "D109", "D108"
@@ -66,6 +68,10 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return None
     if odd.rule == SCALE and any(o.rule == STATED and _same_fields(o, odd) for o in others):
         return None
+    if odd.rule == SCALE and any(o.rule == REORDERED and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == PAIRING and any(o.rule == REORDERED and o.source == odd.source for o in others):
+        return replace(odd, severity=Severity.INFO)
     if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
                                   for o in others):
         return None

@@ -1,10 +1,10 @@
 """Groups of rows (an annotator, a site, a device) whose labels are partly drawn at random.
 
 A ridge regression on the rows of all other groups names a label for each row: over hashed words of texts, numbers and
-short arrays, also columns of few whole numbers. How often it is right is compared with what it should be at the same
-sureness and the same named class in the other groups, so that a harder mix of inputs is no noise. A group counts where
-it falls short by more than sampling and the spread of the other groups explain, while a model of its own rows is worse
-as well: a relation of its own, such as a stricter grade, is no noise.
+short arrays, also columns of few whole numbers, and what pictures hold (`picture_features.py`). How often it is right
+is compared with what it should be at the same sureness and the same named class in the other groups, so that a harder
+mix of inputs is no noise. A group counts where it falls short by more than sampling and the spread of the other groups
+explain, while a model of its own rows is worse as well: a relation of its own, such as a stricter grade, is no noise.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.features import narrowed, prepared
+from traindx_tools.on_data.picture_features import SIDE, described
 from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, is_target, is_time, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
@@ -47,6 +48,8 @@ MOST_PRODUCTS = 6e9
 WORDS = 384
 """Places of hashed words of one text."""
 MOST_WIDTH, MOST_INPUTS = 64, 640
+LARGEST_SIDE = 64
+"""Pixels of a side of pictures in arrays."""
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 
 
@@ -74,15 +77,23 @@ class Rows:
     chosen: tuple[Array, ...]
 
 
-def rows_of(group: Sequence[Shard], label: str, without: frozenset[str], tries: int) -> Rows | None:
-    """None where there are no inputs, or the label has one kind or many. `without`: fields that name groups."""
+def rows_of(group: Sequence[Shard], label: str, without: frozenset[str], tries: int,
+            shown: Mapping[int, tuple[Array, Array]] | None = None) -> Rows | None:
+    """None where there are no inputs, or the label has one kind or many. `without`: fields that name groups.
+
+    `shown`: by place of each shard, rows and features of the pictures that they list.
+    """
     kinds = np.unique(np.concatenate([keys(s.columns[label]) for s in group]))
     if not 2 <= len(kinds) <= KINDS:
         return None
     step = max(1, math.ceil(sum(s.rows for s in group) / MOST_ROWS))
     chosen = tuple(np.arange(i % step, s.rows, step) for i, s in enumerate(group))
+    if shown is not None:
+        chosen = tuple(shown[i][0] for i in range(len(group)))
     names = [n for n in group[0].columns if n != label and n not in without and not is_target(n)]
     parts = [f for n in names if (f := _features(group, n, chosen)) is not None]
+    if shown is not None:
+        parts.append(np.concatenate([shown[i][1] for i in range(len(group))]))
     if not parts:
         return None
     x = prepared([narrowed(np.concatenate(parts, axis=1), MOST_INPUTS)])[0]
@@ -104,8 +115,16 @@ def _features(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Arr
         return np.concatenate([_words([c.texts[i] for i in r]) for c, r in zip(columns, chosen, strict=True)])
     if not all(c.kind == "number" and c.values.dtype.kind in "iufb" for c in columns):
         return None
+    if all(_is_picture(c) for c in columns):
+        return np.concatenate([described(c.values[r]) for c, r in zip(columns, chosen, strict=True)])
     flat = [np.asarray(c.values[r], np.float32).reshape(len(r), -1) for c, r in zip(columns, chosen, strict=True)]
     return np.concatenate(flat) if len({f.shape[1] for f in flat}) == 1 and flat[0].shape[1] <= MOST_WIDTH else None
+
+
+def _is_picture(column: Column) -> bool:
+    shape = column.row_shape
+    return len(shape) in (2, 3) and min(shape[:2]) >= SIDE and max(shape[:2]) <= LARGEST_SIDE and (
+        len(shape) == 2 or shape[2] <= 4)
 
 
 def _words(texts: Sequence[str]) -> Array:

@@ -39,6 +39,8 @@ class Recording:
     name: str
     shard: Shard
     streams: Mapping[str, Array]
+    of_row: bool = False
+    """Whether it is one row of a file, whose fields hold all of its steps."""
 
     @property
     def rows(self) -> int:
@@ -53,7 +55,7 @@ def families(data: DataSet) -> Iterator[tuple[Recording, ...]]:
             yield from _within(shard)
     for group in data.splits.values():
         found = [r for s in group if s.numbers is None and (r := _whole(s)) is not None]
-        yield from _alike(found)
+        yield from alike(found)
 
 
 def in_groups(shard: Shard) -> bool:
@@ -75,11 +77,11 @@ def _within(shard: Shard) -> Iterator[tuple[Recording, ...]]:
             groups.setdefault(match[0], {})[plain[match.end():].lstrip("/")] = array
     for prefix, groups in by_prefix.items():
         found = [Recording(f"{prefix}/{number}".strip("/"), shard, s) for number, streams in groups.items()
-                 if (s := _streams(streams))]
-        yield from _alike(found)
+                 if (s := streams_of(streams))]
+        yield from alike(found)
 
 
-def _streams(arrays: Mapping[str, Array]) -> dict[str, Array]:
+def streams_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The arrays of one recording as streams, none where they differ in length."""
     made: dict[str, Array] = {}
     for name, array in list(arrays.items())[: 4 * MOST_STREAMS]:
@@ -113,11 +115,11 @@ def _whole(shard: Shard) -> Recording | None:
     arrays = {n: c.values for n, c in shard.columns.items()
               if c.kind == "number" and c.values.dtype.kind in "iufb" and len(c.row_shape) <= 1 and c.rows == shard.rows
               and not is_time(n) and not (not c.row_shape and is_identifier(c))}
-    streams = _streams(arrays)
+    streams = streams_of(arrays)
     return Recording(shard.name, shard, streams) if streams else None
 
 
-def _alike(found: Sequence[Recording]) -> Iterator[tuple[Recording, ...]]:
+def alike(found: Sequence[Recording]) -> Iterator[tuple[Recording, ...]]:
     """Recordings whose streams have the names and widths that most have."""
     forms: dict[tuple[tuple[str, int], ...], list[Recording]] = {}
     for one in found[:MOST_RECORDINGS]:

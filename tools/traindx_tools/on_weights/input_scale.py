@@ -109,12 +109,22 @@ def _largest_input(seen: Seen) -> tuple[int, float] | None:
     """How many channels are normalised, and the largest magnitude of (x - mean) / std for x from 0 to 1."""
     folder = os.path.dirname(seen.path)
     tables = [seen.config, *(_read(os.path.join(folder, f)) for f in _FILES)]
-    found = [n for table in tables for n in _normalisations(table, 0)]
+    found = [n for table in tables for n in _normalisations(table, 0)] or _in_the_file(seen)
     channels = {len(means) for means, _ in found}
     if len(channels) != 1:
         return None
     return channels.pop(), max(max(abs(m), abs(1 - m)) / s for means, stds in found
                                for m, s in zip(means, stds, strict=True))
+
+
+def _in_the_file(seen: Seen) -> list[tuple[list[float], list[float]]]:
+    """What the checkpoint itself keeps beside the weights, unless it may be of the outputs: as many as there are."""
+    table: dict[str, dict[str, Any]] = {}
+    for key, value in seen.checkpoint.values.items():
+        head, _, last = key.rpartition(".")
+        table.setdefault(head or "-", {})[last] = value
+    ends = [s.tensor.shape for s in seen.floats if len(s.tensor.shape) > 1][-1:]
+    return [(m, d) for m, d in _normalisations(table, 0) if ends and len(m) not in (ends[0][0], ends[0][-1])]
 
 
 def _read(path: str) -> Mapping[str, Any]:
@@ -146,5 +156,5 @@ def _pairs(table: Mapping[str, Any], depth: int) -> Iterator[tuple[list[float], 
 
 
 def _numbers(value: object) -> list[float]:
-    values = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, (list, tuple)) else [value]
     return [float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v)]

@@ -26,8 +26,9 @@ _MOST_LABELS, _UP, _MOST_SETTINGS = 12, 2, 2**20
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """`inputs`: (rows, columns); `labels`: by name, (rows, outputs), of whole or of real numbers; `texts`: those that
-    are words, numbered in the order of the alphabet, which need not be that of the network."""
+    """`inputs`: (rows, columns), of sequences (rows, steps, columns); `labels`: by name, (rows, outputs), of whole or
+    of real numbers; `texts`: those that are words, numbered in the order of the alphabet, which need not be that of the
+    network."""
 
     file: str
     inputs: Array
@@ -35,15 +36,15 @@ class Rows:
     texts: frozenset[str]
 
 
-def rows_beside(path: str, width: int, most: int = MOST_ROWS) -> Iterator[Rows]:
+def rows_beside(path: str, width: int, most: int = MOST_ROWS, axes: int = 1) -> Iterator[Rows]:
     """Each table of this width in the folder of a checkpoint, or in the nearest around it that has such tables.
 
-    `most`: of the rows of each.
+    `most`: of the rows of each. `axes`: of a row; 2 for sequences of so many numbers a step.
     """
     home = os.path.abspath(path if os.path.isdir(path) else os.path.dirname(path))
     for _ in range(_UP + 1):
         files = tuple(f for f in _files(home) if os.path.realpath(f) != os.path.realpath(path))
-        found = list(_of_files(files, width, min(most, MOST_ROWS))) if files else []
+        found = list(_of_files(files, width, min(most, MOST_ROWS), axes)) if files else []
         if found:
             yield from found
             return
@@ -76,7 +77,7 @@ def _name_lists(home: str) -> Sequence[NameList]:
     return name_lists_of((Path(p), p) for p in found[:_MOST_FILES])
 
 
-def _of_files(files: tuple[str, ...], width: int, most: int) -> Iterator[Rows]:
+def _of_files(files: tuple[str, ...], width: int, most: int, axes: int) -> Iterator[Rows]:
     from traindx_tools.on_data.channel_statistics import orders_of
 
     sets, held = _read(files, tuple(os.path.getmtime(f) for f in files))
@@ -88,12 +89,13 @@ def _of_files(files: tuple[str, ...], width: int, most: int) -> Iterator[Rows]:
                 continue
             some = slice(None, None, -(-shard.rows // most))
             for name, column in shard.columns.items():
-                if column.kind == "number" and column.row_shape == (width,):
+                if column.kind == "number" and len(column.row_shape) == axes and column.row_shape[-1] == width:
                     yield from _made(shard, column.values[some], [name], some)
-                elif column.values.dtype == np.uint8 and column.row_shape == (-(-width // 8),):  # packed bits
+                elif axes == 1 and column.values.dtype == np.uint8 and (
+                        column.row_shape == (-(-width // 8),)):  # packed bits
                     yield from _made(shard, np.unpackbits(column.values[some], axis=1)[:, :width], [name], some)
             for names in dict.fromkeys(orders):
-                if all(n in shard.columns for n in names):
+                if axes == 1 and all(n in shard.columns for n in names):
                     yield from _made(shard, np.stack([shard.columns[n].values[some] for n in names], axis=1), names,
                                      some)
 

@@ -40,3 +40,10 @@ def _stored(tensors: Sequence[Tensor]) -> Iterator[bytes]:
                 if len(data) != size:
                     raise Damaged(f"{path}: ends inside a tensor: it was not written whole")
                 yield data
+
+
+def number_of(value: object) -> float | None:
+    """A count of steps and the like, as a number or a tensor of one."""
+    if isinstance(value, Tensor) and value.size == 1:
+        return float(np.asarray(value.load()).reshape(-1)[0])
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

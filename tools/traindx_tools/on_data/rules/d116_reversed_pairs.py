@@ -4,6 +4,8 @@ Where a relation has no direction, such a pair is the same fact. How often a pai
 from the number of pairs and of ids; how often it is so within the training data tells whether the relation has a
 direction: of a directed relation that is sometimes returned nothing is said. That one file that is not split yet
 holds both directions of nearly every pair is a remark: a random split by row would put them on both sides.
+Where pairs are dense they are looked at under a third field, and a number of both rows has to be the same
+(`mirrored_rows.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.mirrored_rows import SAME, mirrored, thirds
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
@@ -25,6 +28,7 @@ from traindx_tools.rules import Rule, Threshold
 SHARE = 0.3
 FEWEST = 20
 BOTH_WAYS = 0.8
+WITHIN = 3.0
 
 RULE = Rule(
     id="D116",
@@ -33,10 +37,13 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="two fields of ids, or one field of pairs, across splits",
     matters="The model is asked what it was told.",
-    alike=("A directed relation that is sometimes returned: follows, replies, citations.",),
+    alike=("A directed relation that is sometimes returned: follows, replies, citations.",
+           "Return matches of a season, answers of a day: no number of the row is the same in both."),
     confirm=("Print the named rows and their reverse.", "Split by unordered pair."),
     thresholds={
         "share": Threshold(SHARE, "of held-out pairs", "relations with a direction are returned less often"),
+        "same": Threshold(SAME, "rank correlation", "of a number of dense pairs with that of its reverse, at least"),
+        "within": Threshold(WITHIN, "times", "the share within the training data, of dense pairs under a third field"),
         "both_ways": Threshold(BOTH_WAYS, "of the pairs of one file", "a remark: the relation has no direction"),
         "level": Threshold(LEVEL, "probability", "by chance, from the density of pairs, over all shards"),
     },
@@ -53,7 +60,8 @@ def check(view: View) -> Iterator[Finding]:
             for shard in (
                 s for s in data.shards if s.split not in ("", "train") and all(n in s.columns for n in names)
             ):
-                yield from _reversed(shard, names, left, right, view.comparisons)
+                found = list(_reversed(shard, names, left, right, view.comparisons))
+                yield from found or _mirrored(shard, train, names, (left, right), view.comparisons)
 
 
 def _in_one_set(data: DataSet, comparisons: int) -> Iterator[Finding]:
@@ -180,3 +188,34 @@ def _reversed(shard: Shard, names: tuple[str, ...], left: Array, right: Array, c
             "shard": short(shard),
         },
     )
+
+
+def _mirrored(shard: Shard, train: list[Shard], names: tuple[str, ...], others: tuple[Array, Array], comparisons: int
+              ) -> Iterator[Finding]:
+    """Pairs that are dense, under a third field: the one that tells most of them from chance."""
+    ends = _ends(shard, names)
+    if len(names) != 2 or not len(ends[0]) or not all(_in_all(train, n) for n in names):
+        return
+    fields = thirds([shard, *train], names)
+    found = [m for f in fields if (m := mirrored(shard, train, ends, others, f)) is not None]
+    for one in sorted(found, key=lambda m: m.chance)[:1]:
+        hits, proper = int(one.rows.sum()), int((ends[0] != ends[1]).sum())
+        p = share_tail(hits, proper, min(1.0, 2.0 * one.chance + 1.0 / proper)) * comparisons * len(fields)
+        if hits < SHARE * proper or hits < WITHIN * one.within * proper or p > LEVEL:
+            continue
+        yield RULE.finding(
+            f"{hits:,} of {proper:,} rows of {short(shard)} ({percent(hits / proper)}) are rows of the training data "
+            f"with {names[0]} and {names[1]} exchanged and the same {one.third} (mirrored pairs; {percent(one.chance)} "
+            f"by chance, {percent(one.within)} within the training data), and {one.field} is the same in both (rank "
+            f"correlation {one.same:.3f}): {rows(shard, np.flatnonzero(one.rows))}",
+            place(shard, names[0]),
+            shard.name,
+            bearing=Bearing.CAUSE,
+            measured={"share": hits / proper, "chance": one.chance, "p": p, "third": one.third, "same": one.same,
+                      "rows": tuple(int(i) for i in np.flatnonzero(one.rows)[:20]), "kind": "reversed-pairs",
+                      "shard": short(shard)},
+        )
+
+
+def _in_all(train: list[Shard], name: str) -> bool:
+    return all(name in s.columns and len(_whole(s.columns[name])) == s.rows for s in train)

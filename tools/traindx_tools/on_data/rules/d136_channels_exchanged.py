@@ -26,6 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 SHARE = 0.8
 FIT = 2.0
 APART = 4.0
+LEFT = 10.0
 MOST = 25.0
 """Squared spreads that one feature of one row counts at most: one wild value must not decide."""
 
@@ -46,6 +47,7 @@ RULE = Rule(
         "share": Threshold(SHARE, "share of rows", "that fit better in the other order; of each sibling, as they are"),
         "fit": Threshold(FIT, "times", "the worst sibling's distance to the others that is left in the other order"),
         "apart": Threshold(APART, "times", "that distance, between the channels: files may differ by less"),
+        "left": Threshold(LEFT, "times", "what the other order leaves, between channels, where siblings differ too"),
         "rows": Threshold(FEWEST, "rows", "of a shard; of a table, stretches of 128 rows"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, fields and orders"),
     },
@@ -95,13 +97,20 @@ def _other_order(mine: Channels, others: Sequence[Channels], comparisons: int) -
     if share < SHARE or max(shares) > 1 - SHARE or chance + math.log(comparisons) > math.log(LEVEL):
         return None
     left = float(_cost(own[None], means, spread)[0][moved, best[moved]].mean())
-    usual = max(
-        float(_cost(np.median(g.features, axis=0)[None], means, spread)[0][moved, moved].mean()) for g in others
-    )
     apart = float(_cost(means[None], means, spread)[0][moved, best[moved]].mean())
-    if apart < APART * usual or left > FIT * usual + 0.1 * own.shape[1]:
-        return None
+    costs = [_cost(np.median(g.features, axis=0)[None], means, spread)[0] for g in others]
+    usual = [float(c[moved, moved].mean()) for c in costs]
+    if not _fits(left, apart, max(usual), own.shape[1]):
+        # Some siblings may be of another device: they are like none of the others, and yet in their order.
+        ordered = all(np.array_equal(assigned(c)[moved], moved) for c in costs)
+        if not (ordered and left * LEFT <= apart and _fits(left, apart, float(np.median(usual)), own.shape[1])):
+            return None
     return best, share, math.exp(chance)
+
+
+def _fits(left: float, apart: float, usual: float, features: int) -> bool:
+    """Whether what is left in the other order is as usual between siblings, and channels differ by far more."""
+    return apart >= APART * usual and left <= FIT * usual + 0.1 * features
 
 
 def _cost(rows: Array, means: Array, spread: Array) -> Array:

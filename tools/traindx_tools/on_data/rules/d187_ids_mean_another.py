@@ -49,6 +49,7 @@ RULE = Rule(
     matters="A table of embeddings, or of means by id, is looked up with numbers that mean another item there.",
     alike=("Files of one entity each, whose ids are their own: no two agree, and nothing is said.",
            "A number that measures something (an age): neighbours are alike, and it is no id.",
+           "A length of the row's own fields, and a number by whose size rows were put into parts (buckets).",
            "A part with few rows, or noisier: its own halves do not agree either.",
            "One quantity alone that changed, such as prices of a sale: medium, unless an order brings it back; where "
            "another one is as everywhere nothing is said.",

@@ -3,7 +3,7 @@
 Observations and actions of a demonstration, a sensor and its target, are stored row by row. What one stream says of
 another fits row by row in most recordings; in the named ones it fits, as well as elsewhere, only after the stream is
 moved: a buffer that was written late, a first frame that was dropped, next states in place of states. Recordings are
-groups of one file, arrays of one number in their names, or files.
+groups of one file, arrays of one number in their names, files, or rows whose fields hold all steps of an episode.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import listed, percent, place, short
-from traindx_tools.on_data.recordings import FEWEST, SHORTEST, Recording, families
+from traindx_tools.on_data.recordings import FEWEST, SHORTEST, Recording, alike, families
+from traindx_tools.on_data.row_recordings import SAME, rows_as_recordings
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stream_lags import AS_GOOD, LEFT, REACH, TOLD, USUAL, Lag, lags_of
 from traindx_tools.on_data.view import View
@@ -34,6 +35,7 @@ RULE = Rule(
              "Move the stream back in a copy and compare the error of a linear model on that recording."),
     thresholds={
         "recordings": Threshold(FEWEST, "recordings", "with the same streams"),
+        "same": Threshold(SAME, "recordings", "with one lag, where a recording is a row"),
         "rows": Threshold(SHORTEST, "rows", "of a recording"),
         "told": Threshold(TOLD, "share of the variance", "that the other streams tell in the typical recording"),
         "usual": Threshold(USUAL, "share of the recordings", "that fit best as stored, at least"),
@@ -52,12 +54,20 @@ def check(view: View) -> Iterator[Finding]:
             found = lags_of(family)
             if found:
                 yield _finding(family, found)
+        for group in data.splits.values():
+            for family in alike(rows_as_recordings(group)):
+                found = lags_of(family)
+                lags = [one.by for one in found]
+                kept = [one for one in found if lags.count(one.by) >= SAME]
+                if kept:
+                    yield _finding(family, kept)
 
 
 def _finding(family: Sequence[Recording], found: Sequence[Lag]) -> Finding:
     worst = min(found, key=lambda one: one.log_chance)
     shard = worst.recording.shard
-    within = len({r.shard.name for r in family}) == 1
+    one_file = len({r.shard.name for r in family}) == 1
+    within = one_file or worst.recording.of_row
     rest = [n for n in worst.recording.streams if n != worst.stream]
     lags = sorted({one.by for one in found})
     apart = (f"{abs(lags[0])} row{'s' * (abs(lags[0]) != 1)} too {'late' if lags[0] > 0 else 'early'}"
@@ -65,7 +75,7 @@ def _finding(family: Sequence[Recording], found: Sequence[Lag]) -> Finding:
     names = listed([one.recording.name if within else short(one.recording.shard) for one in found])
     said = (
         f"{worst.stream} stands {apart} against {listed(rest, 3)} in {len(found)} of {len(family)} recordings"
-        f"{f' of {short(shard)}' if within else ''} ({names}): there the other streams tell "
+        f"{f' of {short(shard)}' if one_file else ''} ({names}): there the other streams tell "
         f"{percent(max(0.0, worst.before))} of it as stored and {percent(worst.after)} once it is moved back; in the "
         f"typical recording {percent(worst.typical)} as stored"
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.cuts import Cut, by_field, told_by_another_field
+from traindx_tools.on_data.picture_features import shown_by
 from traindx_tools.on_data.places import number, percent, place, short
 from traindx_tools.on_data.rater_noise import (
     AS_SURE,
@@ -42,8 +43,8 @@ RULE = Rule(
     name="noisy-rater",
     title="The labels of one group are partly random",
     severity=Severity.MEDIUM,
-    sees="how often a simple model of the other groups (words of texts, numbers, short arrays) is right about the "
-         "labels of each annotator, site or device, against what it should be at the same sureness",
+    sees="how often a simple model of the other groups (words of texts, numbers, short arrays, pictures) is right "
+         "about the labels of each annotator, site or device, against what it should be at the same sureness",
     matters="These rows teach noise and blur the metric; leaving them out, or weighting them, costs nothing else.",
     alike=("A harder group: the model is less sure of it, or right as often as it is elsewhere at that sureness.",
            "A rater with a standard of his own: a model of his own rows is as good as those of the others.",
@@ -68,18 +69,19 @@ def check(view: View) -> Iterator[Finding]:
         group = tuple(s for s in data.shards if s.columns and s.rows)
         if group and sum(s.rows for s in group) <= MOST_TOTAL:
             for label in labels_of(group, data.labels):
-                yield from _of_label(data, group, label)
+                yield from _of_label(view, data, group, label)
 
 
-def _of_label(data: DataSet, group: Sequence[Shard], label: str) -> Iterator[Finding]:
+def _of_label(view: View, data: DataSet, group: Sequence[Shard], label: str) -> Iterator[Finding]:
     cuts = [c for c in by_field(group, data.labels) if c.by != label]
     told: set[tuple[int, ...]] = set()
     origins = frozenset(c.by for c in cuts if c.origin)
     made: dict[frozenset[str], Rows | None] = {}
+    shown = shown_by(group, [s for d in view.sets for s in d.shards], view.listings) if cuts else None
     for cut in cuts:
         without = origins | {cut.by}
         if without not in made:
-            made[without] = rows_of(group, label, without, 3 * len(cuts))
+            made[without] = rows_of(group, label, without, 3 * len(cuts), shown)
         rows = made[without]
         found = noisy_group(rows, cut, float(len(cuts) * 3)) if rows is not None else None
         if found is None:

@@ -112,8 +112,8 @@ def _input(seen: Seen, told: set[str]) -> Iterator[Finding]:
     if float(np.median(times)) > 1:
         far = float(np.median(np.abs(means[some]) / reach[some]))
         yield _finding(
-            seen, first.variance, first.module, "variances that no input can give that is normalised as the "
-            f"configuration says: {beyond} of {len(variances)} channels are beyond the square of |x| up "
+            seen, first.variance, first.module, "variances that no input can give that is normalised as it "
+            f"is stated: {beyond} of {len(variances)} channels are beyond the square of |x| up "
             f"to {first.most:.3g} times the sum of |w| of {first.kernel.name}, in the middle {np.median(times):.3g} "
             f"times, and means {far:.3g} times: they are of raw inputs, or of other weights", "input",
             channels=beyond)

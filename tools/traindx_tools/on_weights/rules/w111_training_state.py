@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import OptimizerState
 from traindx_tools.on_weights.initialisers import FEWEST, sharply_drawn
 from traindx_tools.on_weights.moment_shapes import by_number, by_path
+from traindx_tools.on_weights.networks import networks, parameters, trained_by
 from traindx_tools.on_weights.parameter_names import names_of, shaped
 from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.single_values import number_of
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.step_counts import apart
 from traindx_tools.on_weights.tensor import Tensor
@@ -87,8 +87,11 @@ def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
     moments = {k: t for k in given if (t := shaped(_state_of(optimizer, k))) is not None}
     if not weights or not given:
         return
-    strange = Counter(t.shape for t in moments.values()) - Counter(
-        {s: max(n, sum(x.shape == s for x in seen.checkpoint.tensors)) for s, n in shapes.items()})
+    if any(p is not seen.part for p in trained_by(seen, optimizer)):  # of another network in the file
+        return
+    held_there = Counter(t.shape for p in networks(seen) for t in parameters(p))
+    strange = Counter(t.shape for t in moments.values()) - (held_there | Counter(
+        {s: max(n, sum(x.shape == s for x in seen.checkpoint.tensors)) for s, n in shapes.items()}))
     kept = {t.shape for p in seen.checkpoint.parts if p.auxiliary for t in p.tensors.values() if t.floating}
     flat = any(len(t.shape) == 1 and (t.size > sum(w.size for w in weights) / 3 or t.shape in kept)
                for t in moments.values())
@@ -169,7 +172,7 @@ def _fresh(seen: Seen, optimizer: OptimizerState, having: Sequence[Any]) -> list
 
 def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, stats: Stats) -> Iterator[Finding]:
     where = f"{optimizer.key}.state.{key}.{name}".lstrip(".")
-    step = _number(_state_of(optimizer, key).get("step"))
+    step = number_of(_state_of(optimizer, key).get("step"))
     if stats.nan or stats.inf:
         yield _finding(seen, where, f"{name} of parameter {key} holds {stats.nan + stats.inf:,} values that are not "
                                     "finite",
@@ -181,18 +184,11 @@ def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, stats: S
                        "no-gradient", Severity.MEDIUM, Bearing.SIGN, step=step)
 
 
-def _number(value: Any) -> float | None:
-    """A step count, as a number or a tensor of one."""
-    if isinstance(value, Tensor) and value.size == 1:
-        return float(np.asarray(value.load()).reshape(-1)[0])
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _steps_told(seen: Seen) -> tuple[str, float] | None:
     """What the checkpoint itself counts: its step, else its epoch."""
     for wanted in (_STEP_NAMES, ("epoch", "last_epoch", "current_epoch")):
         for key, value in seen.checkpoint.values.items():
-            number = _number(value)
+            number = number_of(value)
             if key.rpartition(".")[2] in wanted and number is not None:
                 return key, number
     return None
@@ -233,7 +229,7 @@ def _counts(seen: Seen) -> Iterator[Finding]:
     """Steps of the parameters, against each other and against what the file counts."""
     told = _steps_told(seen)
     for optimizer in seen.checkpoint.optimizers:
-        found = {k: _number(_state_of(optimizer, k).get("step")) for k in _parameters(optimizer)}
+        found = {k: number_of(_state_of(optimizer, k).get("step")) for k in _parameters(optimizer)}
         steps = {k: s for k, s in found.items() if s is not None}
         if not steps:
             continue
@@ -287,9 +283,9 @@ def _behind(seen: Seen) -> Iterator[Finding]:
     if told is None or told[0].rpartition(".")[2] not in _STEP_NAMES or len(seen.checkpoint.optimizers) != 1:
         return
     schedule = [(k, n) for k, v in values.items() if k.rpartition(".")[2] == "last_epoch"
-                and (n := _number(v)) is not None]
+                and (n := number_of(v)) is not None]
     optimizer = seen.checkpoint.optimizers[0]
-    made = [n for k in _parameters(optimizer) if (n := _number(_state_of(optimizer, k).get("step"))) is not None]
+    made = [n for k in _parameters(optimizer) if (n := number_of(_state_of(optimizer, k).get("step"))) is not None]
     if not made or len(schedule) != 1 or abs(schedule[0][1] - told[1]) > 1:
         return
     most = max(made)
@@ -310,17 +306,17 @@ def _schedule_behind(seen: Seen) -> Iterator[Finding]:
     if told is None or told[0].rpartition(".")[2] not in _STEP_NAMES or len(seen.checkpoint.optimizers) != 1:
         return
     optimizer = seen.checkpoint.optimizers[0]
-    made = {n for k in _parameters(optimizer) if (n := _number(_state_of(optimizer, k).get("step"))) is not None}
-    planned = {float(v) for k, v in seen.config.items() if _PLANNED.search(k) and _number(v) is not None}
+    made = {n for k in _parameters(optimizer) if (n := number_of(_state_of(optimizer, k).get("step"))) is not None}
+    planned = {float(v) for k, v in seen.config.items() if _PLANNED.search(k) and number_of(v) is not None}
     for key, value in values.items():
         before, _, last = key.rpartition(".")
-        length = next((_number(values.get(f"{before}.{n}")) for n in ("T_max", "total_steps", "total_iters")
+        length = next((number_of(values.get(f"{before}.{n}")) for n in ("T_max", "total_steps", "total_iters")
                        if f"{before}.{n}" in values), None)
-        count = _number(value) if last == "last_epoch" else None
+        count = number_of(value) if last == "last_epoch" else None
         if count is None or length is None or length not in planned or made != {told[1]}:
             continue
         epochs = [n for k, v in values.items() if "epoch" in k.rpartition(".")[2] and k != key
-                  and (n := _number(v)) is not None]
+                  and (n := number_of(v)) is not None]
         if told[1] - count > 1 and not any(abs(n - count) <= 1 for n in epochs):
             yield _finding(seen, key, f"{key} is {count:g}, and {told[0]} is {told[1]:g} as the optimizer's steps are: "
                            f"the schedule, of {length:g} steps as the configuration plans, was started anew or left "
@@ -336,7 +332,7 @@ def _rates(seen: Seen) -> Iterator[Finding]:
     for key, value in seen.checkpoint.values.items():
         if key.rpartition(".")[2] != "_last_lr" or not isinstance(value, (list, tuple)) or len(value) != len(own):
             continue
-        pairs = [(_number(a), _number(b)) for a, b in zip(own, value, strict=True)]
+        pairs = [(number_of(a), number_of(b)) for a, b in zip(own, value, strict=True)]
         apart = [(a, b) for a, b in pairs if a is not None and b is not None and not math.isclose(a, b, rel_tol=1e-6)]
         if apart:
             yield _finding(seen, key, f"the schedule has set a rate of {apart[0][1]:g} and the optimizer holds "
@@ -346,7 +342,7 @@ def _rates(seen: Seen) -> Iterator[Finding]:
 def _scaler(seen: Seen) -> Iterator[Finding]:
     values = seen.checkpoint.values
     for key in (k for k in values if k.rpartition(".")[2] == "growth_factor"):
-        scale = _number(values.get(f"{key.removesuffix('growth_factor')}scale"))
+        scale = number_of(values.get(f"{key.removesuffix('growth_factor')}scale"))
         if scale is not None and not scale >= 1.0:
             yield _finding(seen, key.removesuffix(".growth_factor"), "the loss scale has fallen to "
                                                                      f"{scale:g}", "scaler",

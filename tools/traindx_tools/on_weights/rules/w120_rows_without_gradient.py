@@ -53,13 +53,20 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Every table whose second moments can be told to be its own."""
     if not seen.main:
         return
+    for stats, moment in moments_of_tables(seen):
+        if moment.nbytes <= MOST_BYTES:
+            yield from _judged(seen, stats, measure(moment))
+
+
+def moments_of_tables(seen: Seen) -> Iterator[tuple[Stats, Tensor]]:
+    """Each table of tokens, items or positions beside the second moments that are its own."""
     called = {n.replace("/", "."): n for n in seen.part.tensors}
     named = {called.get(n, n): m.second.tensor for n, m in moments_by_name(seen).items()
              if m.second is not None and m.optimizer is None}
     for name, moment in {**named, **second_moments(seen)}.items():
         stats = seen.stats.get(name)
-        if stats is not None and moment.nbytes <= MOST_BYTES and _table(stats):
-            yield from _judged(seen, stats, measure(moment))
+        if stats is not None and _table(stats):
+            yield stats, moment
 
 
 def _table(stats: Stats) -> bool:
