@@ -69,7 +69,8 @@ def _wrapped(mine: Array, others: Array, full: float, comparisons: float) -> Arr
     half = full / 2
     up = bool((others >= half).sum() >= (others < -half).sum())
     beyond = (others >= half) if up else (others < -half)
-    odd = mine < min(0.0, float(others.min())) - NEAR * half if up else mine > max(0.0, float(others.max())) + NEAR * half
+    low, high = min(0.0, float(others.min())) - NEAR * half, max(0.0, float(others.max())) + NEAR * half
+    odd = mine < low if up else mine > high
     if beyond.sum() < FEWEST or odd.sum() < FEWEST or not _fills(mine, full):
         return None
     chance = len(mine) * math.log1p(-min(0.999, float(beyond.mean()))) + math.log(comparisons)

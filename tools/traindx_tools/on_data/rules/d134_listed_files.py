@@ -2,8 +2,8 @@
 
 A file that some rows name again is design (boxes of a picture, segments of a recording), unless the rows are equal in
 all fields; a file that training and held-out rows name is a leak, unless a row is a pair of files, each of which stands
-beside many others: what is new then is the pair, and D116 compares pairs. Files that no manifest names may be left out on
-purpose; a block of them without a gap, in the order of their names, is a manifest that was cut.
+beside many others: what is new then is the pair, and D116 compares pairs. Files that no manifest names may be left out
+on purpose; a block of them without a gap, in the order of their names, is a manifest that was cut.
 """
 
 from __future__ import annotations

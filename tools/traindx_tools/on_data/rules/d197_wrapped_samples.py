@@ -2,8 +2,8 @@
 
 A gain was applied to whole numbers, or a sum was kept in a type too small for it: what went over the top came in at the
 bottom. Each such place is a click over the whole spectrum, and the level says nothing of it, since it is that of a loud
-recording. The other recordings hold none. Values in no order, such as sums of events, are told by the other files, whose
-values pass the edge that those of one file never do.
+recording. The other recordings hold none. Values in no order, such as sums of events, are told by the other files:
+theirs pass the edge that those of one file never do.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _of_values(data: DataSet, group: Sequence[Shard], name: str, comparisons: in
         where = listed([cut.told(f.part) for f in found])
         yield RULE.finding(
             f"{told_features(first.features, values.shape[1])}{name} of {where} wrapped around in a type of "
-            f"{int(np.log2(first.full))} bits: no value there passes {first.full / 2 - 1:,.0f}, those of the other parts "
+            f"{int(np.log2(first.full))} bits: no value there passes {first.full / 2 - 1:,.0f}, the other parts "
             f"go up to {first.highest:,.0f}; {len(first.rows):,} rows hold values on the other side of zero instead, "
             f"beyond all that the others have (from {first.lowest:,.0f} on): {rows(group[at], which)}",
             place(group[at], name),
