@@ -1,4 +1,4 @@
-"""Tables of one noise schedule that lie in one module and determine each other, and the one that is of another schedule.
+"""Tables of one noise schedule that lie in one module and determine each other, and the one that is of another one.
 
 Samplers keep betas, their product and several functions of it. From each of them the product follows, and from that all
 others. Where most follow from one product and one does not by far, it was replaced or left over. Which function a table
@@ -24,8 +24,8 @@ FAR, MOST = 0.02, 0.5
 """Relative distance, and share of the steps at which a table is farther from its formula; rounding is far below."""
 
 _FROM: Mapping[str, Callable[[Array], Array]] = {
-    "betas": lambda x: np.cumprod(1 - x),
-    "alphas": np.cumprod,
+    "betas": lambda x: np.asarray(np.cumprod(1 - x), np.float64),
+    "alphas": lambda x: np.asarray(np.cumprod(x), np.float64),
     "alphascumprod": lambda x: x,
     "sqrtalphascumprod": np.square,
     "sqrtoneminusalphascumprod": lambda x: 1 - x**2,

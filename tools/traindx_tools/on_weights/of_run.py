@@ -21,6 +21,8 @@ from traindx_tools.on_weights.movement import movement
 from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
 from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
+from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
+from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
 from traindx_tools.on_weights.tensor import Damaged
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ _NO_MOMENT = re.compile(
 _NEAR = 0.1
 """Of the norm, that the typical matrix moved between two of them; other models are apart by about its norm."""
 _MOST_COMPARED = 2**28
+_OF_STEPS = frozenset({W140.id, W142.id})
 _DIGITS = 3
 """Digits from which on a number behind any other word counts steps: `state_000300`, `params-1200`."""
 
@@ -106,9 +109,29 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
+    for folder in _states(own):
+        findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def _states(files: Iterable[str]) -> list[str]:
+    """Folders in which the optimizer and the schedule of one run lie in files of their own (accelerate, Trainer)."""
+    held: dict[str, set[str]] = {}
+    for file in files:
+        held.setdefault(os.path.dirname(file) or ".", set()).add(os.path.basename(file).rpartition(".")[0])
+    return [folder for folder, names in held.items() if names >= {"optimizer", "scheduler"}]
+
+
+def _of_state(folder: str, until: float) -> list[Finding]:
+    """What the files of such a folder say of each other's steps; the rest was told of each file."""
+    left = until - monotonic()
+    try:
+        seen = examine(folder, seconds=left) if left > 0 else None
+    except TraindxError:
+        return []
+    return [f for f in seen.findings if f.rule in _OF_STEPS] if seen is not None else []
 
 
 def _results(code: Sequence[Path], root: Path | None) -> frozenset[str]:

@@ -123,7 +123,7 @@ def _behind(seen: Seen, now: Mapping[str, int]) -> list[Finding]:
         why = (f"{rate}, and the run logged {logged[-1][1]:.4g} at step {logged[-1][0]:,}" if planned is None else
                f"{rate}, which is that of the {planned.steps:,} steps that {planned.file} plans, at this count")
         return [_finding(seen, [schedule.key], f"{schedule.key} is {schedule.count:,} in {seen.path}, and the "
-                         f"optimizer has made {steps:,} steps: {why}; from here on the rate is another one than the run had",
+                         f"optimizer has made {steps:,} steps: {why}; a run that goes on has another rate",
                          "behind", None, steps, schedule.count)]
     return []
 
