@@ -23,6 +23,9 @@ ALSO = 0.2
 NEAR = 0.5
 """Standard deviations below the level within which the next values lie: a mark stands apart."""
 CANDIDATES = 3
+MIXED = 0.25
+"""Of the changes between rows at the level and rows beyond it that no order would make, from which on the level is a
+value of its own: outside of a clipped stretch rows have it never, or together."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ def _at(peaks: Peaks, level: float, comparisons: float) -> Clipped | None:
     chance = len(ties) * math.log(share) + math.log(rows * (rows + 1) / 2) + math.log(2 * CANDIDATES * comparisons)
     if len(ties) > stretch.rows / 2 and not peaks.signal:
         return None
-    usual = _rounded(peaks, inside, level, len(ties)) or _has_a_bound(peaks, ~inside) or _apart(peaks, inside, level)
+    usual = (_rounded(peaks, inside, level, len(ties)) or _has_a_bound(peaks, ~inside) or _apart(peaks, inside, level)
+             or _own_value(here[~inside], beyond[~inside], len(ties)))
     return None if usual else Clipped(stretch, level, len(ties), int(beyond.sum()), chance)
 
 
@@ -107,6 +111,16 @@ def _has_a_bound(peaks: Peaks, outside: Array) -> bool:
     """Whether the other rows stop at a level of their own: parts that were each scaled, of a quantity with a bound."""
     tops = peaks.top[outside & np.isfinite(peaks.top)]
     return int((tops == tops.max()).sum()) > RUN
+
+
+def _own_value(here: Array, beyond: Array, ties: int) -> bool:
+    """Whether rows outside have the level as well, among rows that pass it: a least reward, a price for nothing."""
+    at = here[here | beyond]
+    count, passed = int(at.sum()), int((~at).sum())
+    if count < max(FEWEST, ALSO * ties) or not passed:
+        return False
+    changes = int((at[1:] != at[:-1]).sum())
+    return changes >= MIXED * 2.0 * count * passed / len(at)
 
 
 def _apart(peaks: Peaks, inside: Array, level: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from traindx_tools.on_data.view import View
 
 SHARE = 0.98
 MOST_KINDS = 50
+_DIGIT = re.compile(r"\d")
 _COUNTS = frozenset({"rows", "num_rows", "n_rows", "samples", "bytes", "size", "length", "count", "sha256", "md5"})
 
 
@@ -29,7 +31,7 @@ def tells_shard(view: View, group: Sequence[Shard], index: int, field: str) -> s
 
 
 def tells_stretch(shard: Shard, inside: Array, field: str) -> str:
-    """A field with few values of which one stands in the stretch and nowhere else; else ""."""
+    """A field with few values of which one, or some words, stand in the stretch and nowhere else; else ""."""
     for name, column in shard.columns.items():
         if name == field or not _plain(column) or column.rows != len(inside):
             continue
@@ -40,7 +42,24 @@ def tells_stretch(shard: Shard, inside: Array, field: str) -> str:
         most = kinds[counts.argmax()]
         if counts.max() >= SHARE * inside.sum() and float((values[~inside] == most).mean()) <= 1.0 - SHARE:
             return f"its field {name} says so"
+        if _words_apart(column, inside):
+            return f"its field {name} says so"
     return ""
+
+
+def _words_apart(column: Column, inside: Array) -> bool:
+    """Whether the words of a field in the stretch are none of those outside: rows sorted by kinds that are otherwise.
+
+    Words with digits are numbers of batches, days and parts, in whose order rows stand anyway.
+    """
+    if column.kind != "text" or len(column.texts) != len(inside):
+        return False
+    words = np.asarray(column.texts)
+    if any(_DIGIT.search(w) for w in np.unique(words)):
+        return False
+    there, elsewhere = np.unique(words[inside]), np.unique(words[~inside])
+    return min(float(np.isin(words[~inside], there).mean()), float(np.isin(words[inside], elsewhere).mean())
+               ) <= 1.0 - SHARE
 
 
 def _plain(column: Column | None) -> bool:

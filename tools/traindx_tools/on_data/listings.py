@@ -21,6 +21,10 @@ THERE = 0.8
 """Share of the names whose files are there; below, the files are elsewhere."""
 MOST_LOOKED_UP = 2_000
 """Names that are looked up on the disk one by one."""
+SHARED = 0.5
+"""Share of the files of one column that another column of the same rows names too: both draw from one pool."""
+PARTNERS = 2
+"""Different files beside the typical one, from which on a row is a pair and no file with its mask."""
 _NAME = re.compile(r"[^\n]{1,400}\.[A-Za-z0-9]{1,8}")
 
 
@@ -59,6 +63,28 @@ def _found(sets: Sequence[DataSet], files: tuple[str, ...], by_name: Mapping[str
             at = np.array([_place(t, files, by_name) for t in column.texts], np.int64)
             if float((at >= 0).mean()) >= THERE:
                 yield Listing(shard, name, _not_elsewhere(column, at, files), files)
+
+
+def pairings_of(listings: Sequence[Listing]) -> frozenset[tuple[int, str]]:
+    """Shards (by identity) and columns whose rows are pairs of one pool of files, each beside several others."""
+    found: set[tuple[int, str]] = set()
+    for i, one in enumerate(listings):
+        for other in listings[i + 1 :]:
+            if one.shard is other.shard and _is_pairing(one.at, other.at):
+                found |= {(id(one.shard), one.field), (id(other.shard), other.field)}
+    return frozenset(found)
+
+
+def _is_pairing(one: Array, other: Array) -> bool:
+    known = (one >= 0) & (other >= 0)
+    left, right = np.unique(one[known]), np.unique(other[known])
+    few = min(len(left), len(right))
+    if not few or (one[known] == other[known]).all() or len(np.intersect1d(left, right)) < SHARED * few:
+        return False
+    ends = np.sort(np.stack([one[known], other[known]], axis=1), axis=1)
+    pairs = np.unique(ends, axis=0)
+    _, partners = np.unique(pairs, return_counts=True)
+    return float(np.median(partners)) >= PARTNERS
 
 
 def _lists(column: Column) -> bool:

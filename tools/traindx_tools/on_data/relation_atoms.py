@@ -37,6 +37,9 @@ FEWEST_VALUES = 5
 SERIES = 32
 """Places from which on a row of numbers is a series, in which something may begin."""
 FEWEST_LENGTHS = 12
+IN_TURN = 0.8
+"""Share of the rows of a group that come about a round after its last one, where groups take turns; by chance half."""
+FEWEST_IN_TURN = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,8 @@ class Records:
     atoms: tuple[Atom, ...]
     beside: Array
     """float64 shape (rows, features): what is no atom and tells of them (hours, days of the year, classes)."""
+    of: str = ""
+    """The field of whose groups each block holds one, "" where all rows of a file follow each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +230,24 @@ def _cycles(seconds: Array) -> Array:
             turn = 2.0 * np.pi * (seconds / period)
             out += [f(k * turn) for k in waves for f in (np.sin, np.cos)]
     return np.stack(out, axis=1) if out else np.zeros((len(seconds), 0))
+
+
+def interleaved(records: Records, member: Array, of: str) -> Records | None:
+    """The same with blocks of one group each, so that the next row is the group's next one.
+
+    None where groups do not take turns, each about once a round, or most rows would have no neighbour.
+    """
+    kinds = len(np.unique(member))
+    if (member < 0).any() or kinds < 2:
+        return None
+    _, block, counts = np.unique(records.block * (int(member.max()) + 1) + member, return_inverse=True,
+                                 return_counts=True)
+    order = np.argsort(block.reshape(-1), kind="stable")
+    same = np.diff(block.reshape(-1)[order]) == 0
+    apart = np.diff(order)[same]
+    if np.median(counts) < FEWEST_IN_TURN or float(np.mean(np.abs(apart - kinds) < 0.5 * kinds)) < IN_TURN:
+        return None
+    return replace(records, block=block.reshape(-1), of=of)
 
 
 def levelled(records: Records, member: Array) -> Records:

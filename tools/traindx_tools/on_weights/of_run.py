@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
+from traindx_tools.on_weights.movement import movement
 from traindx_tools.on_weights.rules.w101_nonfinite import RULE as NONFINITE_RULE
 from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
+from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
+from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
 from traindx_tools.on_weights.tensor import Damaged
 
 if TYPE_CHECKING:
@@ -39,6 +43,14 @@ _NO_STEP = re.compile(
     r"(?i)(rank|shard|part|of|seed|fold|member|worker|process|proc|host|node|stage|layer|expert|v|ver|version|run|trial"
     r"|model|size|dim|width|hidden|res|px|vocab|k|top|lr|bs|batch|x)[_.=-]*$")
 """What a number is called that tells models, or parts of one, apart, and no two moments of a training."""
+_NO_MOMENT = re.compile(
+    r"(?i)(task|client|user|speaker|site|adapter|lora|split|subject|patient|class|domain|lang|group|id|no|nr|num|device"
+    r"|candidate|variant|exp|experiment|ens|ensemble|copy|agent|player|bag|head|trial|try|net|init|start|sample)[_.=-]*$")
+"""The same of numbers of two digits (`asr_08`), which may be of models that were tuned from one."""
+_NEAR = 0.1
+"""Of the norm, that the typical matrix moved between two of them; other models are apart by about its norm."""
+_MOST_COMPARED = 2**28
+_OF_STEPS = frozenset({W140.id, W142.id})
 _DIGITS = 3
 """Digits from which on a number behind any other word counts steps: `state_000300`, `params-1200`."""
 
@@ -97,9 +109,29 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
+    for folder in _states(own):
+        findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def _states(files: Iterable[str]) -> list[str]:
+    """Folders in which the optimizer and the schedule of one run lie in files of their own (accelerate, Trainer)."""
+    held: dict[str, set[str]] = {}
+    for file in files:
+        held.setdefault(os.path.dirname(file) or ".", set()).add(os.path.basename(file).rpartition(".")[0])
+    return [folder for folder, names in held.items() if names >= {"optimizer", "scheduler"}]
+
+
+def _of_state(folder: str, until: float) -> list[Finding]:
+    """What the files of such a folder say of each other's steps; the rest was told of each file."""
+    left = until - monotonic()
+    try:
+        seen = examine(folder, seconds=left) if left > 0 else None
+    except TraindxError:
+        return []
+    return [f for f in seen.findings if f.rule in _OF_STEPS] if seen is not None else []
 
 
 def _results(code: Sequence[Path], root: Path | None) -> frozenset[str]:
@@ -160,34 +192,44 @@ def _named_in(text: Path, root: Path | None) -> Iterator[str]:
 
 def _last_of_series(files: Sequence[str]) -> dict[str, str]:
     """The last checkpoint of each series and the one before it: paths that differ in one number of steps or epochs."""
-    series: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    series: dict[tuple[str, ...], list[tuple[int, str, str]]] = {}
     for file in files:
         pieces = _NUMBER.split(os.path.abspath(file))
         for at in range(1, len(pieces), 2):
             if _counts_steps(pieces[at - 1], pieces[at]):
                 key = (*pieces[:at], "#", *pieces[at + 1:])
-                series.setdefault(key, []).append((int(pieces[at]), file))
+                series.setdefault(key, []).append((int(pieces[at]), file, pieces[at]))
     found = {}
     for key, same in series.items():
-        (_, before), (_, last) = sorted(same)[-2:] if len(same) > 1 else ((0, ""), (0, ""))
-        sure = _STEP.search(key[key.index("#") - 1]) is not None
-        if before and last not in found and (sure or _of_one_model(last, before)):
+        (_, before, _), (_, last, digits) = sorted(same)[-2:] if len(same) > 1 else [(0, "", "")] * 2
+        sure, short = _STEP.search(key[key.index("#") - 1]) is not None, len(digits) < _DIGITS
+        if before and last not in found and (sure or _of_one_model(last, before, near=short)):
             found[last] = before
     return found
 
 
-def _of_one_model(one: str, other: str) -> bool:
-    """Whether two checkpoints hold tensors of the same names and shapes: `net_152` is no later `net_101`."""
+def _of_one_model(one: str, other: str, near: bool = False) -> bool:
+    """Whether two checkpoints hold tensors of the same names and shapes: `net_152` is no later `net_101`.
+
+    `near`: matrices must be near to each other as well, and not equal, as of two moments of one training.
+    """
     try:
-        shapes = [{n: t.shape for n, t in read_checkpoint(f).weights.tensors.items()} for f in (one, other)]
+        held = [read_checkpoint(f).weights.tensors for f in (one, other)]
+        shapes = [{n: t.shape for n, t in tensors.items()} for tensors in held]
+        if not shapes[0] or shapes[0] != shapes[1] or not near:
+            return bool(shapes[0]) and shapes[0] == shapes[1]
+        if sum(t.nbytes for t in held[0].values()) > _MOST_COMPARED:
+            return False
+        changes = [c for n, c in movement(*held).items() if held[0][n].matrix]
     except TraindxError:
         return False
-    return bool(shapes[0]) and shapes[0] == shapes[1]
+    return bool(changes) and 0 < median(changes) < _NEAR
 
 
 def _counts_steps(before: str, number: str) -> bool:
     """Whether a number in a path is one of steps or epochs, by the word before it, or by its length."""
-    return bool(_STEP.search(before)) or (len(number) >= _DIGITS and not _NO_STEP.search(before)
+    long = len(number) >= _DIGITS or (len(number) == _DIGITS - 1 and not _NO_MOMENT.search(before))
+    return bool(_STEP.search(before)) or (long and not _NO_STEP.search(before)
                                           and bool(re.search(r"[A-Za-z][_.=-]*$", before)))
 
 

@@ -25,6 +25,8 @@ def noise(table: Array, settings: Settings) -> Told | None:
     start, end, steps = (settings.number(n) for n in ("beta_start", "beta_end", "timesteps"))
     if form == "constant" or (form is None and (start is None or end is None)) or not _rises_or_falls(table):
         return None
+    if form == "cosine":  # it has no ends: a `beta_max` beside it is where it is cut off
+        start = end = None
     right = _schedule(table, form, start, end, len(table))
     if right is not None and right[2].all():
         other = steps is not None and abs(steps - len(table)) > 1

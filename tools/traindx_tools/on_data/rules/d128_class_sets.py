@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.places import listed, percent, place
 from traindx_tools.on_data.roles import is_label, keys, label_name
 from traindx_tools.on_data.shard import Shard
@@ -23,6 +23,8 @@ from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.3
 FEWEST = 50
+ENTITIES, CROSSED = 8, 0.9
+"""Values of another field, and the share of their pairs with the classes that are there, once each."""
 
 RULE = Rule(
     id="D128",
@@ -34,7 +36,7 @@ RULE = Rule(
     alike=(
         "A held-out set of chosen classes.",
         "Test data without labels: one value throughout.",
-        "A mark that only training rows have (how a row was augmented), beside the labels.",
+        "A mark that only training rows have (how a row was augmented), beside the labels or once beside each source.",
     ),
     confirm=("Count the classes of each split.",),
     thresholds={
@@ -68,6 +70,29 @@ def _labels(shards: tuple[Shard, ...], name: str) -> Array | None:
     return np.concatenate([keys(c) for c in columns])
 
 
+def _is_crossed(shards: tuple[Shard, ...], name: str) -> bool:
+    """Whether another field's values each stand once beside each class: every tune in every key, no draw of labels."""
+    kinds = _labels(shards, name)
+    for other in shards[0].columns:
+        columns = [s.columns.get(other) for s in shards if name in s.columns and s.rows]
+        if kinds is None or other == name or any(c is None or not _single(c) for c in columns):
+            continue
+        values = np.concatenate([keys(c) for c in columns if c is not None])
+        if len(values) != len(kinds):
+            continue
+        each, one = np.unique(values, return_inverse=True)
+        classes, two = np.unique(kinds, return_inverse=True)
+        pairs = np.unique(one.reshape(-1) * len(classes) + two.reshape(-1))
+        if len(pairs) == len(kinds) and len(each) >= ENTITIES and len(pairs) >= CROSSED * len(each) * len(classes):
+            return True
+    return False
+
+
+def _single(column: Column) -> bool:
+    return not column.row_shape and column.missing is None and (
+        column.kind == "number" or (column.kind == "text" and column.digests is not None))
+
+
 def _missing(
     data: DataSet, name: str, split: str, known: Array, held: Array, comparisons: int
 ) -> Iterator[Finding]:
@@ -80,6 +105,8 @@ def _missing(
         return
     if len(there) == 1 and (split == "test" or any(other != name for other in data.labels)):
         return  # a value in place of labels that nobody is to see, or a mark that only training rows have
+    if len(there) == 1 and _is_crossed(data.splits["train"], name):
+        return
     names = [label_name(data.shards, name, k) for k in kinds[lacking]]
     shard = next(s for s in data.splits[split] if name in s.columns)
     yield RULE.finding(

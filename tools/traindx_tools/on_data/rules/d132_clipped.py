@@ -40,6 +40,7 @@ RULE = Rule(
         "A quiet part: it does not come to one level again and again.",
         "Rounded numbers: other values recur as well.",
         "A bound of the quantity, or of the type: no row passes it.",
+        "A value of its own, such as the reward of doing nothing: rows elsewhere have it too.",
     ),
     confirm=("Plot the named rows beside others.", "Ask which device or which step wrote them."),
     thresholds={

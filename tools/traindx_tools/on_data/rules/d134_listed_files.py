@@ -1,8 +1,9 @@
 """A manifest and the files beside it do not agree: listed and not there, listed twice, or there and never listed.
 
 A file that some rows name again is design (boxes of a picture, segments of a recording), unless the rows are equal in
-all fields; a file that training and held-out rows name is a leak. Files that no manifest names may be left out on
-purpose; a block of them without a gap, in the order of their names, is a manifest that was cut.
+all fields; a file that training and held-out rows name is a leak, unless a row is a pair of files, each of which stands
+beside many others: what is new then is the pair, and D116 compares pairs. Files that no manifest names may be left out
+on purpose; a block of them without a gap, in the order of their names, is a manifest that was cut.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.listings import Listing
+from traindx_tools.on_data.listings import Listing, pairings_of
 from traindx_tools.on_data.places import listed, percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
@@ -36,6 +37,7 @@ RULE = Rule(
     matters="What is not there ends the loader; what is listed twice counts twice, or is in two splits.",
     alike=(
         "Several rows of one file: boxes, segments, annotators.",
+        "Pairs of one pool of files, as a comparison of faces has: the pairs are others.",
         "Files that were left out on purpose: here and there.",
         "A manifest of files that lie elsewhere.",
     ),
@@ -100,9 +102,11 @@ def _marks(shard: Shard) -> Array:
 
 def _in_two_splits(listings: Sequence[Listing]) -> Iterator[Finding]:
     """Files that training and held-out rows name."""
-    train = [x.at[(x.splits == "train") & (x.at >= 0)] for x in listings]
+    paired = pairings_of(listings)
+    single = [x for x in listings if (id(x.shard), x.field) not in paired]
+    train = [x.at[(x.splits == "train") & (x.at >= 0)] for x in single]
     known = np.unique(np.concatenate(train)) if train else np.zeros(0, np.int64)
-    for listing in listings if len(known) else ():
+    for listing in single if len(known) else ():
         held = ~np.isin(listing.splits, ("", "train")) & (listing.at >= 0)
         both = np.flatnonzero(held & np.isin(listing.at, known))
         if len(both):

@@ -18,7 +18,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field, by_file, by_folder, told_by_another_field
 from traindx_tools.on_data.month_parts import by_month
 from traindx_tools.on_data.places import listed, percent, place, short
-from traindx_tools.on_data.relation_atoms import Records, design_of, levelled, records_of
+from traindx_tools.on_data.relation_atoms import Records, design_of, interleaved, levelled, records_of
 from traindx_tools.on_data.relation_fits import FEWEST, fits_of
 from traindx_tools.on_data.relation_moves import AS_GOOD, BROKEN, CLEAR, LOST, REACH, TOLD, Undone, lost, undone
 from traindx_tools.on_data.row_ranges import by_ranges
@@ -70,14 +70,17 @@ def _of_set(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
     records = records_of(group, frozenset(c.by for c in fields if c.origin))
     if records is None:
         return
-    found: list[tuple[Cut, list[Undone]]] = []
+    found: list[tuple[Cut, list[Undone], str]] = []
     gone: list[tuple[Cut, list[Undone]]] = []
     for some, cuts in _ways(group, fields, records):
         design = design_of(some)
         for cut in cuts:
             fits = fits_of(design, _member(records, cut), len(cut.names))
-            moved = undone(fits, 2.0 * len(cuts))
-            found += [(cut, [u for u in moved if u.atom == atom]) for atom in dict.fromkeys(u.atom for u in moved)]
+            moved = undone(fits, 3.0 * len(cuts))
+            if some.of:  # what is no matter of neighbours was looked for already
+                moved = [u for u in moved if u.move.kind == "rows"]
+            found += [(cut, [u for u in moved if u.atom == atom], some.of)
+                      for atom in dict.fromkeys(u.atom for u in moved)]
             if some is records and cut.by in ("", "folder", "name"):  # groups, and each in its own spreads, may differ
                 gone += [(cut, [u]) for u in lost(fits, moved)]
     if found:
@@ -85,15 +88,19 @@ def _of_set(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
                                          sum(u.log_chance for u in f[1])))
         yield _finding(group, records, *best)
     elif gone:
-        yield _finding(group, records, *min(gone, key=lambda g: g[1][0].before - g[1][0].typical))
+        yield _finding(group, records, *min(gone, key=lambda g: g[1][0].before - g[1][0].typical), "")
 
 
 def _ways(group: Sequence[Shard], fields: Sequence[Cut], records: Records) -> Iterator[tuple[Records, list[Cut]]]:
-    """Numbers as they are by files, groups, months and ranges; and in each group's own spreads by what groups are."""
+    """Numbers as they are by files, groups, months and ranges, also with the rows of each group behind each other where
+    groups take turns; and in each group's own spreads by what groups are.
+    """
     files = list(by_file(group))
     origin = next((c for c in fields if c.origin), files[0] if files else None)
     ranges = list(by_ranges(group, origin)) or list(by_ranges(group))
     yield records, [*files, *by_folder(group), *fields, *by_month(group), *ranges]
+    turns = (interleaved(records, _member(records, c), c.by) for c in fields) if files else ()
+    yield from ((some, files) for some in [next((t for t in turns if t is not None), None)] if some is not None)
     if origin is not None:
         yield levelled(records, _member(records, origin)), [origin, *ranges]
 
@@ -102,7 +109,7 @@ def _member(records: Records, cut: Cut) -> Array:
     return np.concatenate([m[records.row[records.shard == i]] for i, m in enumerate(cut.member)])
 
 
-def _finding(group: Sequence[Shard], records: Records, cut: Cut, found: Sequence[Undone]) -> Finding:
+def _finding(group: Sequence[Shard], records: Records, cut: Cut, found: Sequence[Undone], of: str) -> Finding:
     first = min(found, key=lambda u: u.part)
     atom = records.atoms[first.atom]
     at = next(i for i, m in enumerate(cut.member) if (m == first.part).any())
@@ -111,7 +118,7 @@ def _finding(group: Sequence[Shard], records: Records, cut: Cut, found: Sequence
     found = sorted(found, key=lambda u: u.part)
     where = listed([cut.told(u.part) for u in found], SHOWN)
     gone = first.move.kind == "lost"
-    said = (f"{atom.name} in {where} {_what(records, first)}: the rest of a row tells "
+    said = (f"{atom.name} in {where} {_what(records, first, of)}: the rest of a row tells "
             f"{percent(max(0.0, first.before))} of it there, and {percent(first.typical)} in the typical other part")
     said += ("; a model of its own rows tells as little" if gone
              else f"; once that is undone {percent(max(0.0, first.after))}")
@@ -137,10 +144,10 @@ def _severity(cut: Cut, found: Undone) -> Severity:
     return (Severity.MEDIUM if cut.by else Severity.HIGH) if cut.origin else Severity.LOW
 
 
-def _what(records: Records, found: Undone) -> str:
-    """What happened to the number."""
+def _what(records: Records, found: Undone, of: str) -> str:
+    """What happened to the number; `of`: the field within whose groups rows are counted, "" for all rows."""
     move = found.move
-    rows = f"{abs(move.by):.0f} row{'s' * (abs(move.by) != 1)}"
+    rows = f"{abs(move.by):.0f} row{'s' * (abs(move.by) != 1)}" + (f" of each {of}" if of else "")
     return {
         "rows": f"is shifted by {rows} (it stands too {'late' if move.by > 0 else 'early'} for the rest of its row)",
         "turned": "has the opposite sign",

@@ -2,7 +2,8 @@
 
 A gain was applied to whole numbers, or a sum was kept in a type too small for it: what went over the top came in at the
 bottom. Each such place is a click over the whole spectrum, and the level says nothing of it, since it is that of a loud
-recording. The other recordings hold none.
+recording. The other recordings hold none. Values in no order, such as sums of events, are told by the other files:
+theirs pass the edge that those of one file never do.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import by_field, by_file
 from traindx_tools.on_data.origins import groups_of, in_common
-from traindx_tools.on_data.places import percent, place, rows, short
+from traindx_tools.on_data.places import listed, percent, place, rows, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier, is_time
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
+from traindx_tools.on_data.wrapped_values import ALIKE, NEAR, told_features, wrapped_values
 from traindx_tools.on_data.wraps import BACK, JUMP, ON, range_of, range_of_fractions, wraps_in
 from traindx_tools.rules import Rule, Threshold
 
@@ -40,7 +42,8 @@ RULE = Rule(
     sees="steps from sample to sample of sounds, of rows of whole numbers and of columns of them in their order",
     matters="Each place is a click over the whole spectrum: a model learns the recording and not what is in it.",
     alike=("Noise and square waves at full scale: they go on in no direction.", "Saw teeth: they never come back.",
-           "Angles that wrap by design: they do so in all recordings, and nothing is said."),
+           "Angles that wrap by design: they do so in all recordings, and nothing is said.",
+           "Values that were clipped at the edge of a type, or of a smaller range: none is at the opposite edge."),
     confirm=("Plot the samples around the first jump of a named recording, as stored and with the range added.",),
     thresholds={
         "jump": Threshold(JUMP, "of the full range", "from one sample to the next"),
@@ -48,6 +51,8 @@ RULE = Rule(
         "back": Threshold(BACK, "of the jumps", "in the rarer direction"),
         "jumps": Threshold(FEWEST, "jumps", "of a recording"),
         "most": Threshold(MOST, "of the recordings", "that wrap, at most"),
+        "near": Threshold(NEAR, "of half of the range", "that values of a file come near to both edges, in no order"),
+        "alike": Threshold(ALIKE, "distance of distributions", "of that file's values and the others' in that type"),
     },
 )
 
@@ -61,7 +66,7 @@ def check(view: View) -> Iterator[Finding]:
         group = tuple(s for s in data.shards if s.columns and s.rows)
         for name in data.fields if group else ():
             yield from _of_rows(group, name)
-            yield from _of_column(data, group, name)
+            yield from list(_of_column(data, group, name)) or _of_values(data, group, name, view.comparisons)
 
 
 def _of_sounds(shard: Shard, view: View) -> Iterator[Finding]:
@@ -166,3 +171,36 @@ def _of_column(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Fin
                           "kind": "column", "range": full, "shard": short(group[at])},
             )
             return
+
+
+def _of_values(data: DataSet, group: Sequence[Shard], name: str, comparisons: int) -> Iterator[Finding]:
+    """Whole numbers in no order: the few files or groups that stay within a type whose edge all others pass."""
+    columns = [c for s in group if _is_measured(c := s.columns.get(name), s) and c is not None]
+    if len(columns) < len(group) or len({c.row_shape for c in columns}) > 1 or any(
+            c.values.dtype.kind == "f" or is_identifier(c) for c in columns) or (
+            sum(c.values.size for c in columns) > MOST_VALUES):
+        return
+    values = np.concatenate([np.asarray(c.values, np.float64).reshape(c.rows, -1) for c in columns])
+    starts = np.cumsum([0, *(s.rows for s in group)])
+    for cut in (*by_file(group), *by_field(group, data.labels)):
+        found = list(wrapped_values(values, np.concatenate(cut.member), len(cut.names), comparisons))
+        if not found or len(found) > MOST * len(cut.names):
+            continue
+        first = found[0]
+        at = int(np.searchsorted(starts, first.rows[0], side="right")) - 1
+        which = first.rows[first.rows < starts[at + 1]] - starts[at]
+        where = listed([cut.told(f.part) for f in found])
+        yield RULE.finding(
+            f"{told_features(first.features, values.shape[1])}{name} of {where} wrapped around in a type of "
+            f"{int(np.log2(first.full))} bits: no value there passes {first.full / 2 - 1:,.0f}, the other parts "
+            f"go up to {first.highest:,.0f}; {len(first.rows):,} rows hold values on the other side of zero instead, "
+            f"beyond all that the others have (from {first.lowest:,.0f} on): {rows(group[at], which)}",
+            place(group[at], name),
+            group[at].name,
+            bearing=Bearing.CAUSE,
+            severity=Severity.HIGH,
+            measured={"field": name, "count": len(first.rows), "by": cut.by or "file", "part": cut.names[first.part],
+                      "parts": len(found), "kind": "values", "range": first.full, "shard": short(group[at]),
+                      "rows": tuple(int(i) for i in which[:20]), "features": first.features[:20]},
+        )
+        return

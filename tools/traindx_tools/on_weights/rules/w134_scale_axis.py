@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.code_range import PART, few_codes
 from traindx_tools.on_weights.formats.reading import SUFFIXES, read_checkpoint
 from traindx_tools.on_weights.grain import in_steps, on_steps
 from traindx_tools.on_weights.quantised import MOST_BYTES, SHORTEST, Quantised, axis_of, quantised
@@ -43,12 +44,14 @@ RULE = Rule(
     sees="Which lines of codes reach the end of the range, codes against scales, and the matrix before quantisation.",
     matters="Each line is multiplied by the scale of another one: the layer computes something else.",
     alike=("scales stored with two axes that say which they are for", "scales that were searched or clipped",
-           "a file beside that is of another training"),
+           "a file beside that is of another training",
+           "a matrix of fewer bits: its scales are larger"),
     confirm=("multiply codes with scales along both axes and compare with the matrix before quantisation",),
     thresholds={
         "others": Threshold(_OTHERS, "matrices", "that agree among each other, three quarters of all"),
         "against": Threshold(_AGAINST, "correlation", "of scales and spreads of the codes, usual among the others"),
         "errors": Threshold(_ERRORS, "standard errors", "that one is away from it (Fisher's z)"),
+        "range": Threshold(PART, "of the largest code of the others", "that codes come to, and it restores too small"),
         "restored": Threshold(_RESTORED, "of the norm", "127 steps leave about 0.01"),
     },
 )
@@ -60,6 +63,9 @@ def check(seen: Seen) -> Iterator[Finding]:
     made = list(_within(quantised(seen.part.tensors)))
     if not made:
         return
+    short = list(_of_few_codes(seen, made))
+    yield from short
+    made = [q for q in made if q.tensor.name not in {str(f.measured["name"]) for f in short}]
     usual = _usual(made)
     told = list(_against(seen, made, usual))
     names = {str(f.measured["name"]) for f in told}
@@ -100,6 +106,16 @@ def _of_codes(seen: Seen, one: Quantised, usual: int, made: Sequence[Quantised])
         f"every {_AXES[1 - one.axis]}, and {one.scale_name} has one scale a {_AXES[expected]}"
         f"{'' if one.said is not None else f', as the other matrices ({others}) have'}: it was quantised along the "
         "other axis", "codes", axis=one.axis)
+
+
+def _of_few_codes(seen: Seen, made: Sequence[Quantised]) -> Iterator[Finding]:
+    """Codes of a small part of the range beside scales that were made for the whole of it."""
+    for found in few_codes(made):
+        yield _finding(
+            seen, found.one, f"the codes of {found.one.tensor.name} come to {found.largest} at most, those of the "
+            f"{found.others} other matrices to {found.usual}, and {found.one.scale_name} was not made for that: "
+            f"restored it is {found.times:.3g} times smaller than its siblings", "range", largest=found.largest,
+            usual=found.usual, times=round(found.times, 3))
 
 
 def _of_scales(seen: Seen, made: Sequence[Quantised], usual: int) -> Iterator[Finding]:

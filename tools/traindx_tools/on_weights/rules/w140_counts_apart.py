@@ -12,10 +12,14 @@ from collections.abc import Iterator, Mapping
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.counters import counters_of, named_step
+from traindx_tools.on_weights.logged_rates import goes_on, logged_rates
+from traindx_tools.on_weights.planned_steps import planned_steps
+from traindx_tools.on_weights.schedules import on_plan, schedules_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
 _LEAST = 5
+_STEPS, _BEHIND, _EARLY = 20, 0.5, 0.01
 
 RULE = Rule(
     id="W140",
@@ -24,11 +28,15 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="Whole numbers called count, step or iterations in a checkpoint, in the one before it, and in their paths.",
     matters="The schedule or the optimizer goes on from another step than the run: a second warm-up, a wrong rate.",
-    alike=("counts of other things, such as of epochs or of small batches: they never agreed", "a new phase with a "
+    alike=("a schedule that is stepped once an epoch: its rate is the one that was logged",
+           "counts of other things, such as of epochs or of small batches: they never agreed", "a new phase with a "
            "schedule of its own, which its configuration says"),
     confirm=("print the counts of both checkpoints side by side",
              "plot the learning rate behind the step at which the run was resumed"),
-    thresholds={"least": Threshold(_LEAST, "steps", "of the earlier checkpoint: small numbers agree by chance")},
+    thresholds={
+        "least": Threshold(_LEAST, "steps", "of the earlier checkpoint: small numbers agree by chance"),
+        "behind": Threshold(_BEHIND, "of the optimizer's steps", "that a schedule counts at most, with another rate"),
+    },
 )
 
 
@@ -38,7 +46,7 @@ def check(seen: Seen) -> Iterator[Finding]:
         return
     now = counters_of(seen.checkpoint)
     before = counters_of(seen.other.checkpoint) if seen.other is not None else {}
-    yield from _against_earlier(seen, now, before) or _against_name(seen, now, before)
+    yield from _against_earlier(seen, now, before) or _against_name(seen, now, before) or _behind(seen, now)
 
 
 def _against_earlier(seen: Seen, now: Mapping[str, int], before: Mapping[str, int]) -> list[Finding]:
@@ -91,6 +99,32 @@ def _against_name(seen: Seen, now: Mapping[str, int], before: Mapping[str, int])
         return [_finding(seen, agreed, f"{agreed[0]} is {now[agreed[0]]:,} in {seen.path}, whose name says {named:,}; "
                          f"in the checkpoint of {earlier:,} it was the same number", "name", Severity.MEDIUM, named,
                          now[agreed[0]])]
+    return []
+
+
+def _behind(seen: Seen, now: Mapping[str, int]) -> list[Finding]:
+    """A schedule far behind the steps of the optimizer, whose rate is not the one that the run last logged.
+
+    One that is stepped once an epoch is behind by design: its rate is the logged one. Without a log, a rate that is
+    that of the planned steps at the schedule's own count says that it counts steps.
+    """
+    own = [now[k] for o in seen.checkpoint.optimizers if (k := f"{o.key}.step".lstrip(".")) in now]
+    steps = own[0] if len(own) == 1 else 0
+    for schedule in schedules_of(seen.checkpoint.values) if steps >= _STEPS else ():
+        if schedule.restarts or not 0 < schedule.count <= _BEHIND * steps:
+            continue
+        logged = logged_rates(seen.path, steps)
+        going_on = goes_on(logged, schedule.rates, steps)
+        planned = planned_steps(seen.checkpoint) if going_on is None else None
+        if going_on or (going_on is None and (planned is None or steps > planned.steps or not on_plan(
+                schedule, planned, _EARLY))):
+            continue
+        rate = f"its rate is {schedule.rates[0]:.4g}"
+        why = (f"{rate}, and the run logged {logged[-1][1]:.4g} at step {logged[-1][0]:,}" if planned is None else
+               f"{rate}, which is that of the {planned.steps:,} steps that {planned.file} plans, at this count")
+        return [_finding(seen, [schedule.key], f"{schedule.key} is {schedule.count:,} in {seen.path}, and the "
+                         f"optimizer has made {steps:,} steps: {why}; a run that goes on has another rate",
+                         "behind", None, steps, schedule.count)]
     return []
 
 

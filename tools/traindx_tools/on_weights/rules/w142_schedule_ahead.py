@@ -8,19 +8,17 @@ line over just the planned steps, at the schedule's own count, says that the sch
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.counters import counters_of, named_step
 from traindx_tools.on_weights.planned_steps import Planned, planned_steps
+from traindx_tools.on_weights.schedules import ZERO, Schedule, on_plan, schedules_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
-_LEFT, _LEAST, _ZERO, _DIGITS = 0.9, 20, 1e-6, 1e-6
+_LEFT, _LEAST = 0.9, 20
 
 RULE = Rule(
     id="W142",
@@ -37,42 +35,16 @@ RULE = Rule(
     thresholds={
         "left": Threshold(_LEFT, "of the planned steps that were made, at most", "the end of a training is near zero"),
         "least": Threshold(_LEAST, "steps", "small numbers are multiples by chance"),
-        "zero": Threshold(_ZERO, "of the first rate", "below it no weight in float32 moves"),
+        "zero": Threshold(ZERO, "of the first rate", "below it no weight in float32 moves"),
     },
 )
-_RESTARTS = frozenset({"T_0", "T_mult", "T_i", "cycle_momentum", "patience", "num_bad_epochs"})
-"""What schedules keep that come back from their lowest rate, or lower it when the loss says so."""
-
-
-@dataclass(frozen=True)
-class _Schedule:
-    key: str
-    count: int
-    length: int | None
-    rates: tuple[float, ...]
-    first: tuple[float, ...]
-    lowest: float
-    restarts: bool
-
-    @property
-    def at_zero(self) -> bool:
-        return self._ended(0.0)
-
-    @property
-    def at_end(self) -> bool:
-        """At its lowest rate."""
-        return self._ended(self.lowest)
-
-    def _ended(self, lowest: float) -> bool:
-        pairs = list(zip(self.rates, self.first, strict=False))
-        return bool(pairs) and all(f > lowest and r <= lowest + _ZERO * f for r, f in pairs)
 
 
 def check(seen: Seen) -> Iterator[Finding]:
     """Once a checkpoint with one optimizer."""
     if not seen.main:
         return
-    schedules = list(_schedules(seen.checkpoint.values))
+    schedules = list(schedules_of(seen.checkpoint.values))
     steps = _steps(seen)
     planned = planned_steps(seen.checkpoint) if schedules and steps >= _LEAST else None
     if planned is None or steps > _LEFT * planned.steps:
@@ -81,12 +53,12 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield from _judged(seen, schedule, steps, planned)
 
 
-def _judged(seen: Seen, schedule: _Schedule, steps: int, planned: Planned) -> Iterator[Finding]:
+def _judged(seen: Seen, schedule: Schedule, steps: int, planned: Planned) -> Iterator[Finding]:
     times = round(schedule.count / steps)
     several = times >= 2 and abs(schedule.count - times * steps) <= times
     left = f"{planned.steps - steps:,} of the {planned.steps:,} steps that {planned.file} plans are still to go"
     rate = f"the rate is {schedule.rates[0]:.3g}" if schedule.rates else "the rate is not kept"
-    if several and (schedule.at_end or schedule.length == planned.steps or _on_plan(schedule, planned)):
+    if several and (schedule.at_end or schedule.length == planned.steps or on_plan(schedule, planned)):
         why = ("as many as the configuration accumulates small batches: it is stepped in each of them"
                if times in planned.accumulated else "it is stepped in every small batch, or by every process")
         yield _finding(
@@ -98,36 +70,6 @@ def _judged(seen: Seen, schedule: _Schedule, steps: int, planned: Planned) -> It
         yield _finding(
             seen, schedule, f"{rate} at {schedule.key} {schedule.count:,}{length}, and {left}: the schedule is over "
             "before the training is", "over", Bearing.SIGN, Severity.MEDIUM, steps, planned.steps, 1)
-
-
-def _on_plan(schedule: _Schedule, planned: Planned) -> bool:
-    """Whether the rate is that of a cosine or a line to zero over the planned steps, at the schedule's count."""
-    if not schedule.rates or not schedule.first or not 0 < schedule.count < planned.steps or schedule.restarts:
-        return False
-    share = schedule.rates[0] / schedule.first[0] if schedule.first[0] > 0 else 0.0
-    for warmup in {0, *planned.warmups}:
-        done = (schedule.count - warmup) / max(1, planned.steps - warmup)
-        if 0.05 < done < 0.95 and any(abs(share - s) < _DIGITS for s in (0.5 * (1 + math.cos(math.pi * done)),
-                                                                          1 - done)):
-            return True
-    return False
-
-
-def _schedules(values: Mapping[str, Any]) -> Iterator[_Schedule]:
-    for key, value in values.items():
-        head, _, last = key.rpartition(".")
-        if last != "last_epoch" or not isinstance(value, int) or isinstance(value, bool):
-            continue
-        own = {k.rpartition(".")[2]: v for k, v in values.items() if k.rpartition(".")[0] == head}
-        length = next((own[n] for n in ("T_max", "total_steps", "total_iters") if isinstance(own.get(n), int)), None)
-        lowest = own.get("eta_min")
-        yield _Schedule(key, value, length, _numbers(own.get("_last_lr")), _numbers(own.get("base_lrs")),
-                        float(lowest) if isinstance(lowest, (int, float)) and lowest > 0 else 0.0,
-                        not _RESTARTS.isdisjoint(own))
-
-
-def _numbers(value: object) -> tuple[float, ...]:
-    return tuple(float(v) for v in value if isinstance(v, (int, float))) if isinstance(value, (list, tuple)) else ()
 
 
 def _steps(seen: Seen) -> int:
@@ -144,7 +86,7 @@ def _steps(seen: Seen) -> int:
     return own if own is not None else named.most_common(1)[0][0] if named else 0
 
 
-def _finding(seen: Seen, schedule: _Schedule, text: str, kind: str, bearing: Bearing, severity: Severity | None,
+def _finding(seen: Seen, schedule: Schedule, text: str, kind: str, bearing: Bearing, severity: Severity | None,
              steps: int, planned: int, times: int) -> Finding:
     return RULE.finding(f"{text} ({seen.path})", Location(file=seen.path, module=schedule.key), seen.path,
                         bearing=bearing, severity=severity,

@@ -5,17 +5,19 @@ from what the configuration says, in all the ways in which libraries make it. Wh
 one setting is looked for that makes the table to its last digits: a bank of mel filters for 22050 Hz beside a sample
 rate of 16000. A table of which most rows are right is told with the others. What no formula gives is learnt, or of a
 kind that is not known here, and nothing is said of it; a setting that is left open may have any usual value.
+Tables of one noise schedule determine each other: the one that does not follow from the others needs no configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights import signal_searches, value_searches
+from traindx_tools.on_weights.noise_tables import FAR, apart, kind_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.table_settings import Settings, settings_of
@@ -41,6 +43,7 @@ RULE = Rule(
     confirm=("compute the table from the configuration and compare", "save it with persistent=False"),
     thresholds={
         "near": Threshold(signal_searches.NEAR, "of the largest value", "half precision, frequencies rounded before"),
+        "far": Threshold(FAR, "of the value", "at most of the steps, from what follows from the tables beside it"),
         "most": Threshold(0.6, "of the rows", "that follow the formula, before the others are odd"),
     },
 )
@@ -49,11 +52,27 @@ RULE = Rule(
 def check(seen: Seen) -> Iterator[Finding]:
     """Each table of the part, by the first formula that explains it."""
     settings: Settings | None = None
+    named: set[str] = set()
     for stats in _candidates(seen):
         if settings is None:
             settings = settings_of(seen.checkpoint)
         if (told := _told(stats, settings)) is not None:
+            named.add(stats.name)
             yield _finding(seen, stats, told, settings)
+    yield from _apart(seen, named)
+
+
+def _apart(seen: Seen, named: Set[str]) -> Iterator[Finding]:
+    """Of tables of noise that determine each other, the one that is of another schedule."""
+    tables = {s.name: s.tensor.load().astype(np.float64).reshape(-1) for s in seen.floats
+              if kind_of(s.name) is not None and s.finite == s.size <= _LOADED and max(s.tensor.shape) == s.size}
+    for found in apart(tables) if named.isdisjoint(tables) else ():
+        stats = seen.stats[found.name]
+        yield RULE.finding(
+            f"{found.name} in {seen.path} is not of the schedule that {', '.join(found.others)} are of: at step "
+            f"{found.step} it is {found.held:.4g}, and {found.right:.4g} follows from them", seen.where(stats.name),
+            seen.path, bearing=Bearing.CAUSE, measured={"name": found.name, "kind": "noise", "setting": "",
+                                                        "others": len(found.others), "step": found.step})
 
 
 def _candidates(seen: Seen) -> list[Stats]:
