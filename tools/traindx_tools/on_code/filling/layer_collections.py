@@ -49,7 +49,7 @@ def registered_in(project: Project) -> set[int]:
 
 def is_torch(owner: Instance) -> bool:
     """Whether it is a module of torch."""
-    return any(b.endswith(("nn.Module", "LightningModule")) and not any(o in b for o in _OTHER_MODULES)
+    return any(b.endswith(("nn.Module", "LightningModule", "PreTrainedModel")) and not any(o in b for o in _OTHER_MODULES)
                for b in owner.klass.info.foreign_bases)
 
 
