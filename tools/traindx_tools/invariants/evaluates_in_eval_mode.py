@@ -99,6 +99,7 @@ def _breach(act: Act, model: Model, in_loop: bool) -> Breach:
     layer = next(iter(model.by_mode.values()))
     return Breach(
         "C165",
-        f"The {'average of the ' if model.average_of else ''}trained model is evaluated in training mode at {act.at}: it has {layer} and eval() was not called before",
+        f"The {'average of the ' if model.average_of else ''}trained model is evaluated "
+        f"in training mode at {act.at}: it has {layer} and eval() was not called before",
         act.at, weakest(act.known, Known.DERIVED), {"kind": "train mode", "layer": layer.partition(" ")[0]},
         Severity.HIGH if in_loop else Severity.MEDIUM, Remedy("evaluate in eval mode", act))

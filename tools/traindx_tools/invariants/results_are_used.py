@@ -51,6 +51,8 @@ def check(program: Program) -> Iterator[Breach]:
                          measured={"kind": one.name or "method"},
                          severity=None if one.name in _LACKING else Severity.MEDIUM)
             continue
+        if one.kind not in _TOLD:
+            continue
         rule, kind, said = _TOLD[one.kind]
         severity = Severity.HIGH if one.kind == "state" and one.known is Known.GUESSED else None
         yield Breach(rule, f"At {one.at} {said.format(call=one.call, name=one.name)}", one.at, one.known,

@@ -12,7 +12,8 @@ from traindx_tools.program.moments import Spot
 @dataclass(frozen=True)
 class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "gradients" or
-    "statistics". Or a "method" that is named as a statement and not called; its `name`: the moment that it would be."""
+    "statistics". Or a "method" that is named as a statement and not called; its `name`: the moment that it would be.
+    Or an "inference" copy that takes the name under which training goes on."""
 
     kind: str
     call: str

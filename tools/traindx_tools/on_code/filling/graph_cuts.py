@@ -86,12 +86,12 @@ class Cuts:
                          for t in traces(v))
 
     def _updates(self) -> Iterator[tuple[list[Event], list[Value], list[Value]]]:
-        """What happens, the losses and the optimizers of each loop that trains, and of each step that Lightning drives."""
+        """Events, losses and optimizers of each loop that trains, and of each step that Lightning drives."""
         for loop in self._project.training_loops:
             yield ([p.event for p in loop.places], [v for p in loop.backwards if (v := sent_backward(p.event))],
                    [o for p in loop.of("step") if (o := stepped(p.event))])
-        made = [e for e in self._project.events if e.function is not None and is_optimizer(e.result) and e.kind == "call"
-                and e.function.name == "configure_optimizers"]
+        made = [e for e in self._project.events if e.kind == "call" and e.function is not None
+                and e.function.name == "configure_optimizers" and is_optimizer(e.result)]
         for root in self._project.roots if made else ():
             owner = root.function.owner if root.function is not None else None
             if root.framework == "training_step" and owner is not None and not BACKWARD & root.methods:
@@ -129,12 +129,13 @@ class Cuts:
         """A draw without a gradient from what a model gave, which goes on into a module that the same optimizer holds
         and so to the loss; nobody asks how likely the draw was."""
         mine = set(parts_held(optimizer))
-        of = [t for t in (drawn_from(draw.receiver) if draw.receiver else draw.args) if isinstance(t, Tensor) and t.grad]
-        told = any(e.receiver is draw.receiver and draw.receiver or draw.result in e.args
+        of = drawn_from(draw.receiver) if draw.receiver else [t for t in draw.args if isinstance(t, Tensor)]
+        told = any((draw.receiver is not None and e.receiver is draw.receiver) or draw.result in e.args
                    for e in self._project.calls("log_prob"))
-        into = [e for e in calls if any(a == draw.result for v in e.args for a in flat(v)) and isinstance(e.result, Tensor)
-                and e.result.grad and e.result.site in sent and id(unwrap(e.receiver or e.result)) in mine]
-        if into and not told and any(t.models & mine for t in of):
+        into = [e for e in calls if any(a == draw.result for v in e.args for a in flat(v)) and e.receiver is not None
+                and isinstance(e.result, Tensor) and e.result.grad and e.result.site in sent
+                and id(unwrap(e.receiver)) in mine]
+        if into and not told and any(t.grad and t.models & mine for t in of):
             yield CutPart(str(optimizer.site), str(into[0].site), spot_of(draw), drawn=True)
 
     def handed(self) -> bool:
@@ -153,7 +154,7 @@ class Cuts:
 
 
 def _is_drawn(event: Event) -> bool:
-    """Whether a draw has no gradient though one could have had it: a distribution that has `rsample`, `torch.normal`."""
+    """Whether a draw has no gradient though one could have had it: of what has `rsample`, or `torch.normal`."""
     if event.receiver is None:
         return event.name == "torch.normal"
     inner: Value | None = event.receiver
