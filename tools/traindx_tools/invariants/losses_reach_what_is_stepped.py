@@ -32,8 +32,8 @@ def check(program: Program) -> Iterator[Breach]:
             f"the draw goes into the module called at {part.made}: the loss behind it gives the model no gradient"
         ) if part.drawn else (
             f"The module made at {part.made}, which the optimizer at {part.optimizer} was given, is called at "
-            f"{part.at} where autograd records nothing, or is cut off behind it, and nowhere else: its optimizer steps without a "
-            "gradient")
+            f"{part.at} where autograd records nothing, or is cut off behind it, and nowhere else: its optimizer steps "
+            "without a gradient")
         yield Breach("C147", said, part.at, measured={"kind": "drawn" if part.drawn else "cut", "made_at": part.made})
     told: set[str] = set()
     for run in program.runs:
