@@ -10,7 +10,7 @@ weights come from a file, frozen and only read, answers with Dropout too as long
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
@@ -46,9 +46,19 @@ def check(program: Program) -> Iterator[Breach]:
                     program, run, act, run in training):
                 continue
             trained = [is_trained(model, r) for r in training]
-            if True in trained or (model.average_of and _follows(program, training, model)):
+            if True in trained or (not _in_each_step(path) and _follows(program, training, model)):
                 told.add(id(model))
                 yield _breach(act, model, bool(around))
+
+
+def _in_each_step(path: Sequence[Section]) -> bool:
+    """Whether it stands in what steps, and not in what is done there once in many turns: a teacher."""
+    at = max((i for i, s in enumerate(path) if s.kind != "arm" and Moment.BACKWARD in s.has), default=None)
+    if at is None or any(a.kind == "every" for s in path[at:] if s.kind == "arm" for a in s.condition.atoms()):
+        return False
+    loops_below = ([s for s in below if s.kind == "loop" and s not in path]
+                   for _, below in path[at].acts(Moment.BACKWARD))
+    return not all(loops_below)
 
 
 def _follows(program: Program, training: list[Section], model: Model) -> bool:

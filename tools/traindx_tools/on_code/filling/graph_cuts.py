@@ -118,7 +118,7 @@ class Cuts:
                 for part in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:
                     module = unwrap(part)
                     mine = [e for e in calls if e.receiver is not None and unwrap(e.receiver) is module]
-                    inside = {id(m): m for m in submodules(module)}
+                    inside = {id(m): m for m in submodules(module) or [module]}
                     if mine and all(_in_a_module(e) for e in mine) and _only_forward(module) and not (
                             reached & set(inside)) and not any(
                             m.state.get("frozen", False) is not False for m in inside.values()
