@@ -10,13 +10,14 @@ weights come from a file, frozen and only read, answers with Dropout too as long
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
 from traindx_tools.invariants.breach import Breach, Remedy
 from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import weakest
 from traindx_tools.program.entities import Model
+from traindx_tools.program.gradients import optimizers_of
 from traindx_tools.program.known import Known
 from traindx_tools.program.modes import is_trained, passes_of
 from traindx_tools.program.moments import Act, Section, loops, training_loop
@@ -45,9 +46,27 @@ def check(program: Program) -> Iterator[Breach]:
                     program, run, act, run in training):
                 continue
             trained = [is_trained(model, r) for r in training]
-            if True in trained:
+            if True in trained or (not _in_each_step(path) and _follows(program, training, model)):
                 told.add(id(model))
                 yield _breach(act, model, bool(around))
+
+
+def _in_each_step(path: Sequence[Section]) -> bool:
+    """Whether it stands in what steps, and not in what is done there once in many turns: a teacher."""
+    at = max((i for i, s in enumerate(path) if s.kind != "arm" and Moment.BACKWARD in s.has), default=None)
+    if at is None or any(a.kind == "every" for s in path[at:] if s.kind == "arm" for a in s.condition.atoms()):
+        return False
+    loops_below = ([s for s in below if s.kind == "loop" and s not in path]
+                   for _, below in path[at].acts(Moment.BACKWARD))
+    return not all(loops_below)
+
+
+def _follows(program: Program, training: list[Section], model: Model) -> bool:
+    """Whether it is an average of what is trained, copied where nothing puts that into eval mode."""
+    held = frozenset(i for r in training for o in optimizers_of(r) for m in o.holds or () for i in m.inside)
+    return bool(model.average_of & held) and not any(
+        a.training is not True and a.at.function == model.born.function and any(
+            m.inside & model.average_of for m in a.models or ()) for r in program.runs for a, _ in r.acts(Moment.MODE))
 
 
 def _only_read(program: Program, run: Section, act: Act, told: set[int]) -> Iterator[Breach]:
@@ -90,6 +109,7 @@ def _breach(act: Act, model: Model, in_loop: bool) -> Breach:
     layer = next(iter(model.by_mode.values()))
     return Breach(
         "C165",
-        f"The trained model is evaluated in training mode at {act.at}: it has {layer} and eval() was not called before",
+        f"The {'average of the ' if model.average_of else ''}trained model is evaluated "
+        f"in training mode at {act.at}: it has {layer} and eval() was not called before",
         act.at, weakest(act.known, Known.DERIVED), {"kind": "train mode", "layer": layer.partition(" ")[0]},
         Severity.HIGH if in_loop else Severity.MEDIUM, Remedy("evaluate in eval mode", act))

@@ -44,5 +44,8 @@ def _said(kept: Collection) -> str:
     never = "parameters() leaves it out and no optimizer updates it"
     if kept.kind == "tensor":
         return f"self.{kept.attribute} at {kept.at} is {kept.layer} and no parameter of the module: {never}"
+    if kept.kind == "closure":
+        return (f"self.{kept.attribute} at {kept.at} is a function that keeps {kept.layer} in its closure, which is no "
+                f"parameter of the module: {never}")
     return (f"self.{kept.attribute} at {kept.at} is an {kept.kind}, which is no module, and holds layers "
             f"({kept.layer}): parameters() leaves them out and no optimizer updates them")

@@ -27,10 +27,14 @@ MOST_TRACES = 55
 def check(program: Program) -> Iterator[Breach]:
     """Look at every loop that trains."""
     for part in {(p.made, str(p.at)): p for p in program.cut_parts}.values():
-        yield Breach(
-            "C147", f"The module made at {part.made}, which the optimizer at {part.optimizer} was given, is called at "
-            f"{part.at} where autograd records nothing, and nowhere else in the loop: its optimizer steps without a "
-            "gradient", part.at, measured={"kind": "cut", "made_at": part.made})
+        said = (
+            f"{part.at.quote} at {part.at} draws from what a model gave without a gradient (rsample() has one), and "
+            f"the draw goes into the module called at {part.made}: the loss behind it gives the model no gradient"
+        ) if part.drawn else (
+            f"The module made at {part.made}, which the optimizer at {part.optimizer} was given, is called at "
+            f"{part.at} where autograd records nothing, or is cut off behind it, and nowhere else: its optimizer steps "
+            "without a gradient")
+        yield Breach("C147", said, part.at, measured={"kind": "drawn" if part.drawn else "cut", "made_at": part.made})
     told: set[str] = set()
     for run in program.runs:
         around = [loops(path)[:1] for _, path in run.acts(Moment.BACKWARD)]

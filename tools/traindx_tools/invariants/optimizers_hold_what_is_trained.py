@@ -58,7 +58,7 @@ def _breaches(run: Section, those: list[Held]) -> Breach | None:
     if not any(h.steps for h in those):
         return None
     if change.kind == "thawed":
-        return _thawed(found, change.of) if change.parts & found.optimizer.frozen else None
+        return _thawed(run, found, change.of) if change.parts & found.optimizer.frozen else None
     if change.new and change.new <= found.optimizer.parts:
         return None  # its parts in another place
     return _too_early(run, found)
@@ -79,14 +79,19 @@ def _too_early(run: Section, found: Held) -> Breach:
         remedy=Remedy("built later", made, act))
 
 
-def _thawed(found: Held, where: str) -> Breach:
+def _thawed(run: Section, found: Held, where: str) -> Breach:
+    """Where one line freezes here and thaws there, the call of it tells."""
     act, made = found.change, found.made
+    calls = [s.at for s in path_of(run, act) if s.kind == "call"]
+    both = any(a.change is not None and a.change.kind == "frozen" and a.at == act.at
+               for a, _ in run.acts(Moment.PARAMETERS))
+    at = calls[-1] if both and calls else act.at
     return Breach(
         "C162",
-        f"{act.at.quote} at {act.at} unfreezes the module made at {where} after the optimizer was built at line "
+        f"{at.quote} at {at} unfreezes the module made at {where} after the optimizer was built at line "
         f"{made.at.line} over the parameters that were trainable then: what is unfrozen is in none of its groups and "
         "is never updated",
-        act.at, found.optimizer.known, {"kind": "unfrozen", "optimizer_line": made.at.line},
+        at, found.optimizer.known, {"kind": "unfrozen", "optimizer_line": made.at.line},
         remedy=Remedy("over all", made))
 
 

@@ -63,6 +63,8 @@ def check(program: Program) -> Iterator[Breach]:
                          measured={"kind": one.name or "method"},
                          severity=None if one.name in _LACKING else Severity.MEDIUM)
             continue
+        if one.kind not in _TOLD:
+            continue
         rule, kind, said = _TOLD[one.kind]
         guessed = one.kind == "state" and one.known is Known.GUESSED
         severity = Severity.HIGH if guessed or one.kind == "bound" else None

@@ -27,6 +27,11 @@ RULES = pages("modes", ("C104", "C166"))
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every module that is called with gradients where something trains."""
+    for one in program.unused_results:
+        if one.kind == "inference":
+            yield Breach(
+                "C104", f"{one.call} at {one.at} takes the name {one.name}, with which the next turn of the loop "
+                "trains: from then on it trains in inference mode", one.at, one.known, {"kind": "inference copy"})
     for run in program.runs:
         if run.framework or not {Moment.BACKWARD, Moment.FORWARD, Moment.MODE} <= run.has:
             continue

@@ -160,12 +160,19 @@ class Binding(Iteration):
             self.assign(target, value, frame)
 
     def _noted_mode(self, node: ast.Assign, value: Value, frame: Frame) -> Value:
-        """`was = model.training`: the mode that it has here, whatever is set afterwards."""
-        if not isinstance(node.value, ast.Attribute) or node.value.attr != "training" or not isinstance(value, Symbol):
+        """`was = model.training`, `[m.training for m in models]`: the mode of each here, whatever is set afterwards."""
+        several = isinstance(value, Bag) and bool(value.items)
+        modes = value.items if isinstance(value, Bag) else [value]
+        read = node.value.elt if isinstance(node.value, ast.ListComp) else node.value
+        if not isinstance(read, ast.Attribute) or read.attr != "training":
             return value
-        owner = value.parent or UNKNOWN
-        self.event("read", "training", node, frame, receiver=owner)
-        return Symbol("attribute", "training", Symbol("read", str(self.site(node, frame)), owner, 1), 2)
+        owners = [m.parent or UNKNOWN for m in modes if isinstance(m, Symbol)]
+        if not owners or len(owners) < len(modes):
+            return value
+        self.event("read", "training", node, frame, receiver=Bag("list", owners) if several else owners[0])
+        told: list[Value] = [Symbol("attribute", "training", Symbol("read", str(self.site(node, frame)), o, 1), 2)
+                             for o in owners]
+        return replace(value, items=told) if isinstance(value, Bag) else told[0]
 
     def _blended(self, target: ast.expr, old: Value, mixed: list[ast.expr], value: Value, node: ast.AST,
                  frame: Frame) -> None:

@@ -298,7 +298,7 @@ class Foreign(Evaluator):
             return self._module_registry(receiver, name, call)
         if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
             tags = frozenset({"log_prob": {"log_prob", "+chosen"}, "entropy": {"+entropy"}}.get(name, ()))
-            of = [*_given(receiver), *(a for a in call.args if isinstance(a, Tensor))]
+            of = [*drawn_from(receiver), *(a for a in call.args if isinstance(a, Tensor))]
             site = self.site(call.node, call.frame)
             made = merged(of, site) if self.grad and any(t.grad for t in of) else Tensor(
                 grad=None if self.grad else False, site=site, models=frozenset(m for t in of for m in t.models))
@@ -376,10 +376,10 @@ def from_model(value: Value, model: Instance | Thing) -> Value:
     return value
 
 
-def _given(distribution: Value, left: int = 3) -> list[Tensor]:
+def drawn_from(distribution: Value, left: int = 3) -> list[Tensor]:
     """The arrays that a distribution was made of, through those that wrap another one."""
     if not isinstance(distribution, Thing):
         return []
     given = [*distribution.args, *distribution.kwargs.values()]
-    inner = [t for v in given if left for t in _given(v, left - 1)]
+    inner = [t for v in given if left for t in drawn_from(v, left - 1)]
     return [*(v for v in given if isinstance(v, Tensor)), *inner]

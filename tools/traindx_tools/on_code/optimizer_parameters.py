@@ -92,8 +92,12 @@ def _reason(module: Value) -> str | None:
 
 
 def parts_held(optimizer: Thing | Instance) -> dict[int, Value]:
-    """The modules, and those inside them, whose parameters it holds at this moment, by identity."""
-    return {id(m): m for model in modules_of(optimizer) or [] for m in submodules(model) or [model]}
+    """The modules, and those inside them, whose parameters it holds for certain at this moment, by identity: it may
+    hold others too."""
+    first = optimizer.args[0] if optimizer.args else optimizer.kwargs.get("params")
+    found = _parameters(first, 0) if first is not None else ()
+    return {id(m): m for p in found if p is not None for model in p.modules
+            for m in submodules(unwrap(model)) or [unwrap(model)]}
 
 
 def frozen_parts(optimizer: Thing | Instance) -> dict[int, Value]:

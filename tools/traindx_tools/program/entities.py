@@ -63,6 +63,8 @@ class Model:
     """A layer inside keeps running statistics."""
     only_read: bool = False
     """Weights of a file stand in it, all of it is frozen, and nothing changes or follows it."""
+    average_of: frozenset[int] = frozenset()
+    """Identities of the parts of the module of which it is a copy that is changed by hand: an average."""
     born_in: frozenset[str] = frozenset()
     """The loops, as `file.py:12`, in each turn of which it is made anew."""
     born: Any = None

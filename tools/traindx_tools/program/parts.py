@@ -130,12 +130,14 @@ class StateSkipped:
 
 @dataclass(frozen=True)
 class CutPart:
-    """A module that an optimizer was given by itself, and that is only called where autograd records nothing."""
+    """A module that an optimizer was given by itself, and that is only called where autograd records nothing; or
+    (`drawn`) a draw without a gradient between two modules that an optimizer holds, `made`: where it is used."""
 
     optimizer: str
     """Where the optimizer is made."""
     made: str
     at: Spot
+    drawn: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ class UnusedResult:
     """A result, or a part of one, that nothing reads. `kind`: "parameters", "state", "array", "pure", "gradients" or
     "statistics"; "bound": one that a `partial` of before hides; "argument": gradients applied to something else;
     "masked": what a mask leaves out goes on as it came. Or a "method" that is named as a statement and not called; its
-    `name`: the moment that it would be."""
+    `name`: the moment that it would be. Or an "inference" copy that takes the name under which training goes on."""
 
     kind: str
     call: str

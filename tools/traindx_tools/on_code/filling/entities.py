@@ -118,6 +118,8 @@ class Entities:
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
                 made.born = spot_of(event)
+                if event.method == "deepcopy" and event.args and any(id(p) in self.changed for p in parts):
+                    made.average_of = frozenset(map(_identity, submodules(unwrap(event.args[0]))))
             self._models[key] = made
             self.program.models.append(made)
         return self._models[key]

@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from traindx_tools.knowledge.calls import harmless
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.keeping import traces
+from traindx_tools.on_code.filling.layer_collections import flat
 from traindx_tools.on_code.filling.ownership import made_at
 from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.library import submodules
-from traindx_tools.on_code.optimizer_parameters import held
-from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.library_calls import drawn_from
+from traindx_tools.on_code.optimizer_parameters import held, parts_held
+from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.training import sent_backward, sites_of, stepped
-from traindx_tools.on_code.values import Bag, Instance, Operation, Symbol, Tensor, Thing, Value, parts, unwrap
+from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
+from traindx_tools.on_code.values import (
+    Bag,
+    Instance,
+    Operation,
+    Site,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    parts,
+    unwrap,
+)
 from traindx_tools.program.moments import Act, Cut
 from traindx_tools.program.parts import CutPart
 
+DRAWS = ("sample", "normal")
+REPARAMETRISED = words("followed.toml", "reparametrised")
 _FRESH = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor")
 
 
@@ -68,29 +85,58 @@ class Cuts:
         return frozenset(t for e in into for v in (*e.args, *e.kwargs.values()) if isinstance(v, Tensor) and v.grad
                          for t in traces(v))
 
-    def cut_parts(self) -> Iterator[CutPart]:
-        """Modules that an optimizer was given by themselves, and that the loop which steps it only calls where autograd
-        records nothing."""
+    def _updates(self) -> Iterator[tuple[list[Event], list[Value], list[Value]]]:
+        """Events, losses and optimizers of each loop that trains, and of each step that Lightning drives."""
         for loop in self._project.training_loops:
-            calls = [p.event for p in loop.of("__call__") if isinstance(p.event.receiver, (Thing, Instance))]
-            losses = [v for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor)]
-            known = all(len(v.parents) < 55 for v in losses)
+            yield ([p.event for p in loop.places], [v for p in loop.backwards if (v := sent_backward(p.event))],
+                   [o for p in loop.of("step") if (o := stepped(p.event))])
+        made = [e for e in self._project.events if e.kind == "call" and e.function is not None
+                and e.function.name == "configure_optimizers" and is_optimizer(e.result)]
+        for root in self._project.roots if made else ():
+            owner = root.function.owner if root.function is not None else None
+            if root.framework == "training_step" and owner is not None and not BACKWARD & root.methods:
+                given = root.result.items.get("loss") if isinstance(root.result, Table) else root.result
+                yield ([p.event for p in root.places], [given] if given else [],
+                       [e.result for e in made if e.result and e.function and e.function.owner in owner.lineage()])
+
+    def cut_parts(self) -> Iterator[CutPart]:
+        """Modules that an optimizer was given by themselves, and that what steps it only calls where autograd records
+        nothing, or of whose outputs nothing with a graph comes to a loss."""
+        for events, given, stepping in self._updates():
+            calls = [e for e in events if e.method == "__call__" and isinstance(e.receiver, (Thing, Instance))]
+            losses = [v for v in given if isinstance(v, Tensor)]
+            known = len(losses) == len(given) and all(len(v.parents) < 55 for v in losses)
             sent = frozenset(s for v in losses for s in sites_of(v)) if known else None
             through = frozenset(m for v in losses for m in v.models)
             reached = {id(unwrap(e.receiver)) for e in calls if e.grad is not False and e.receiver is not None and not (
-                sent is not None and isinstance(e.result, Tensor) and e.result.site not in sent
-                and id(unwrap(e.receiver)) in through)}
-            optimizers = {id(o): o for p in loop.of("step") if isinstance(o := stepped(p.event), Thing)}
-            for optimizer in optimizers.values():
-                for given in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:
-                    module = unwrap(given)
+                sent is not None and e.result is not None and id(unwrap(e.receiver)) in through
+                and all(isinstance(v, Tensor) and v.site not in sent for v in flat(e.result)))}
+            draws = [e for e in events if e.method in DRAWS and e.grad is not False and _is_drawn(e)] if sent else []
+            for optimizer in {id(o): o for o in stepping if isinstance(o, Thing)}.values():
+                for draw in draws:
+                    yield from self._drawn(draw, calls, sent or frozenset(), optimizer)
+                for part in [m for p in held(optimizer) or () if not p.partial for m in p.modules]:
+                    module = unwrap(part)
                     mine = [e for e in calls if e.receiver is not None and unwrap(e.receiver) is module]
-                    inside = {id(m): m for m in submodules(module)}
+                    inside = {id(m): m for m in submodules(module) or [module]}
                     if mine and all(_in_a_module(e) for e in mine) and _only_forward(module) and not (
                             reached & set(inside)) and not any(
                             m.state.get("frozen", False) is not False for m in inside.values()
                             if isinstance(m, (Thing, Instance))):
                         yield CutPart(str(optimizer.site), made_at(module), spot_of(mine[0]))
+
+    def _drawn(self, draw: Event, calls: list[Event], sent: frozenset[Site], optimizer: Thing) -> Iterator[CutPart]:
+        """A draw without a gradient from what a model gave, which goes on into a module that the same optimizer holds
+        and so to the loss; nobody asks how likely the draw was."""
+        mine = set(parts_held(optimizer))
+        of = drawn_from(draw.receiver) if draw.receiver else [t for t in draw.args if isinstance(t, Tensor)]
+        told = any((draw.receiver is not None and e.receiver is draw.receiver) or draw.result in e.args
+                   for e in self._project.calls("log_prob"))
+        into = [e for e in calls if any(a == draw.result for v in e.args for a in flat(v)) and e.receiver is not None
+                and isinstance(e.result, Tensor) and e.result.grad and e.result.site in sent
+                and id(unwrap(e.receiver)) in mine]
+        if into and not told and any(t.grad and t.models & mine for t in of):
+            yield CutPart(str(optimizer.site), str(into[0].site), spot_of(draw), drawn=True)
 
     def handed(self) -> bool:
         """Whether a value with a graph is given to code that is not known."""
@@ -105,6 +151,16 @@ class Cuts:
         made = [e for e in self._losses.get(loss.site, ()) if e.result == loss]
         given = [(*e.args[:2], *e.kwargs.values()) for e in made if e.method != "requires_grad_"]
         return bool(given) and all(any(map(_of_model, values)) and all(map(_graphless, values)) for values in given)
+
+
+def _is_drawn(event: Event) -> bool:
+    """Whether a draw has no gradient though one could have had it: of what has `rsample`, or `torch.normal`."""
+    if event.receiver is None:
+        return event.name == "torch.normal"
+    inner: Value | None = event.receiver
+    while isinstance(inner, Thing) and inner.short in ("Independent", "TransformedDistribution"):
+        inner = inner.argument(0, "base_distribution")
+    return isinstance(inner, Thing) and inner.type.startswith("torch.distributions.") and inner.short in REPARAMETRISED
 
 
 def _only_forward(module: Value) -> bool:

@@ -15,6 +15,7 @@ from traindx_tools.program.entities import Collection
 
 _REGISTER = ("add_module", "register_module", "register_parameter", "register_buffer", "setattr", "ModuleList",
              "ModuleDict", "Sequential", "ParameterList", "ParameterDict")  # fmt: skip
+_MODULES = ("nn.Module", "LightningModule", "PreTrainedModel")
 _OTHER_MODULES = ("flax", "equinox")
 
 
@@ -49,8 +50,7 @@ def registered_in(project: Project) -> set[int]:
 
 def is_torch(owner: Instance) -> bool:
     """Whether it is a module of torch."""
-    return any(b.endswith(("nn.Module", "LightningModule")) and not any(o in b for o in _OTHER_MODULES)
-               for b in owner.klass.info.foreign_bases)
+    return any(b.endswith(_MODULES) and not any(o in b for o in _OTHER_MODULES) for b in owner.klass.info.foreign_bases)
 
 
 def flat(value: Value) -> list[Value]:

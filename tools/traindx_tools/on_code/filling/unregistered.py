@@ -15,9 +15,10 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
-from traindx_tools.on_code.values import Instance, Operation, Symbol, Tensor, Thing, Value, parts
+from traindx_tools.on_code.values import Function, Instance, Operation, Symbol, Tensor, Thing, Value, parts
 from traindx_tools.program.entities import Collection
 
+_DRAWS = ("normal", "uniform", "truncated_normal")
 _PASSES = ("forward", "__call__")
 _RESHAPES = frozenset({"clone", "view", "reshape", "mul", "div", "add", "transpose", "permute", "unsqueeze", "expand",
                        "repeat", "t", "flatten", "squeeze", "normal", "contiguous"})
@@ -34,6 +35,8 @@ def unregistered(project: Project) -> Iterator[Collection]:
                 value is not None and owner.klass.info.is_module and owner.attrs.get(event.method) is value):
             if is_torch(owner) and isinstance(value, Instance):
                 yield from _object(project, event, owner, value)
+            elif isinstance(value, Function):
+                yield from _closure(project, event, owner, value)
             elif event.function is not None and event.function.name in ("__init__", "setup"):
                 yield from _tensor(project, event, owner, value)
     yield from _made_in_passes(project)
@@ -52,6 +55,21 @@ def _object(project: Project, event: Event, owner: Instance, value: Instance) ->
     others = {id(m) for n, a in owner.attrs.items() if a is not value for m in submodules(a)}
     if inside and own and not any(id(v) in others | registered_in(project) for v in inside):
         yield Collection(event.method, spot_of(event), short(inside[0]), False, event, f"object of {info.name}")
+
+
+def _closure(project: Project, event: Event, owner: Instance, value: Function) -> Iterator[Collection]:
+    """A function that keeps layers, or an array that was drawn at random, which the module itself does not hold."""
+    inside = {**(value.closure or {}), **{k: v for outer in value.closures for k, v in outer.items()}}
+    names = {n.id for n in below(value.info.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    others = {id(m) for a in owner.attrs.values() for m in (*submodules(a), *flat(a))} | registered_in(project)
+    drawn = {e.site for e in project.calls(*_DRAWS) if e.name.startswith("jax.random.")}
+    for kept in (inside[n] for n in names & inside.keys() if id(inside[n]) not in others):
+        if isinstance(kept, Tensor) and any("equinox" in b for b in owner.klass.info.foreign_bases) and (
+                kept.site in drawn and event.function is not None and kept.site is not None
+                and event.function.node.lineno <= kept.site.line <= event.line):
+            yield Collection(event.method, spot_of(event), "an array of random numbers", False, event, "closure")
+        elif is_torch(owner) and is_layer(kept) and made_in(kept, event):
+            yield Collection(event.method, spot_of(event), short(kept), False, event, "closure")
 
 
 def _is_set_elsewhere(project: Project, name: str, owner: Instance) -> bool:

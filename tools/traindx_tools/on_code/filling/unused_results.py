@@ -22,6 +22,7 @@ from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Moment
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
+_INFERENCE = frozenset({"equinox.nn.inference_mode", "equinox.tree_inference"})
 _STATELESS = frozenset({"scale", "clip", "clip_by_global_norm", "clip_by_block_rms", "identity", "set_to_zero",
                         "add_decayed_weights", "scale_by_learning_rate", "zero_nans", "keep_params_nonnegative",
                         "adaptive_grad_clip", "centralize", "noisy_sgd", "sign_sgd"})  # fmt: skip
@@ -57,6 +58,8 @@ def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         for call in code.of(ast.Call):
             yield from _of_call(look, code, call, owners.get(id(call)), results.get(id(call)))
             yield from _bound_before(code, call, results)
+            if code.qualified(call.func) in _INFERENCE:
+                yield from _inference(code, call, results)
     yield from _statistics(project, look)
     yield from _masked(project, look)
 
@@ -152,6 +155,33 @@ def _read(code: Syntax, target: ast.Name) -> bool:
         target.id in g.names for g in code.inside(scope, ast.Nonlocal))
     return bool(shared or code.reads(scope, target.id) or code.calls_in(scope, "locals", "globals", "vars", "eval",
                                                                          "exec"))  # fmt: skip
+
+
+def _inference(code: Syntax, call: ast.Call, results: dict[int, Value]) -> Iterator[UnusedResult]:
+    """`model = inference_mode(model)` in a loop in which a step makes that very name anew, and nothing else does."""
+    target, given, mode = _targets(code, call), argument(call, 0, "pytree"), argument(call, 1, "value")
+    on = mode is None or (isinstance(mode, ast.Constant) and mode.value is True)
+    if not on or not isinstance(target, ast.Name) or given is None or written(given) != target.id:
+        return
+    block = code.parent(code.parent(call) or call)
+    if any(isinstance(s, (ast.Break, ast.Return)) for s in getattr(block, "body", ())):
+        return  # training is over
+    around = {id(loop) for loop in code.loops(call)}
+    inside = [v for _, v in code.bindings(target) if any(id(loop) in around for loop in code.loops(v))]
+    steps = [c for c in code.of(ast.Call) if code.scope(c) is code.scope(call) and _remakes(code, c, target.id, results)
+             and any(id(loop) in around for loop in code.loops(c))]
+    if steps and all(v is call for v in inside if not any(v is c for c in steps)):
+        yield UnusedResult("inference", code.file.segment(call), spot_in(code, call), target.id)
+
+
+def _remakes(code: Syntax, call: ast.Call, name: str, results: dict[int, Value]) -> bool:
+    """Whether a step takes a name and gives it a new value with updates applied."""
+    target, result = _targets(code, call), results.get(id(call))
+    bound = target.elts if isinstance(target, ast.Tuple) else [target]
+    made = result.items if isinstance(result, Bag) else [result]
+    return any(written(a) == name for a in call.args) and len(bound) == len(made) and any(
+        isinstance(t, ast.Name) and t.id == name and v is not None and _is_updated(v)
+        for t, v in zip(bound, made, strict=True))
 
 
 # --- the state of an optimizer
