@@ -265,18 +265,27 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     grads = _second(code, call) if both else _targets(code, call)
     if scope is None or not isinstance(grads, ast.Name) or not _is_own(code, scope, by, call):
         return
-    updates = [c for c in code.calls_in(scope, "update") if c.args and written(c.args[0]) == grads.id]
+    updates = [c for c in code.calls_in(scope, "update") if c.args and _means(code, c.args[0], grads)]
     targets = [_targets(code, c) for c in updates]
-    names = {written(t.elts[0] if isinstance(t, ast.Tuple) else t) for t in targets if t is not None}
+    made = [t.elts[0] if isinstance(t, ast.Tuple) else t for t in targets if t is not None]
     for apply in code.calls_in(scope, "apply_updates"):
-        to = apply.args[0] if len(apply.args) == 2 and written(apply.args[1]) in names else None
+        to = apply.args[0] if len(apply.args) == 2 and any(_means(code, apply.args[1], m) for m in made) else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
             yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
 
 
+def _means(code: Syntax, read: ast.expr, bound: ast.expr) -> bool:
+    """Whether a name is read before it is bound again."""
+    if not isinstance(read, ast.Name) or not isinstance(bound, ast.Name) or read.id != bound.id:
+        return False
+    before = [s for s, _ in code.bindings(read) if s.lineno < read.lineno]
+    return bool(before) and max(before, key=lambda s: s.lineno) is code.statement(bound)
+
+
 def _is_own(code: Syntax, scope: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.expr | None, call: ast.Call) -> bool:
-    """Whether it is a parameter of a function, as the caller gave it until a call."""
-    return isinstance(node, ast.Name) and node.id in parameters(scope) and all(
+    """Whether it is a parameter of a function, or of one around it, as the caller gave it until a call."""
+    around = (scope, *(a for a in code.above(scope) if isinstance(a, FunctionNode)))
+    return isinstance(node, ast.Name) and any(node.id in parameters(a) for a in around) and all(
         s.lineno > call.lineno for s, _ in code.bindings(node)) and not code.loops(call)
 
 
