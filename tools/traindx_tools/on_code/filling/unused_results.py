@@ -12,7 +12,7 @@ from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.filling.windows import nested
-from traindx_tools.on_code.lookup import Lookup, returned
+from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
@@ -90,6 +90,9 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
         if isinstance(code.parent(call), ast.Expr):
             yield _unused("array", Lost(code, call), written(array))
     else:
+        own = look.function(code, func) if isinstance(code.parent(call), ast.Expr) else None
+        if own is not None and _is_lost(code, call) and _is_pure(look, *own):
+            yield _unused("pure", Lost(code, call))
         maker = func if isinstance(func, ast.Call) else code.origin(func)
         second = _second(code, call)
         yield from _of_another(code, call, maker)
@@ -118,6 +121,23 @@ def _array(call: ast.Call) -> ast.expr | None:
     if isinstance(index, ast.Subscript) and isinstance(index.value, ast.Attribute) and index.value.attr == "at":
         return index.value.value
     return None
+
+
+def _is_pure(look: Lookup, code: Syntax, body: Body, left: int = 4) -> bool:
+    """Whether a function of the project does nothing but return something new, made of what it was given."""
+    if isinstance(body, ast.Lambda) or body.decorator_list or not left:
+        return False
+    outcomes = list(returned(body))
+    for node in below(body):
+        does = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
+        stores = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+        if does or stores or isinstance(node, (ast.Global, ast.Nonlocal, ast.With)):
+            return False
+    made = [code.origin(o) for o in outcomes]
+    return bool(made) and all(isinstance(m, ast.Call) and (
+        code.qualified(m.func) in _PURE | _APPLY or _array(m) is not None
+        or (last_name(m.func) in ("replace", "_replace") and any(k.arg is not None for k in m.keywords))
+        or ((own := look.function(code, m.func)) is not None and _is_pure(look, *own, left - 1))) for m in made)
 
 
 # --- what reads a result
