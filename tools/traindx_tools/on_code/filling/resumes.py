@@ -123,7 +123,10 @@ class _Relation:
                     yield kind, one, event in averages or self._counts(one) or (is_optimizer(one) and not plain)
 
     def _counts(self, schedule: Thing | Instance) -> bool:
-        """Whether a schedule counts by itself, and nothing moves it to where the run begins again."""
+        """Whether a schedule counts by itself, its optimizer comes back, and nothing moves it to where that was."""
+        optimizer = schedule.argument(0, "optimizer") if isinstance(schedule, Thing) else None
+        if not _sites(optimizer) & self.restored:
+            return False
         steps = [e for e in self.project.calls("step") if e.receiver is schedule]
         inside = {id(p.event) for loop in self.project.training_loops for p in loop.of("step")}
         return is_scheduler(schedule) and isinstance(schedule, Thing) and "last_epoch" not in schedule.kwargs and all(
