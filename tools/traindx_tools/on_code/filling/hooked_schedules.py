@@ -18,7 +18,7 @@ _EPOCHS = frozenset({"max_epochs", "num_epochs", "epochs", "n_epochs"})
 
 def hooked_schedules(project: Project) -> Iterator[HookedSchedule]:
     """Every one of which the unit of the length is known."""
-    for event in project.events:
+    for event in project.calls("Trainer", "Seq2SeqTrainer"):
         pair, given = event.kwargs.get("optimizers"), event.kwargs.get("args")
         if event.name.startswith("transformers.") and isinstance(pair, Bag) and len(pair.items) == 2 and (
                 isinstance(given, Thing) and isinstance(schedule := pair.items[1], Thing)):  # fmt: skip
