@@ -26,6 +26,11 @@ def check(program: Program) -> Iterator[Breach]:
     for loop in program.engine_loops:
         if loop.own is not None:
             yield from _left_out(loop, told)
+        if loop.clip is not None and loop.clip not in told:
+            told.add(loop.clip)
+            yield Breach("C320", f"The clip at {loop.clip} goes past the {loop.engine} of {loop.made}: the gradients "
+                         f"still hold the loss scale of {loop.precision}: the bound is as much too small", loop.clip,
+                         Known.DERIVED, {"kind": "clip", "matters": "fp16"})
         if loop.trains_wrapped:
             yield from _bypassed(loop)
 

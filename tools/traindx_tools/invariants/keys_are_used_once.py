@@ -23,7 +23,7 @@ from traindx_tools.program.timeline import Moment
 RULES = pages("jax", ("C501", "C563"))
 _KINDS = {"reuse": "reuse", "loop": "constant key in a loop", "scan": "constant key in a scan",
           "call": "constant key in each call", "state": "constant key in each call", "map": "mapped",
-          "list": "constant key in each row"}
+          "list": "constant key in each row", "rows": "constant key in each row"}
 
 
 def check(program: Program) -> Iterator[Breach]:

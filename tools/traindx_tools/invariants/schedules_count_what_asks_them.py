@@ -6,7 +6,8 @@ long and the decay hardly begins. `chain(adam(schedule), apply_every(8))` asks i
 divided by 8 is over after an eighth of the run.
 
 Lightning steps a schedule at the end of each epoch unless `"interval": "step"` stands beside it: one that is as long as
-the run has steps hardly moves, and one that is as long as it has epochs is over in the first batches.
+the run has steps hardly moves, and one that is as long as it has epochs is over in the first batches. The Trainer of
+transformers steps it after every update.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def check(program: Program) -> Iterator[Breach]:
             yield Breach("C323", f"{hooked.kind} at {hooked.at} is as long as the run has steps and {how}: Lightning "
                          "steps it once an epoch, and the rate hardly moves", hooked.at, measured={"kind": "per epoch"})
         elif hooked.unit == "epochs" and hooked.by_step:
-            yield Breach("C323", f"{hooked.kind} at {hooked.at} is as long as the run has epochs and stands beside "
-                         "\"interval\": \"step\": it is at its end after as many batches", hooked.at,
+            how = "stands beside \"interval\": \"step\"" if hooked.told else "Trainer steps it after every update"
+            yield Breach("C323", f"{hooked.kind} at {hooked.at} is as long as the run has epochs and {how}: it is at "
+                         "its end after as many batches", hooked.at,
                          measured={"kind": "per step"})
     for one in program.windows:
         counts = one.length if one.per_window else one.length * one.every

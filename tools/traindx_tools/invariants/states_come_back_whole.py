@@ -29,6 +29,8 @@ _LACKS = {
                "schedule and epoch begin anew",
     "statistics": "{what} at {at} that are not saved in the checkpoint and not restored with the model (loaded at "
                   "{beside}): after a restart the normalisation begins anew",
+    "model alone": "{what}.train() at {at} goes on from checkpoints that hold the model alone (save_only_model, "
+                   "{beside}): the optimizer's moments, the schedule and the random states begin anew",
     "order": "At {at}, before line {beside.line}, {what}",
 }
 _KINDS = {"the optimizer's state": "optimizer", "the average of the weights": "ema"}

@@ -93,7 +93,10 @@ class Attributes(Evaluation):
             return method if method.info.is_static else self.bound(method, base)
         found = info.attribute(name)
         if found is not None:
-            return Const(found.value, fixed=False) if isinstance(found, Const) and info.is_dataclass else found
+            if isinstance(found, Const) and info.is_dataclass:  # one value, however often it is read
+                defaults: dict[str, Value] = base.state.setdefault("defaults", {})
+                return defaults.setdefault(name, Const(found.value, fixed=False))
+            return found
         if name == "__class__":
             return base.klass
         if name == "training" and info.is_module:

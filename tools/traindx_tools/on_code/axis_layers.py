@@ -27,7 +27,7 @@ def layer(made: Thing, args: Sequence[Value], site: Site) -> Axes | None:
         found = ax.place(x, -1)
         return Axes((*(found[0][:-1] if found is not None else (Rest(f"{short}@{site}"),)), Axis(size.size, "feature")))
     if short.startswith(("Conv", "MaxPool", "AvgPool", "Adaptive", "LazyConv")) and short[-2:] in ("1d", "2d", "3d"):
-        return _spatial(made, x, int(short[-2]))
+        return None if made.type.startswith("equinox.") else _spatial(made, x, int(short[-2]))
     if x is None and not short.startswith(("LSTM", "GRU", "RNN")):
         return None
     if short in ("Embedding", "Embed") and x is not None:
@@ -37,7 +37,9 @@ def layer(made: Thing, args: Sequence[Value], site: Site) -> Axes | None:
     if short in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"):
         twice = 2 if truth(made.kwargs.get("bidirectional")) else 1
         width = ax.length(made.argument(1, "hidden_size")).size
-        lead = (ax.at(x, 0),) if short.endswith("Cell") else (ax.at(x, 0), ax.at(x, 1))
+        found = ax.place(x, -1)  # a cell of equinox takes one sample, and torch's may
+        cell = found[0][:-1] if found is not None else (Rest(f"{short}@{site}"),)
+        lead = cell if short.endswith("Cell") else (ax.at(x, 0), ax.at(x, 1))
         return Axes((*lead, Axis(width * twice if isinstance(width, int) else "", "feature")))
     if short in ("Softmax", "LogSoftmax"):
         name = "softmax" if short == "Softmax" else "log_softmax"

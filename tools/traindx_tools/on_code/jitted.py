@@ -49,6 +49,8 @@ class Inside:
     code: Syntax
     node: ast.FunctionDef | ast.Lambda
     via: ast.AST | None = None
+    within: Syntax | None = None
+    """Where that place is."""
 
 
 def jitted(look: Lookup) -> Iterator[Jitted]:
@@ -113,7 +115,7 @@ def inside(look: Lookup, one: Jitted) -> list[Inside]:
                 continue
             seen.add(id(other[1]))
             depth[id(other[1])] = depth[id(here.node)] + 1
-            found.append(Inside(other[0], other[1], node))
+            found.append(Inside(other[0], other[1], node, here.code))
     return found
 
 
@@ -123,7 +125,7 @@ def _leads_to(look: Lookup, code: Syntax, node: ast.AST, one: Jitted) -> tuple[S
         return None
     if isinstance(node, ast.Attribute):
         if written(node.value) != "self" or one.of is None or code.owner(node) is not one.of:
-            return None
+            return _of_object(look, code, node, one)
         body = next((m for m in one.of.body if isinstance(m, ast.FunctionDef) and m.name == node.attr), None)
         return (code, body) if body is not None and not _handed_out(code, node) else None
     if node.id not in look.functions or _is_parameter(code, node):
@@ -138,6 +140,26 @@ def _leads_to(look: Lookup, code: Syntax, node: ast.AST, one: Jitted) -> tuple[S
     reached = look.function(code, node)
     return (reached[0], reached[1]) if reached is not None and isinstance(reached[1], ast.FunctionDef) and (
         node.id in code.aliases) else None  # fmt: skip
+
+
+def _of_object(look: Lookup, code: Syntax, node: ast.Attribute, one: Jitted) -> tuple[Syntax, ast.FunctionDef] | None:
+    """The method of an object that is made outside, or of a tree that comes as an argument; what `apply` runs."""
+    up = code.parent(node)
+    if not isinstance(up, ast.Call) or (up.func is not node and last_name(up.func) not in _WRAPS) or _handed_out(
+            code, node):  # fmt: skip
+        return None
+    applied = node.attr in ("apply", "apply_fn")
+    found = [(c, m) for c, m in look.functions.get("__call__" if applied else node.attr, ())
+             if isinstance(c.parent(m), ast.ClassDef) and (not applied or is_pytree(c.owner(m)))]  # fmt: skip
+    if applied or not found:
+        return found[0] if len(found) == 1 else None
+    where, made = look.origin(code, node.value)
+    if isinstance(made, ast.Name) and _is_parameter(where, made):
+        return found[0] if len(found) == 1 and is_pytree(found[0][0].owner(found[0][1])) else None
+    around = {id(a) for a in code.above(node)} - {id(a) for a in one.code.above(one.node)}
+    outer = isinstance(made, ast.Call) and (where is not code or id(where.function(made)) not in around)
+    mine = [f for f in found if (kind := f[0].owner(f[1])) is not None and outer and kind.name == last_name(made.func)]  # type: ignore[attr-defined]
+    return mine[0] if len(mine) == 1 else None
 
 
 def runs_outside(code: Syntax, node: ast.AST) -> bool:

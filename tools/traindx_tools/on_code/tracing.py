@@ -153,12 +153,18 @@ def values_traced(one: Traced) -> set[str]:
     for _ in range(3):
         before = len(names)
         for node in own:
-            if isinstance(node, ast.Assign) and depends(node.value, names):
+            if isinstance(node, ast.Assign) and (depends(node.value, names) or _slope(node.value)):
                 names |= {n.id for t in node.targets for n in below(t) if isinstance(n, ast.Name)
                           and isinstance(n.ctx, ast.Store)}  # fmt: skip
         if len(names) == before:
             break
     return names
+
+
+def _slope(value: ast.expr) -> bool:
+    """`jax.value_and_grad(f)(x)`, the arrays that come of it."""
+    made = value.func if isinstance(value, ast.Call) else None
+    return isinstance(made, ast.Call) and last_name(made.func).endswith(("value_and_grad", "grad"))
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:

@@ -74,6 +74,8 @@ class EngineLoop:
     """Where a model was made that is not wrapped though its optimizer is."""
     loader: str = ""
     """Where the loader was made, if it is not wrapped."""
+    clip: Any = None
+    """The place of a clip that meets gradients which still hold the scale."""
     trains_wrapped: bool = False
     """Something that it steps is wrapped."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import Project, TrainingLoop
-from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scheduler, stepped
 from traindx_tools.on_code.values import (
     Const,
@@ -27,6 +27,7 @@ _ENGINES = ("Accelerator", "Fabric")
 _WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module",
           "setup_dataloaders")
 _SCALED = frozenset({"fp16", "16-mixed", "16"})
+_CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 _MIXED = _SCALED | {"bf16", "bf16-mixed"}
 _SHARES = ("num_processes", "process_index", "split_between", "DistributedSampler", "world_size", "local_rank")
 
@@ -41,12 +42,27 @@ def engine_loops(project: Project) -> Iterator[EngineLoop]:
         engine = next((p.event.receiver for p in loop.backwards if any(p.event.receiver is m for m in made)), made[0])
         if isinstance(engine, Thing):
             yield _read(project, loop, engine, wrapped)
+    trainers = [e.result for e in project.calls("Trainer") if isinstance(e.result, Thing)]
+    trainers = [t for t in trainers if _precision(t) in _SCALED]
+    for event in project.calls(*_CLIPS) if trainers else ():
+        if event.function is not None and event.function.name == "on_after_backward" and _bounds(event):
+            yield EngineLoop(spot_of(event), "Trainer", str(trainers[0].site), precision=_precision(trainers[0]),
+                             scales=True, clip=spot_of(event))
+
+
+def _precision(engine: Thing) -> str:
+    said = engine.kwargs.get("mixed_precision") or engine.kwargs.get("precision")
+    return str(said.value) if isinstance(said, Const) and str(said.value) in _MIXED else ""
+
+
+def _bounds(event: Event) -> bool:
+    """Whether a clip of torch does more than measure."""
+    return event.name.startswith("torch.nn.utils") and number(event.argument(1, "max_norm")) != float("inf")
 
 
 def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Value]) -> EngineLoop:
     found = EngineLoop(spot_of_block(loop.block), engine.short, str(engine.site))
-    said = engine.kwargs.get("mixed_precision") or engine.kwargs.get("precision")
-    found.precision = str(said.value) if isinstance(said, Const) and str(said.value) in _MIXED else ""
+    found.precision = _precision(engine)
     found.scales = found.precision in _SCALED
     found.window, found.window_known = _window(engine)
     for place in loop.backwards:
@@ -67,6 +83,9 @@ def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Val
             if kind == "optimizer" and isinstance(model, (Thing, Instance)) and (
                     _in(what, wrapped) and not _in(model, wrapped)):
                 found.model = str(model.site)
+    divides = any(p.event.receiver is engine for p in loop.of("unscale_gradients", "clip_gradients", *_CLIPS))
+    if found.own is not None and found.scales and not divides:
+        found.clip = next((spot_of(p.event) for p in loop.of(*_CLIPS) if _bounds(p.event)), None)
     shared = any(word in f.text for f in project.files for word in _SHARES)
     for block in {id(b): b for p in loop.backwards for b in p.loops}.values():
         loader = block.subject

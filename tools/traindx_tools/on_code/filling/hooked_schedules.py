@@ -1,4 +1,4 @@
-"""Schedules that `configure_optimizers` hands to Lightning: what their length counts, how often they are stepped."""
+"""Schedules that a framework is handed: what their length counts, how often they are stepped."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ _EPOCHS = frozenset({"max_epochs", "num_epochs", "epochs", "n_epochs"})
 
 def hooked_schedules(project: Project) -> Iterator[HookedSchedule]:
     """Every one of which the unit of the length is known."""
+    for event in project.calls("Trainer", "Seq2SeqTrainer"):
+        pair, given = event.kwargs.get("optimizers"), event.kwargs.get("args")
+        if event.name.startswith("transformers.") and isinstance(pair, Bag) and len(pair.items) == 2 and (
+                isinstance(given, Thing) and isinstance(schedule := pair.items[1], Thing)):  # fmt: skip
+            unit = _unit(schedule, [e for n, e in given.kwargs.items() if n == "num_train_epochs"])
+            if unit == "epochs" and "max_steps" not in given.kwargs:
+                yield HookedSchedule(schedule.short, spot_at(schedule.site, project), unit, True, False)
     for root in project.roots:
         owner = root.function.owner if root.function is not None else None
         if root.framework != "configure_optimizers" or owner is None or owner.method("lr_scheduler_step") or any(

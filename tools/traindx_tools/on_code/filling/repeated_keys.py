@@ -11,28 +11,23 @@ import ast
 import re
 from collections.abc import Iterator
 
+from traindx_tools.on_code.filling.drawn_keys import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
 from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.jitted import is_pytree
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.tracing import GRADIENTS
 from traindx_tools.program.keys import SharedKey
 
-_LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
-"""Where the body stands among the arguments, and the carry among the body's."""
-_STARTS = {"scan": 1, "fori_loop": 3, "while_loop": 2}
-_WRAPS = frozenset({"partial", "checkpoint", "remat", "jit", "filter_jit", "grad", "value_and_grad", "filter_grad",
-                    "filter_value_and_grad"})  # fmt: skip
-"""What takes a function and gives one with the same arguments."""
-_NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
 _TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
 _CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
-_KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
 _MAPS = frozenset({"jax.vmap", "jax.pmap", "jax.lax.map", "equinox.filter_vmap", "equinox.filter_pmap"})
 _COPIES = re.compile(r"copies|copy|same|shared|replicat|broadcast|sweep|repeat|bench|determin|reproduc|^test_")
+_SIZED = frozenset({"normal", "uniform", "truncated_normal", "orthogonal"})
 _UPDATES = frozenset({"apply_gradients", "apply_updates"})
 _PUTS = frozenset({"replace", "_replace", "apply_gradients", "evolve", "update", "set", "_update"})
-_DEEP = 4
+
 
 
 def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
@@ -42,7 +37,7 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
             continue
         for call in code.of(ast.Call):
             name = code.qualified(call.func)
-            if name in _LOOPS:
+            if name in LOOPS:
                 yield from _in_carry(look, code, call)
             elif name in _MAPS:
                 yield from _mapped(look, code, call)
@@ -50,6 +45,7 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
             if any(code.qualified(d.func if isinstance(d, ast.Call) else d) in _MAPS for d in body.decorator_list):
                 yield from _of_rows(look, code, body)
             yield from _in_state(look, code, body)
+            yield from _of_object(look, code, body)
         yield from _in_calls(look, code)
         yield from (k for rows in code.of(ast.ListComp) for k in _of_one_list(look, code, rows))
         yield from (k for rows in code.of(ast.GeneratorExp) for k in _of_one_list(look, code, rows))
@@ -60,9 +56,33 @@ def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True)
 
 
 def _mapped(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:
-    found = _body(look, code, argument(call, 0, "fun", "f"))
+    made, axes, up = argument(call, 0, "fun", "f"), argument(call, 1, "in_axes"), code.parent(call)
+    found = body_of(look, code, made)
     if found is not None:
         yield from _of_rows(look, found[0], found[1])
+    alike = [i for i, a in enumerate(axes.elts) if isinstance(a, ast.Constant) and a.value is None] if isinstance(
+        axes, (ast.Tuple, ast.List)) else []  # fmt: skip
+    target = up.targets[0] if isinstance(up, ast.Assign) else None
+    uses = [code.parent(r) for r in code.reads(code.scope(call), target.id)] if isinstance(target, ast.Name) else [up]
+    bound = "" if target is None else written(target)
+    up = next((u for u in uses if isinstance(u, ast.Call) and (u.func is call or written(u.func) == bound)), None)
+    if not alike or up is None or not _differentiated(code, call):
+        return
+    called = [(c, n, 0) for c, n in look.functions.get("__call__", ()) if is_pytree(c.owner(n))]
+    for home, body, given in (found,) if found is not None else called if isinstance(made, ast.Name) else ():
+        spec = [n for n in parameters(body) if n not in ("self", "cls")][given:]
+        for name in (spec[i] for i in alike if i < len(spec) == len(up.args)):
+            if KEYS.search(name) and drawn_from(look, home, body, name, DEEP) is not None:
+                yield _same("rows", code, up, f"{name} is one key for all rows that are mapped", trains=False)
+                return
+
+
+def _differentiated(code: Syntax, node: ast.AST) -> bool:
+    """Whether it stands in a function of which a gradient is taken."""
+    around = [a for a in code.above(node) if isinstance(a, ast.FunctionDef)]
+    by = [d.func if isinstance(d, ast.Call) else d for a in around for d in a.decorator_list]
+    given = {last_name(c.args[0]) for c in code.of(ast.Call) if code.qualified(c.func) in GRADIENTS and c.args}
+    return any(a.name in given for a in around) or any(code.qualified(d) in GRADIENTS for d in by)
 
 
 def _of_rows(look: Lookup, code: Syntax, body: Body) -> Iterator[SharedKey]:
@@ -71,7 +91,7 @@ def _of_rows(look: Lookup, code: Syntax, body: Body) -> Iterator[SharedKey]:
     used = {n.id for n in below(body) if isinstance(n, ast.Name)}
     if not given or used & set(given) or _COPIES.search(getattr(body, "name", "")):
         return
-    for draw, key in (*_draws(code, body), *_handed_on(look, code, body)):
+    for draw, key in (*draws(code, body), *handed_on(look, code, body)):
         if isinstance(key, ast.Name) and _from_outside(code, body, key, given):
             yield _same("map", code, draw, f"the mapped function ignores {given[0]} and draws every row with {key.id}")
             return
@@ -81,12 +101,42 @@ def _of_one_list(look: Lookup, code: Syntax, rows: ast.ListComp | ast.GeneratorE
     """A list of which every row is drawn with one key: `[rollout(params, key) for _ in range(n)]`."""
     bound = {n.id for g in rows.generators for n in below(g.target) if isinstance(n, ast.Name)}
     around = code.function(rows)
-    if bound & names_in(rows.elt) or _COPIES.search(getattr(around, "name", "")):
+    name, varied = getattr(around, "name", ""), bool(bound & names_in(rows.elt))
+    if _COPIES.search(name) or (varied and _CALM.search(name)):
         return
-    for draw, key in (*_draws(code, rows.elt), *_handed_on(look, code, rows.elt)):
-        if isinstance(key, ast.Name):
-            yield _same("list", code, draw, f"every row of the list is drawn with {key.id}", trains=False)
+    for draw, key in (*draws(code, rows.elt), *_layers(code, rows.elt), *handed_on(look, code, rows.elt)):
+        plain = isinstance(key, ast.Name) or written(key).startswith("self.")
+        if plain and not bound & names_in(key) and (
+                not varied or _by_size(look, code, draw, key, bound)):  # fmt: skip
+            yield _same("list", code, draw, f"every row of the list is drawn with {written(key)}", trains=False)
             return
+
+
+def _layers(code: Syntax, elt: ast.expr) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Layers that are made with a key."""
+    for call in (n for n in below(elt) if isinstance(n, ast.Call)):
+        key = argument(call, 99, "key") if code.qualified(call.func).startswith("equinox.nn.") else None
+        if isinstance(key, (ast.Name, ast.Attribute)):
+            yield call, key
+
+
+def _by_size(look: Lookup, code: Syntax, draw: ast.Call, key: ast.expr, bound: set[str]) -> bool:
+    """Whether the rows of a list differ in the size of what is drawn, and in nothing else that is given."""
+    given = {w: a for w, a in (*enumerate(draw.args), *((k.arg, k.value) for k in draw.keywords)) if a is not key}
+    varied = {w for w, a in given.items() if bound & names_in(a)}
+    full = code.qualified(draw.func)
+    if full.startswith("jax.random."):
+        return last_name(draw.func) in _SIZED and varied <= {1, "shape", "minval", "maxval"} and 1 in varied
+    found = None if full.startswith("equinox.nn.") else body_of(look, code, draw.func)
+    if found is None or isinstance(found[1], ast.Lambda) or _CALM.search(found[1].name.removeprefix("init")):
+        return full.startswith("equinox.nn.") and bool(varied)
+    spec = [n for n in parameters(found[1]) if n not in ("self", "cls")][found[2]:]
+    name = next((n for n in spec if argument(draw, spec.index(n), n) is key), "")
+    inner = drawn_from(look, found[0], found[1], name, DEEP)
+    shape = argument(inner, 1, "shape") if inner is not None and last_name(inner.func) in _SIZED else None
+    sizes = {spec[w] if isinstance(w, int) and w < len(spec) else w for w in varied}
+    return bool(sizes) and isinstance(shape, (ast.Tuple, ast.Name)) and sizes <= names_in(shape) and not any(
+        isinstance(n, ast.Attribute) for n in below(shape))  # fmt: skip
 
 
 def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[SharedKey]:
@@ -97,10 +147,10 @@ def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[Sha
         return
     outer = code.function(body)
     inside = outer is not None and any(last_name(c.func) in _UPDATES for c in code.inside(outer, ast.Call))
-    for draw, key in _draws(code, body) if not inside else ():
+    for draw, key in draws(code, body) if not inside else ():
         own_key = code.assigned(key) if isinstance(key, ast.Name) else key
         if not isinstance(own_key, ast.Attribute) or not isinstance(own_key.value, ast.Name) or not (
-                _KEYS.search(own_key.attr)):
+                KEYS.search(own_key.attr)):
             own_key = _split_from(code, key)
         if own_key is not None and own_key.value.id in parameters(body) and not _put_back(look, code, body, own_key):  # type: ignore[attr-defined]
             yield _same("state", code, draw, f"no step changes {written(own_key)}: {body.name} neither folds the step "
@@ -108,12 +158,32 @@ def _in_state(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[Sha
             return
 
 
+def _of_object(look: Lookup, code: Syntax, body: ast.FunctionDef) -> Iterator[SharedKey]:
+    """A method that splits the key of its object and keeps none of the new ones: each call hands out the same."""
+    owner = code.parent(body)
+    if not isinstance(owner, ast.ClassDef) or is_pytree(owner) or _CALM.search(f"{owner.name} {body.name}"):
+        return
+    for call in code.calls_in(body, "split"):
+        key, up = call.args[0] if call.args else None, code.parent(call)
+        if code.qualified(call.func) != "jax.random.split" or not isinstance(key, ast.Attribute) or (
+                written(key.value) != "self" or not isinstance(up, ast.Assign)):  # fmt: skip
+            continue
+        stores = [c.function(n) for c in look.codes for n in c.of(ast.Attribute)
+                  if n.attr == key.attr and isinstance(n.ctx, ast.Store)]  # fmt: skip
+        kept = any(s is not None and s.name != "__init__" for s in stores) or code.calls_in(body, "fold_in")
+        asked = look.callers(body, code)
+        again = len(asked) > 1 or any(c.loops(a) for c, a in asked)
+        if again and not kept and isinstance(up.targets[0], ast.Tuple):
+            why = f"{body.name} keeps no new {written(key)}, so all its calls split the same key"
+            yield _same("state", code, call, why, trains=False)
+
+
 def _split_from(code: Syntax, key: ast.expr) -> ast.Attribute | None:
     """The attribute of a state that a key was split from: `_, drawn = split(self.rng)`."""
     made = [v.value if isinstance(v, ast.Subscript) else v for _, v in code.bindings(key)]
     own_key = made[0].args[0] if len(made) == 1 and isinstance(made[0], ast.Call) and made[0].args and (
         code.qualified(made[0].func) == "jax.random.split") else None  # fmt: skip
-    plain = isinstance(own_key, ast.Attribute) and isinstance(own_key.value, ast.Name) and _KEYS.search(own_key.attr)
+    plain = isinstance(own_key, ast.Attribute) and isinstance(own_key.value, ast.Name) and KEYS.search(own_key.attr)
     return own_key if isinstance(own_key, ast.Attribute) and plain else None
 
 
@@ -135,8 +205,8 @@ def _put_back(look: Lookup, code: Syntax, body: ast.FunctionDef, own_key: ast.At
 
 
 def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:
-    at, place = _LOOPS[code.qualified(call.func)]
-    found = _body(look, code, argument(call, at, "f", "body_fun"))
+    at, place = LOOPS[code.qualified(call.func)]
+    found = body_of(look, code, argument(call, at, "f", "body_fun"))
     if found is None:
         return
     home, body, bound = found
@@ -148,7 +218,7 @@ def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]
     if kind == "scan":
         outcomes = [o.elts[0] for o in outcomes if isinstance(o, ast.Tuple) and len(o.elts) == 2]
     trains = _trains(home, body)
-    for draw, key in (*_draws(home, body), *_handed_on(look, home, body)):
+    for draw, key in (*draws(home, body), *handed_on(look, home, body)):
         text = written(key)
         if not _bound_in(home, key, body, carry):
             if isinstance(key, ast.Name) and _from_outside(home, body, key, names):
@@ -156,81 +226,6 @@ def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]
         elif outcomes and all(_carried(home, o, key, carry) for o in outcomes):
             what = f"{text} is carried on by the {kind} at {code.at(call)} as it came, neither split nor folded"
             yield _same("scan", home, draw, what, trains)
-
-
-def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) -> tuple[Syntax, Body, int] | None:
-    """The function that a loop runs, and how many of its arguments `partial` has given."""
-    if func is None or left <= 0:
-        return None
-    made = code.origin(func)
-    if isinstance(made, ast.Name) and any(isinstance(a, FunctionNode) and made.id in parameters(a)
-                                          for a in code.above(made)):  # fmt: skip
-        return None  # whatever the caller hands in
-    if isinstance(made, ast.Call) and last_name(made.func) not in _WRAPS:
-        maker = look.made_by(code, made)
-        return None if maker is None else (*maker, 0)
-    if isinstance(made, ast.Call) and made.args:
-        inner = _body(look, code, made.args[0], left - 1)
-        if inner is None:
-            return None
-        given = len(made.args) - 1 if last_name(made.func) == "partial" else 0
-        return inner[0], inner[1], inner[2] + given
-    found = look.function(code, made)
-    return None if found is None else (found[0], found[1], 0)
-
-
-def _handed_on(look: Lookup, code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Calls of the project's functions that draw with a key as they are given it."""
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        given = [*call.args, *(k.value for k in call.keywords)]
-        keys = [a for a in given if isinstance(a, (ast.Name, ast.Attribute)) and _KEYS.search(last_name(a))]
-        inner = _body(look, code, call.func) or _constructor(look, call) if keys else None
-        if inner is None or isinstance(inner[1], ast.Lambda):
-            continue
-        spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")][inner[2]:]
-        for name in spec:
-            key = argument(call, spec.index(name), name)
-            if key in keys and key is not None and _drawn_from(look, inner[0], inner[1], name, _DEEP) is not None:
-                yield call, key
-
-
-def _constructor(look: Lookup, call: ast.Call) -> tuple[Syntax, Body, int] | None:
-    """What a class of the project runs when an object is made."""
-    own = look.classes.get(last_name(call.func), ())
-    inits = [(c, n, 0) for c, kind in own for n in kind.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    return inits[0] if len(own) == len(inits) == 1 else None
-
-
-def _draws(code: Syntax, body: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The draws of a function itself, with the key's expression."""
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        full = code.qualified(call.func)
-        if full.startswith("jax.random.") and last_name(call.func) not in _NO_DRAW:
-            key = argument(call, 0, "key")
-        elif last_name(call.func) in ("apply", "apply_fn") and isinstance(rngs := argument(call, 99, "rngs"), ast.Dict):
-            key = rngs.values[0] if rngs.values else None
-        else:
-            continue
-        if isinstance(key, (ast.Name, ast.Attribute, ast.Subscript)):
-            yield call, key
-
-
-def _stores(code: Syntax, body: Body, text: str) -> list[ast.expr]:
-    """What is assigned to a name, an attribute or an entry inside a function; loops' targets as they are."""
-    found: list[ast.expr] = []
-    for node in below(body):
-        targets: list[tuple[ast.expr, ast.expr]] = []
-        if isinstance(node, ast.Assign):
-            targets = [(t, node.value) for t in node.targets]
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            targets = [(node.target, node.value)]
-        elif isinstance(node, (ast.For, ast.comprehension)):
-            targets = [(node.target, node.iter)]
-        for target, value in targets:
-            parts = [n for n in below(target) if not isinstance(n, (ast.Tuple, ast.List, ast.Starred))]
-            if any(written(p) == text for p in parts if isinstance(p, (ast.Name, ast.Attribute, ast.Subscript))):
-                found.append(value)
-    return found
 
 
 def _bound_in(code: Syntax, key: ast.expr, body: Body, carry: str) -> bool:
@@ -241,11 +236,11 @@ def _bound_in(code: Syntax, key: ast.expr, body: Body, carry: str) -> bool:
     if not isinstance(head, ast.Name):
         return False
     if isinstance(key, ast.Name):
-        stored = _stores(code, body, key.id)
+        stored = stores(code, body, key.id)
         if key.id == carry:
             return not stored
         return len(stored) == 1 and _of_carry(stored[0], carry)
-    return head.id == carry and not _stores(code, body, written(key)) and not _stores(code, body, carry)
+    return head.id == carry and not stores(code, body, written(key)) and not stores(code, body, carry)
 
 
 def _of_carry(value: ast.expr, carry: str) -> bool:
@@ -277,7 +272,7 @@ def _carried(code: Syntax, outcome: ast.expr, key: ast.expr, carry: str, left: i
 
 def _from_outside(code: Syntax, body: Body, key: ast.Name, names: list[str]) -> bool:
     """Whether a body takes a key of a function around it, made there once, or one that `partial` has given."""
-    if key.id in names or _stores(code, body, key.id):
+    if key.id in names or stores(code, body, key.id):
         return False
     for inner in code.above(key):
         if inner is body:
@@ -304,82 +299,32 @@ def _in_calls(look: Lookup, code: Syntax) -> Iterator[SharedKey]:
         given = [*call.args, *(k.value for k in call.keywords)]
         if not any(written(a) in targets for a in given):
             continue
-        found = _body(look, code, call.func)
+        found = body_of(look, code, call.func)
         if found is None or isinstance(found[1], ast.Lambda):
             continue
         spec = [n for n in parameters(found[1]) if n not in ("self", "cls")][found[2]:]
         for name in spec:
             key = argument(call, spec.index(name), name)
-            if not isinstance(key, (ast.Name, ast.Attribute)) or written(key) in targets or _changes(code, key, loops):
+            if key is None:
                 continue
-            if not _KEYS.search(name) and not _KEYS.search(last_name(key)):
+            folded = isinstance(key, ast.Call) and code.qualified(key.func) == "jax.random.fold_in" and isinstance(
+                argument(key, 1, "data"), (ast.Name, ast.Constant))  # fmt: skip
+            if not (folded or isinstance(key, (ast.Name, ast.Attribute))) or written(key) in targets or (
+                    _changes(code, key, loops[:1], folded)):  # fmt: skip
                 continue
-            draw = _drawn_from(look, found[0], found[1], name, _DEEP)
+            if not KEYS.search(name) and not KEYS.search(last_name(key)):
+                continue
+            draw = drawn_from(look, found[0], found[1], name, DEEP)
             if draw is not None:
                 what = f"{written(key)} is handed to {written(call.func)} in every iteration and never replaced"
                 yield _same("call", code, call, what)
 
 
-def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST]) -> bool:
+def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST], folded: bool = False) -> bool:
     """Whether the loop binds the key, or what holds it, anew."""
     names = {written(key), *names_in(key)} - {"self"}
     stored = {written(n) for loop in loops for n in below(loop)
               if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)}  # fmt: skip
-    return bool(names & stored) or (not code.bindings(key) and not isinstance(key, ast.Name))
+    return bool(names & stored) or not (folded or code.bindings(key) or isinstance(key, ast.Name))
 
 
-def _drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
-    """The draw for which a parameter is the key, as it was passed: in the function, its loops and what it calls."""
-    known: dict[tuple[int, str], ast.Call | None] = look.__dict__.setdefault("_drawn_from", {})
-    if left <= 0 or isinstance(body, ast.Lambda):
-        return None
-    if (id(body), name) not in known:
-        known[id(body), name] = None  # while it is looked at: a function that calls itself
-        known[id(body), name] = _drawn_inside(look, code, body, name, left)
-    return known[id(body), name]
-
-
-def _is_key(code: Syntax, key: ast.expr | None, name: str) -> bool:
-    """Whether a key is the parameter itself, or folded with what each call has alike: a number, a layer's place."""
-    if isinstance(key, ast.Call) and code.qualified(key.func) == "jax.random.fold_in" and len(key.args) == 2:
-        key, data = key.args
-        around = [a for a in code.above(data) if isinstance(a, ast.For)]
-        places = {n.id for loop in around for n in below(loop.target) if isinstance(n, ast.Name)}
-        if not isinstance(data, ast.Constant) and not (isinstance(data, ast.Name) and data.id in places):
-            return False
-    return isinstance(key, ast.Name) and key.id == name
-
-
-def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
-    stored = _stores(code, body, name)
-    if any("fold_in" in written(v) for v in stored):
-        return None
-    for call in (n for n in below(body) if isinstance(n, ast.Call)):
-        given = [*call.args, *(k.value for k in call.keywords)]
-        full = code.qualified(call.func)
-        if full.startswith("jax.random."):
-            key = argument(call, 0, "key")
-            if last_name(call.func) not in _NO_DRAW and _is_key(code, key, name):
-                return call
-            continue
-        if full in _LOOPS:
-            start = argument(call, _STARTS[last_name(call.func)], "init", "init_val")
-            carries = start.elts if isinstance(start, ast.Tuple) else [start]
-            inner = _body(look, code, argument(call, _LOOPS[full][0], "f", "body_fun"))
-            if inner is not None and any(isinstance(h, ast.Name) and h.id == name for h in carries):
-                draw = next((d for d, _ in _draws(inner[0], inner[1])), None)
-                if draw is not None:
-                    return draw
-            continue
-        passed = [a for a in given if isinstance(a, ast.Name) and a.id == name]
-        if passed and full.startswith("equinox.nn.") and argument(call, 99, "key") is passed[0]:
-            return call
-        inner = _body(look, code, call.func) if passed else None
-        if inner is not None and not isinstance(inner[1], ast.Lambda):
-            spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")]
-            for other in spec:
-                if argument(call, spec.index(other), other) is passed[0]:
-                    draw = _drawn_from(look, inner[0], inner[1], other, left - 1)
-                    if draw is not None:
-                        return draw
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -20,18 +21,34 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import Const, Instance, Operation, Site, Symbol, Table, Thing, Value, parts, unwrap
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Instance,
+    Operation,
+    Site,
+    Symbol,
+    Table,
+    Thing,
+    Value,
+    parts,
+    truth,
+    unwrap,
+)
 from traindx_tools.program.parts import Lack
 
 _SAVES = ("save", "dump", "savez", "savez_compressed", "save_file", "save_checkpoint", "save_pretrained", "write_text")
 _KINDS = ((is_optimizer, "the optimizer's state"), (is_scaler, "the state of the loss scaler"),
           (is_scheduler, "the state of the schedule"))
+_LOADS = frozenset({"torch.load", "pickle.load", "joblib.load", "dill.load", "cloudpickle.load"})
+_PLACED = re.compile(r"\.last_epoch\b|\b_step_count\b|_initial_step")
 _TOLD = frozenset({"print", "info", "format", "log", "debug", "warning"})
 
 
 def resumes(project: Project) -> Iterator[Lack]:
     """Every part of the training state that a resumption leaves behind."""
     yield from _too_early(project)
+    yield from _without_optimizer(project)
     relation = _Relation(project)
     if relation.reads:
         yield from _remade(project, relation.reads)
@@ -40,9 +57,9 @@ def resumes(project: Project) -> Iterator[Lack]:
                 yield from relation.lacks(save, table)
     yield from _weights_alone(project)
     yield from _statistics(project)
-    reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name == "torch.load"}
-    for save in project.calls("save"):
-        if save.function is not None and save.function.owner in reading and Table in map(type, save.args):
+    reading = {e.function.owner for e in project.calls("load") if e.function is not None and e.name in _LOADS}
+    for save in project.calls("save", "dump"):
+        if save.function is not None and save.function.owner in reading and {Table, Bag} & set(map(type, save.args)):
             yield from _counters(save, save.function.node, save.function.owner)
 
 
@@ -103,7 +120,18 @@ class _Relation:
                     (k for is_one, k in _KINDS if event.method in ("step", "update") and is_one(one)), "")
                 if kind and isinstance(one, (Thing, Instance)):
                     plain = isinstance(one, Thing) and one.short == "SGD" and one.argument(2, "momentum") is None
-                    yield kind, one, event in averages or (is_optimizer(one) and not plain)
+                    yield kind, one, event in averages or self._counts(one) or (is_optimizer(one) and not plain)
+
+    def _counts(self, schedule: Thing | Instance) -> bool:
+        """Whether a schedule counts by itself, its optimizer comes back, and nothing moves it to where that was."""
+        optimizer = schedule.argument(0, "optimizer") if isinstance(schedule, Thing) else None
+        if not _sites(optimizer) & self.restored:
+            return False
+        steps = [e for e in self.project.calls("step") if e.receiver is schedule]
+        inside = {id(p.event) for loop in self.project.training_loops for p in loop.of("step")}
+        return is_scheduler(schedule) and isinstance(schedule, Thing) and "last_epoch" not in schedule.kwargs and all(
+            id(e) in inside and not e.args and not e.kwargs for e in steps) and not any(
+            f.mentions(_PLACED) for f in self.project.files)  # fmt: skip
 
     def goes_on(self, table: Table) -> bool:
         """Whether the program begins again where it was: it reads a count that it saved, other than to tell it."""
@@ -252,6 +280,16 @@ def _weights_alone(project: Project) -> Iterator[Lack]:
                       for n in below(part) if isinstance(n, ast.Call) and last_name(n.func) == owner]
             if others and code.calls_in(code.scope(call), "fit"):
                 yield Lack("weights", owner, spot_in(code, call))
+
+
+def _without_optimizer(project: Project) -> Iterator[Lack]:
+    """A Trainer of transformers that is asked to save the model alone, and to go on from what it saved."""
+    for event in project.calls("train"):
+        made, given = event.receiver, event.argument(0, "resume_from_checkpoint")
+        args = made.argument(1, "args") if isinstance(made, Thing) and made.type.startswith("transformers.") else None
+        if isinstance(args, Thing) and truth(args.kwargs.get("save_only_model")) and given is not None and (
+                not isinstance(given, Const) or given.value):  # fmt: skip
+            yield Lack("model alone", made.short, spot_of(event), spot_at(args.site, project))  # type: ignore[union-attr]
 
 
 def _too_early(project: Project) -> Iterator[Lack]:

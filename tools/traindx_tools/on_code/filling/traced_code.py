@@ -50,7 +50,7 @@ def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
     for compiled in jitted(look):
         around = inside(look, compiled)
         reads = tuple(_outside_reads(look, compiled, around))
-        drawn = tuple(e for here in around for e in _drawn(here, told))
+        drawn = tuple(e for here in around for e in (*_drawn(here, told), *_kept(here, compiled, told)))
         if reads or drawn:
             yield TracedFunction(compiled.name, compiled.how, spot_in(compiled.code, compiled.node), reads, drawn)
 
@@ -133,6 +133,31 @@ def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
         if found is not None and not runs_outside(here.code, node):
             told.add(id(node))
             yield Effect(*found, spot_in(here.code, node))
+            return
+
+
+def _kept(here: Inside, one: Jitted, told: set[int]) -> Iterator[Effect]:
+    """An object of the project that keeps traced values: it appends them, or computes its attribute anew of them."""
+    owner, code, call = here.code.owner(here.node), here.within, None if here.within is None else (
+        here.within.parent(here.via or here.node))  # fmt: skip
+    if owner is None or owner is one.of or is_pytree(owner) or code is None or not isinstance(call, ast.Call):
+        return
+    around = [a for a in code.above(call) if isinstance(a, ast.FunctionDef)]
+    names = {n for a in around for n in values_traced(Traced(a, one.how, frozenset()))}
+    if id(call) in told or isinstance(here.node, ast.Lambda) or not any(
+            depends(a, names) for a in (*call.args, *(k.value for k in call.keywords))):  # fmt: skip
+        return
+    rest = [a.arg for a in (here.node.args.vararg, here.node.args.kwarg) if a is not None]
+    given = {*parameters(here.node), *rest}
+    for node in below(here.node):
+        value = node.value if isinstance(node, (ast.Assign, ast.AugAssign)) else node.args[0] if isinstance(
+            node, ast.Call) and last_name(node.func) == "append" and node.args else None  # fmt: skip
+        target = getattr(node, "target", node.targets[0] if isinstance(node, ast.Assign) else getattr(
+            getattr(node, "func", None), "value", None))  # fmt: skip
+        again = not isinstance(node, ast.Assign) or written(target) in written(node.value)
+        if value is not None and again and written(target).startswith("self.") and depends(value, given - {"self"}):
+            told.add(id(call))
+            yield Effect("append" if isinstance(node, ast.Call) else "attribute", written(call), spot_in(code, call))
             return
 
 
@@ -244,6 +269,15 @@ def _again(look: Lookup, code: Syntax, store: ast.AST) -> bool:
         c.loops(call) for c in look.codes for call in c.calls(body.name)))
 
 
+def _runs_once(look: Lookup, body: ast.FunctionDef | ast.AsyncFunctionDef, left: int = 4) -> bool:
+    """Whether one line calls a function, in no loop, and so it is with the function around that line."""
+    calls = look.calls.get(body.name, [])
+    if len(calls) != 1 or calls[0][0].loops(calls[0][1]) or not left:
+        return False
+    outer = calls[0][0].function(calls[0][1])
+    return outer is None or _runs_once(look, outer, left - 1)
+
+
 def _compiles(code: Syntax, body: ast.AST | None) -> bool:
     """Whether a function compiles anew, after which the new value counts."""
     return isinstance(body, FunctionNode) and any(code.qualified(n.func) in JITS for n in code.inside(body, ast.Call))
@@ -326,7 +360,8 @@ def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodie
     for store in code.inside(owner, ast.Attribute):
         body = code.function(store)
         mine = store.attr == node.attr and isinstance(store.ctx, ast.Store) and written(store.value) == "self"
-        if not mine or body is None or id(body) in bodies or _FIRST.match(body.name) or _compiles(code, body):
+        if not mine or body is None or id(body) in bodies or _FIRST.match(body.name) or _compiles(code, body) or (
+                not code.loops(store) and _runs_once(look, body)):  # fmt: skip
             continue
         tests = " ".join(written(a.test) for a in code.above(store) if isinstance(a, ast.If))
         if not (written(store) in tests and ("None" in tests or "not " in tests)):  # a value that is made once

@@ -12,7 +12,7 @@ from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.filling.windows import nested
-from traindx_tools.on_code.lookup import Lookup, returned
+from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
@@ -93,6 +93,9 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
         if isinstance(code.parent(call), ast.Expr):
             yield _unused("array", Lost(code, call), written(array))
     else:
+        own = look.function(code, func) if isinstance(code.parent(call), ast.Expr) else None
+        if own is not None and _is_lost(code, call) and _is_pure(look, *own):
+            yield _unused("pure", Lost(code, call))
         maker = func if isinstance(func, ast.Call) else code.origin(func)
         second = _second(code, call)
         yield from _of_another(code, call, maker)
@@ -121,6 +124,23 @@ def _array(call: ast.Call) -> ast.expr | None:
     if isinstance(index, ast.Subscript) and isinstance(index.value, ast.Attribute) and index.value.attr == "at":
         return index.value.value
     return None
+
+
+def _is_pure(look: Lookup, code: Syntax, body: Body, left: int = 4) -> bool:
+    """Whether a function of the project does nothing but return something new, made of what it was given."""
+    if isinstance(body, ast.Lambda) or body.decorator_list or not left:
+        return False
+    outcomes = list(returned(body))
+    for node in below(body):
+        does = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
+        stores = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+        if does or stores or isinstance(node, (ast.Global, ast.Nonlocal, ast.With)):
+            return False
+    made = [code.origin(o) for o in outcomes]
+    return bool(made) and all(isinstance(m, ast.Call) and (
+        code.qualified(m.func) in _PURE | _APPLY or _array(m) is not None
+        or (last_name(m.func) in ("replace", "_replace") and any(k.arg is not None for k in m.keywords))
+        or ((own := look.function(code, m.func)) is not None and _is_pure(look, *own, left - 1))) for m in made)
 
 
 # --- what reads a result
@@ -295,18 +315,27 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     grads = _second(code, call) if both else _targets(code, call)
     if scope is None or not isinstance(grads, ast.Name) or not _is_own(code, scope, by, call):
         return
-    updates = [c for c in code.calls_in(scope, "update") if c.args and written(c.args[0]) == grads.id]
+    updates = [c for c in code.calls_in(scope, "update") if c.args and _means(code, c.args[0], grads)]
     targets = [_targets(code, c) for c in updates]
-    names = {written(t.elts[0] if isinstance(t, ast.Tuple) else t) for t in targets if t is not None}
+    made = [t.elts[0] if isinstance(t, ast.Tuple) else t for t in targets if t is not None]
     for apply in code.calls_in(scope, "apply_updates"):
-        to = apply.args[0] if len(apply.args) == 2 and written(apply.args[1]) in names else None
+        to = apply.args[0] if len(apply.args) == 2 and any(_means(code, apply.args[1], m) for m in made) else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
             yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
 
 
+def _means(code: Syntax, read: ast.expr, bound: ast.expr) -> bool:
+    """Whether a name is read before it is bound again."""
+    if not isinstance(read, ast.Name) or not isinstance(bound, ast.Name) or read.id != bound.id:
+        return False
+    before = [s for s, _ in code.bindings(read) if s.lineno < read.lineno]
+    return bool(before) and max(before, key=lambda s: s.lineno) is code.statement(bound)
+
+
 def _is_own(code: Syntax, scope: ast.FunctionDef | ast.AsyncFunctionDef, node: ast.expr | None, call: ast.Call) -> bool:
-    """Whether it is a parameter of a function, as the caller gave it until a call."""
-    return isinstance(node, ast.Name) and node.id in parameters(scope) and all(
+    """Whether it is a parameter of a function, or of one around it, as the caller gave it until a call."""
+    around = (scope, *(a for a in code.above(scope) if isinstance(a, FunctionNode)))
+    return isinstance(node, ast.Name) and any(node.id in parameters(a) for a in around) and all(
         s.lineno > call.lineno for s, _ in code.bindings(node)) and not code.loops(call)
 
 
