@@ -58,6 +58,8 @@ class Origins(Parts):
                 func.func) in ROWS["learns"] | {"grad"}) or (first is None and name in ROWS["drawn"]):
             return NOTHING
         if name in ROWS["same"] and first is not None:
+            if len(given) > 1 and name == "prepare":
+                return Seq(lambda i: self.of(given[i], frame) if i < len(given) else NOTHING, len(given))
             return self.of(first, frame)
         if name == "zip":
             items = [self.of(a, frame) for a in given]
@@ -97,11 +99,15 @@ class Origins(Parts):
             return frozenset(r.then(Step("cut", ("drawn", *by), 0, False, frame.spot(node))) for r in self.flat(owner))
         if name in ROWS["drawn"] or name in ROWS["counted"]:
             fixed = name in ROWS["counted"] or self._is_seeded(node, frame)
-            return self.rows(first, frame) or frozenset({Rows(("order", written(node)) if fixed else ("order", *by))})
+            many = frame.code.origin(first) if name in ROWS["drawn"] else None
+            over = bare(self.rows(many.args[0], frame)) if isinstance(many, ast.Call) and last_name(
+                many.func) == "len" and many.args else None
+            return self.rows(first, frame) or frozenset({Rows(("order", written(node)) if fixed else ("order", *by, over))})
         if name in ROWS["statistics"]:
             axis = argument(node, 1 if frame.code.qualified(func) else 0, "axis", "dim")
             whole = self.union(given, frame) if name == "corrcoef" else whole
-            if frame.code.number(axis) == 0 or (axis is None and name != "sum"):
+            axes = axis.elts if isinstance(axis, (ast.Tuple, ast.List)) else [axis]
+            if any(frame.code.number(a) == 0 for a in axes) or (axis is None and name != "sum"):
                 at = frame.spot(node)
                 return frozenset(replace(r, what="statistic", made=at) if r.whole and not r.what else r for r in whole)
             return whole
@@ -122,7 +128,18 @@ class Origins(Parts):
             texts += [f"{k.arg}={written(k.value)}" for k in node.keywords if k.arg in ("split", "train", "subset")]
             texts += [str(owner.value)] if isinstance(owner, Said) else []
             return frozenset({Rows(("read", " ".join(texts), name))})
-        return rows
+        return rows or (self._invented(node, name, frame) if name in ROWS["invents"] else NOTHING)
+
+    def _invented(self, node: ast.Call, name: str, frame: Frame) -> Set:
+        """Rows that a generator draws; none where there are as many as of others, on which it is noise."""
+        given = [*node.args, *(k.value for k in node.keywords if k.arg in ("size", "shape"))]
+        shape = next((a for a in given if isinstance(a, (ast.Tuple, ast.List))), None)
+        many = shape.elts[0] if shape is not None and shape.elts else given[0 if "rand" in name else -1] if given else None
+        if many is None or re.search(r"shape|size\(|len\(", written(frame.code.origin(many))):
+            return NOTHING
+        around = id(frame.scope), frame.key, written(many)
+        turns = frame.turns or bool(frame.code.loops(node))
+        return frozenset({Rows(("invented", around, (node.lineno, node.col_offset)), whole=not turns)})
 
     def _cut(self, rows: Set, by: Hashable, part: Hashable, node: ast.Call, frame: Frame) -> Set:
         return frozenset(r.then(Step("cut", by, part, True, frame.spot(node))) for r in rows)
@@ -134,10 +151,12 @@ class Origins(Parts):
             told = argument(node, 99, "axis" if name == "repeat" else "replace")
             copied = isinstance(told, ast.Constant) and told.value in (0, True)
         first = node.args[0] if node.args else None
-        if name in ROWS["joins"] and isinstance(first, (ast.List, ast.Tuple)) and (
-                frame.code.number(argument(node, 1, "axis", "dim")) in (None, 0)):
-            sets = [self.rows(e, frame) for e in first.elts]
-            copied = any(r.whole and r in other for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
+        held = self.of(first, frame) if first is not None and name in ROWS["joins"] else None
+        if isinstance(held, Seq) and held.length and frame.code.number(argument(node, 1, "axis", "dim")) in (None, 0):
+            sets = [self.flat(v) for v in held.all()]
+            here = "invented", (id(frame.scope), frame.key)
+            copied = any(r.whole and r in other and not (isinstance(r.source, tuple) and r.source[0] == here[0] and r.source[
+                1][:2] == here[1]) for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
         step = Step("copied", at=frame.spot(node))
         return frozenset(r.then(step) if copied and r.whole else r for r in rows)
 
@@ -184,12 +203,16 @@ class Origins(Parts):
         elif name in self.look.functions and not frame.code.qualified(node.func):
             found = self.look.function(frame.code, node.func)
             callee = Body(*found, None) if found is not None and frame.code.owner(found[1]) is None else NOTHING
+        if isinstance(callee, Made) and not callee.kind.bases:
+            callee = self.kept(callee, "__call__")
         if not isinstance(callee, Body):
             return None
-        if len(frame.key) > 12 or self._learns(callee.node):
+        if len(frame.key) > 12:
             return NOTHING
         inner = self.entered(callee, node, frame)
         gives = [r for r in results(callee.node) if self.runs(r, inner) is not False]
+        if self._learns(callee.node):  # a state, but for what it has measured in the end
+            gives = [r for r in gives if isinstance(r, ast.Call) and last_name(r.func) in self.look.functions]
         if callee.owner is not None and any(isinstance(r, ast.Name) and r.id == "self" for r in gives):
             return callee.owner
         values = [v for v in (self.of(r, inner) for r in gives) if not (isinstance(v, Said) and v.value is None)]
@@ -204,8 +227,10 @@ class Origins(Parts):
         """The frame of a call."""
         spec = parameters(callee.node) if isinstance(callee.node, (*FunctionNode, ast.Lambda)) else {}
         names = [n for n in spec if not (callee.owner is not None and n in ("self", "cls"))]
-        found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)))
-        for at, arg in enumerate(node.args):
+        found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)),
+                      frame.turns or bool(frame.code.loops(node)))
+        handed = node.args[:1] if last_name(node.args[0] if node.args else None) == getattr(callee.node, "name", "") else []
+        for at, arg in enumerate(node.args[len(handed):]):  # scan(body, carry, rows)
             if isinstance(arg, ast.Starred):
                 value = self.of(arg.value, frame)
                 found.given.update({n: self.along(value, (i,)) for i, n in enumerate(names[at:])})
@@ -221,13 +246,23 @@ class Origins(Parts):
         """An object of a class of the project."""
         init = next((m for m in kind.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
         if init is not None:
-            found = Made(kind, Frame(code, init), self._left_on(code, init, kind, node, frame))
+            found = Made(kind, Frame(code, init), self._left_on(code, init, kind, node, frame), frame)
             found.init = self.entered(Body(code, init, None, found), node, frame)
             return found
         inner = Frame(code, kind, key=(*frame.key, id(node)))
+        inner.given.update({s.target.id: (s.value, Frame(code, code.file.tree)) for s in kind.body if isinstance(
+            s, ast.AnnAssign) and isinstance(s.target, ast.Name) and s.value is not None})
         inner.given.update({n: (a, frame) for n, a in zip(fields(kind), node.args, strict=False)})
         inner.given.update({k.arg: (k.value, frame) for k in node.keywords if k.arg})
-        return Made(kind, inner)
+        return Made(kind, inner, None, frame)
+
+    def asked(self, method: ast.AST, made: Made) -> Frame:
+        """The call of a method, where what made the object calls it."""
+        name, at = getattr(method, "name", ""), made.maker
+        calls = [c for c in at.code.calls(name) if at.code.scope(c) is at.scope and isinstance(
+            c.func, ast.Attribute) and self.of(c.func.value, at) is made] if at is not None and parameters(method) else []
+        return self.entered(Body(made.init.code, method, None, made), calls[0], at) if len(calls) == 1 and (
+            at is not None) else made.init.inside(method, made)
 
     def _learns(self, body: ast.AST, left: int = 4) -> bool:
         """Whether a function makes steps of training: what it gives is a state, and no rows."""

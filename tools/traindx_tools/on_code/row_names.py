@@ -40,11 +40,12 @@ class Named:
 
 @dataclass(eq=False)
 class Made:
-    """An object of a class of the project. `noise`: a switch that was left on when it was made."""
+    """An object of a class of the project. `noise`: a switch that was left on when it was made, in the call `maker`."""
 
     kind: ast.ClassDef
     init: Frame
     noise: Step | None = None
+    maker: Frame | None = None
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ Value = Set | Seq | Named | Made | Said | Body
 
 @dataclass(eq=False)
 class Frame:
-    """One call: what its names are given, and by which calls it was reached (`key`)."""
+    """One call: what its names are given, by which calls it was reached (`key`), and whether it is made in turns."""
 
     code: Syntax
     scope: ast.AST
@@ -77,6 +78,7 @@ class Frame:
     up: Frame | None = None
     owner: Made | None = None
     key: tuple[Hashable, ...] = ()
+    turns: bool = False
 
     def spot(self, node: ast.AST) -> Spot:
         """The place of a piece of its text."""
@@ -125,8 +127,8 @@ class Names:
         handler = self.handlers.get(type(node))
         found = handler(node, frame) if handler is not None else self.union(ast.iter_child_nodes(node), frame)
         self._open.discard(key)
-        self._known[key] = found
-        return found
+        self._known[key] = merged(found) if isinstance(found, frozenset) else found
+        return self._known[key]
 
     def rows(self, node: ast.AST | None, frame: Frame) -> Set:
         """The rows that an expression is made of."""
@@ -262,9 +264,13 @@ class Names:
         for method in (m for m in made.kind.body if isinstance(m, FunctionNode)):
             if method.name == name:
                 return Body(made.init.code, method, None, made)
-            frame = made.init if method is made.init.scope else made.init.inside(method, made)
+            frame = made.init if method is made.init.scope else self.asked(method, made)
             found += [self.value(b, frame) for b in self.bindings(frame).get("self." + name, ())]
         return self.joined(found)
+
+    def asked(self, method: ast.AST, made: Made) -> Frame:
+        """The call of a method, where what made the object calls it."""
+        raise NotImplementedError
 
     def runs(self, node: ast.AST, frame: Frame) -> bool | None:
         """Whether the conditions around a statement are known to hold, or not to, in this call; None elsewhere."""
@@ -298,6 +304,16 @@ class Names:
         if not isinstance(value, Said) and wanted.value is not None:
             return None
         return (isinstance(value, Said) and value.value == wanted.value) is isinstance(op, (ast.Is, ast.Eq))
+
+
+def merged(rows: Set) -> Set:
+    """Rows that are drawn beside each other are one source, the first of them: inputs, their noise, their targets."""
+    first: dict[Hashable, int] = {}
+    drawn = [r.source for r in rows if isinstance(r.source, tuple) and r.source[0] == "invented"] if len(rows) > 1 else []
+    for _, around, at in drawn:
+        first[around] = min(at, first.get(around, at))
+    return frozenset(replace(r, source=(*r.source[:2], first[r.source[1]])) if isinstance(
+        r.source, tuple) and r.source[0] == "invented" else r for r in rows) if drawn else rows
 
 
 def fields(kind: ast.ClassDef) -> list[str]:

@@ -85,8 +85,10 @@ class Parts(Names):
         """Whether fetching takes windows that begin less than their length after each other."""
         for node in below(inner.scope):
             ends = node.slice if isinstance(node, ast.Subscript) else None
-            if not isinstance(ends, ast.Slice) or ends.lower is None or not isinstance(ends.upper, ast.BinOp) or (
-                    written(ends.upper.left) != written(ends.lower)):
+            if not isinstance(ends, ast.Slice) or ends.lower is None or ends.upper is None:
+                continue
+            upper = inner.code.origin(ends.upper)
+            if not isinstance(upper, ast.BinOp) or written(upper.left) != written(ends.lower):
                 continue
             start, hop, frame = inner.code.origin(ends.lower), None, inner
             if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Mult):
@@ -97,7 +99,7 @@ class Parts(Names):
                 made_by = inner.code.origin(start.value)
                 hop = made_by.args[2] if isinstance(made_by, ast.Call) and len(made_by.args) > 2 else None
                 frame = made.init
-            width, step = (self._number(n, f) for n, f in ((ends.upper.right, inner), (hop, frame)))
+            width, step = (self._number(n, f) for n, f in ((upper.right, inner), (hop, frame)))
             if width and step and step < width:
                 return Step("windows", (width, step), at=inner.spot(node))
         return None
@@ -122,6 +124,10 @@ class Parts(Names):
         said = index.value if isinstance(index, Said) else None
         if isinstance(base, Named):
             return base.get(said)
+        if isinstance(base, Seq) and base.length is not None and isinstance(at, ast.Slice) and (
+                at.upper is None and at.step is None and (begin := self._number(at.lower, frame)) is not None):
+            of, skip = base.at, int(begin)
+            return Seq(lambda i: of(i + skip), max(base.length - skip, 0)) if skip >= 0 else base
         if isinstance(base, (Seq, Made)) and isinstance(said, int):
             length = base.length if isinstance(base, Seq) else None
             return self.along(base, (said if said >= 0 or length is None else length + said,))
@@ -149,6 +155,10 @@ class Parts(Names):
                 steps = [*(s for s in n.steps if s.kind != "cut"), *cut]
                 found |= {replace(r.then(*steps), whole=r.whole and n.whole) for r in base}
             return frozenset(found)
+        if numbers and base and all(isinstance(r.source, tuple) and r.source[0] == "invented" and not r.steps
+                                    for r in numbers | base) and not isinstance(at, ast.Compare) and (
+                                        {r.source[1] for r in numbers}.isdisjoint(r.source[1] for r in base)):
+            return numbers  # a table of which each row looks up its own entry
         plain = at.operand if isinstance(at, ast.UnaryOp) else at
         if isinstance(plain, ast.Compare) or re.search(
                 r"bool|mask|[<>]|==|isin", last_name(plain) + written(frame.code.origin(plain))):

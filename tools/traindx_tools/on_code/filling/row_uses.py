@@ -44,7 +44,7 @@ def row_uses(project: Project) -> Iterator[RowUse]:
             for role, node in _asked(place):
                 frame = _frame(origins, place.path, frames)
                 one = event.method in ("fit", "test", "validate") and len(event.args) + len(event.kwargs) < 3
-                modules = one or "datamodule" in event.kwargs
+                modules = (one and "dataloaders" not in event.kwargs) or "datamodule" in event.kwargs
                 rows = origins.used(node, frame, _LOADERS.get(role, ""), modules)
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
