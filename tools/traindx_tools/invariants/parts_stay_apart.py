@@ -58,7 +58,7 @@ def _pair(one: _Used, other: _Used, trained: list[_Used]) -> Iterator[Breach]:
             yield from _carried(t, shared, left[0], left[0].at)
             yield from (b for step in left if step.kind == "fitted" and step in right
                         for b in _carried(replace(t, steps=(*t.steps[:shared], step)), shared + 1, left[0], left[0].at)
-                        if step.at == b.at)
+                        if b.at == (step.handed or step.at))
         elif left and right and right[0].by == ("slice",) and _is_draw(left[0]) and isinstance(
                 left[0].by[-1], frozenset) and (t.source, t.steps[:shared]) in left[0].by[-1] and (
                     right[0].parted or held.says in ("val", "test")):
@@ -78,7 +78,7 @@ def _carried(rows: Rows, shared: int, cut: Step, split: Spot | None) -> Iterator
     """What was done to all rows before a split, and carries something over it."""
     for i, step in enumerate(rows.steps[:shared]):
         if step.kind in _SHARED and _reaches(step, rows, i, cut):
-            at = split if step.kind == "windows" else step.at
+            at = split if step.kind == "windows" else step.handed or step.at
             yield _breach("C371", _SHARED[step.kind].format(at=step.at, cut=split), at, step.kind)
 
 

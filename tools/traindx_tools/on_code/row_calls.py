@@ -24,6 +24,7 @@ from traindx_tools.on_code.row_names import (
 from traindx_tools.on_code.rows import ROWS, Parts, bare
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax
+from traindx_tools.program.moments import Spot
 from traindx_tools.program.rows import Rows, Step
 
 _DRAWS = re.compile(r"(jax\.random|numpy\.random|random|torch\.rand|torch\.bernoulli|torch\.normal)")
@@ -51,6 +52,9 @@ class Origins(Parts):
         made = self._of_project(node, owner, name, frame)
         if made is not None:
             return made
+        if isinstance(owner, Made) and any("self." + name in self.bindings(owner.init.inside(m, owner))
+                                           for m in owner.kind.body if isinstance(m, FunctionNode)):
+            owner = self.kept(owner, name)
         given = [a.value if isinstance(a, ast.Starred) else a for a in node.args]
         first = given[0] if given else node.keywords[0].value if node.keywords else None
         whole, by = self.flat(owner) or self.rows(first, frame), (id(node), frame.key)
@@ -102,14 +106,14 @@ class Origins(Parts):
             many = frame.code.origin(first) if name in ROWS["drawn"] else None
             over = bare(self.rows(many.args[0], frame)) if isinstance(many, ast.Call) and last_name(
                 many.func) == "len" and many.args else None
-            return self.rows(first, frame) or frozenset({Rows(("order", written(node)) if fixed else ("order", *by, over))})
+            return self.rows(first, frame) or frozenset({Rows(("order", *((written(node),) if fixed else by), over))})
         if name in ROWS["statistics"]:
             axis = argument(node, 1 if frame.code.qualified(func) else 0, "axis", "dim")
             whole = self.union(given, frame) if name == "corrcoef" else whole
             axes = axis.elts if isinstance(axis, (ast.Tuple, ast.List)) else [axis]
             if any(frame.code.number(a) == 0 for a in axes) or (axis is None and name != "sum"):
                 at = frame.spot(node)
-                return frozenset(replace(r, what="statistic", made=at) if r.whole and not r.what else r for r in whole)
+                return frozenset(replace(r, what="statistic", made=at, handed=self.handed(frame)) if r.whole and not r.what else r for r in whole)
             return whole
         if name in ("fit", "fit_transform", "transform") and given:
             fitted = self._fitted(node, name, frame)
@@ -157,7 +161,7 @@ class Origins(Parts):
             here = "invented", (id(frame.scope), frame.key)
             copied = any(r.whole and r in other and not (isinstance(r.source, tuple) and r.source[0] == here[0] and r.source[
                 1][:2] == here[1]) for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
-        step = Step("copied", at=frame.spot(node))
+        step = Step("copied", at=frame.spot(node), handed=self.handed(frame))
         return frozenset(r.then(step) if copied and r.whole else r for r in rows)
 
     def _fitted(self, node: ast.Call, name: str, frame: Frame) -> Value | None:
@@ -228,7 +232,7 @@ class Origins(Parts):
         spec = parameters(callee.node) if isinstance(callee.node, (*FunctionNode, ast.Lambda)) else {}
         names = [n for n in spec if not (callee.owner is not None and n in ("self", "cls"))]
         found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)),
-                      frame.turns or bool(frame.code.loops(node)))
+                      frame.turns or bool(frame.code.loops(node)), (node, frame))
         handed = node.args[:1] if last_name(node.args[0] if node.args else None) == getattr(callee.node, "name", "") else []
         for at, arg in enumerate(node.args[len(handed):]):  # scan(body, carry, rows)
             if isinstance(arg, ast.Starred):
@@ -240,6 +244,18 @@ class Origins(Parts):
         found.given.update({k.arg: (k.value, frame) for k in node.keywords if k.arg is not None})
         outer = callee.around or Frame(callee.code, callee.code.file.tree)
         found.given.update({n: (d, outer) for n, d in spec.items() if d is not None and n not in found.given})
+        return found
+
+    def handed(self, frame: Frame) -> Spot | None:
+        """The call that hands a function the rows that it works on."""
+        found: Spot | None = None
+        while frame.called is not None:
+            node, outer = frame.called
+            if not any(self.rows(a, outer) for a in node.args):
+                break
+            found, frame = outer.spot(node), outer
+            if not any(isinstance(a, ast.Name) and a.id in outer.given for a in node.args):
+                break
         return found
 
     def _made(self, code: Syntax, kind: ast.ClassDef, node: ast.Call, frame: Frame) -> Value:

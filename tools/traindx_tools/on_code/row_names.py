@@ -70,7 +70,7 @@ Value = Set | Seq | Named | Made | Said | Body
 
 @dataclass(eq=False)
 class Frame:
-    """One call: what its names are given, by which calls it was reached (`key`), and whether it is made in turns."""
+    """One call: what its names are given, by which calls it was reached (`key`), whether it is made in turns, and by whom."""
 
     code: Syntax
     scope: ast.AST
@@ -79,6 +79,7 @@ class Frame:
     owner: Made | None = None
     key: tuple[Hashable, ...] = ()
     turns: bool = False
+    called: tuple[ast.Call, Frame] | None = None
 
     def spot(self, node: ast.AST) -> Spot:
         """The place of a piece of its text."""

@@ -37,7 +37,7 @@ from traindx_tools.program.rows import Rows, Step
 ROWS = {k: frozenset(v) for k, v in table("rows.toml").items()}
 _WORDS = {"train": re.compile(r"train|(^|[^a-z])(trn|tr|fit)([^a-z]|$)", re.I),
           "val": re.compile(r"(?<!e)val(?!u)|(^|[^a-z])dev([^a-z]|$)", re.I),
-          "test": re.compile(r"test|hold_?out", re.I)}
+          "test": re.compile(r"test|h[oe]ld[-_ ]?out", re.I)}
 
 
 def word(text: str) -> str:
@@ -225,7 +225,7 @@ class Parts(Names):
         one, other = self.flat(left), self.flat(right)
         taken = [r for r in other if r.what == "statistic"]
         if isinstance(node.op, (ast.Sub, ast.Div)) and taken:
-            step = Step("fitted", bare(taken), "statistic", at=taken[0].made)
+            step = Step("fitted", bare(taken), "statistic", at=taken[0].made, handed=taken[0].handed)
             return frozenset(r.then(step) if r.whole and not r.what else r for r in one)
         return one | other
 

@@ -57,7 +57,7 @@ def _says(node: ast.Call, rows: Set) -> str:
     """Which part a figure is told to be of: by its text, the call itself, or else by where its rows come from."""
     texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     names = [n.id for a in (*node.args, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
-    named = [w for t in (*texts, last_name(node.func), *names) if (w := word(t))]
+    named = [w for t in texts if (w := word(t))] or [w for t in (last_name(node.func), *names) if (w := word(t))]
     sources = {word(str(r.source) + " ".join(str(s.part) for s in r.steps if s.by == "name")) for r in rows}
     return named[0] if len(set(named)) == 1 else sources.pop() if len(sources) == 1 and not named else ""
 
