@@ -19,6 +19,7 @@ from traindx_tools.on_code.row_names import (
     Set,
     Value,
     fields,
+    invented,
     results,
 )
 from traindx_tools.on_code.rows import ROWS, Parts, bare
@@ -103,17 +104,19 @@ class Origins(Parts):
             return frozenset(r.then(Step("cut", ("drawn", *by), 0, False, frame.spot(node))) for r in self.flat(owner))
         if name in ROWS["drawn"] or name in ROWS["counted"]:
             fixed = name in ROWS["counted"] or self._is_seeded(node, frame)
-            many = frame.code.origin(first) if name in ROWS["drawn"] else None
+            many = frame.code.origin(first) if first is not None and name in ROWS["drawn"] else None
             over = bare(self.rows(many.args[0], frame)) if isinstance(many, ast.Call) and last_name(
                 many.func) == "len" and many.args else None
-            return self.rows(first, frame) or frozenset({Rows(("order", *((written(node),) if fixed else by), over))})
+            return self.rows(first, frame) or frozenset({Rows(("order", written(node) if fixed else by, over))})
         if name in ROWS["statistics"]:
             axis = argument(node, 1 if frame.code.qualified(func) else 0, "axis", "dim")
             whole = self.union(given, frame) if name == "corrcoef" else whole
             axes = axis.elts if isinstance(axis, (ast.Tuple, ast.List)) else [axis]
             if any(frame.code.number(a) == 0 for a in axes) or (axis is None and name != "sum"):
                 at = frame.spot(node)
-                return frozenset(replace(r, what="statistic", made=at, handed=self.handed(frame)) if r.whole and not r.what else r for r in whole)
+                by_whom = self.handed(frame)
+                return frozenset(replace(r, what="statistic", made=at, handed=by_whom)
+                                 if r.whole and not r.what else r for r in whole)
             return whole
         if name in ("fit", "fit_transform", "transform") and given:
             fitted = self._fitted(node, name, frame)
@@ -138,7 +141,8 @@ class Origins(Parts):
         """Rows that a generator draws; none where there are as many as of others, on which it is noise."""
         given = [*node.args, *(k.value for k in node.keywords if k.arg in ("size", "shape"))]
         shape = next((a for a in given if isinstance(a, (ast.Tuple, ast.List))), None)
-        many = shape.elts[0] if shape is not None and shape.elts else given[0 if "rand" in name else -1] if given else None
+        many = shape.elts[0] if shape is not None and shape.elts else (
+            given[0 if "rand" in name else -1] if given else None)
         if many is None or re.search(r"shape|size\(|len\(", written(frame.code.origin(many))):
             return NOTHING
         around = id(frame.scope), frame.key, written(many)
@@ -158,9 +162,9 @@ class Origins(Parts):
         held = self.of(first, frame) if first is not None and name in ROWS["joins"] else None
         if isinstance(held, Seq) and held.length and frame.code.number(argument(node, 1, "axis", "dim")) in (None, 0):
             sets = [self.flat(v) for v in held.all()]
-            here = "invented", (id(frame.scope), frame.key)
-            copied = any(r.whole and r in other and not (isinstance(r.source, tuple) and r.source[0] == here[0] and r.source[
-                1][:2] == here[1]) for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
+            here = id(frame.scope), frame.key  # where they are drawn, two halves may share an angle
+            copied = any(r.whole and r in other and not any(s[1][:2] == here for s in invented([r]))
+                         for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
         step = Step("copied", at=frame.spot(node), handed=self.handed(frame))
         return frozenset(r.then(step) if copied and r.whole else r for r in rows)
 
@@ -233,8 +237,8 @@ class Origins(Parts):
         names = [n for n in spec if not (callee.owner is not None and n in ("self", "cls"))]
         found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)),
                       frame.turns or bool(frame.code.loops(node)), (node, frame))
-        handed = node.args[:1] if last_name(node.args[0] if node.args else None) == getattr(callee.node, "name", "") else []
-        for at, arg in enumerate(node.args[len(handed):]):  # scan(body, carry, rows)
+        own = bool(node.args) and last_name(node.args[0]) == getattr(callee.node, "name", "")  # scan(body, carry, rows)
+        for at, arg in enumerate(node.args[own:]):
             if isinstance(arg, ast.Starred):
                 value = self.of(arg.value, frame)
                 found.given.update({n: self.along(value, (i,)) for i, n in enumerate(names[at:])})
@@ -275,8 +279,8 @@ class Origins(Parts):
     def asked(self, method: ast.AST, made: Made) -> Frame:
         """The call of a method, where what made the object calls it."""
         name, at = getattr(method, "name", ""), made.maker
-        calls = [c for c in at.code.calls(name) if at.code.scope(c) is at.scope and isinstance(
-            c.func, ast.Attribute) and self.of(c.func.value, at) is made] if at is not None and parameters(method) else []
+        calls = [c for c in at.code.calls(name) if at.code.scope(c) is at.scope and c.args and isinstance(
+            c.func, ast.Attribute) and self.of(c.func.value, at) is made] if at is not None else []
         return self.entered(Body(made.init.code, method, None, made), calls[0], at) if len(calls) == 1 and (
             at is not None) else made.init.inside(method, made)
 

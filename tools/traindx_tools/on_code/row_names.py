@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.source import below
@@ -70,7 +71,7 @@ Value = Set | Seq | Named | Made | Said | Body
 
 @dataclass(eq=False)
 class Frame:
-    """One call: what its names are given, by which calls it was reached (`key`), whether it is made in turns, and by whom."""
+    """One call: what its names are given, by which calls it was reached (`key`), whether in turns, and by whom."""
 
     code: Syntax
     scope: ast.AST
@@ -307,14 +308,16 @@ class Names:
         return (isinstance(value, Said) and value.value == wanted.value) is isinstance(op, (ast.Is, ast.Eq))
 
 
+def invented(rows: Iterable[Rows]) -> list[tuple[Any, ...]]:
+    """The sources that code draws: around which call, of how many, and where."""
+    return [r.source for r in rows if isinstance(r.source, tuple) and r.source[0] == "invented"]
+
+
 def merged(rows: Set) -> Set:
     """Rows that are drawn beside each other are one source, the first of them: inputs, their noise, their targets."""
-    first: dict[Hashable, int] = {}
-    drawn = [r.source for r in rows if isinstance(r.source, tuple) and r.source[0] == "invented"] if len(rows) > 1 else []
-    for _, around, at in drawn:
-        first[around] = min(at, first.get(around, at))
-    return frozenset(replace(r, source=(*r.source[:2], first[r.source[1]])) if isinstance(
-        r.source, tuple) and r.source[0] == "invented" else r for r in rows) if drawn else rows
+    drawn = sorted(invented(rows), key=lambda s: s[2], reverse=True) if len(rows) > 1 else []
+    first = {s[1]: s for s in drawn}
+    return frozenset(replace(r, source=first[s[0][1]]) if (s := invented([r])) else r for r in rows) if drawn else rows
 
 
 def fields(kind: ast.ClassDef) -> list[str]:

@@ -27,6 +27,7 @@ from traindx_tools.on_code.row_names import (
     Seq,
     Set,
     Value,
+    invented,
     results,
     targets,
 )
@@ -155,9 +156,8 @@ class Parts(Names):
                 steps = [*(s for s in n.steps if s.kind != "cut"), *cut]
                 found |= {replace(r.then(*steps), whole=r.whole and n.whole) for r in base}
             return frozenset(found)
-        if numbers and base and all(isinstance(r.source, tuple) and r.source[0] == "invented" and not r.steps
-                                    for r in numbers | base) and not isinstance(at, ast.Compare) and (
-                                        {r.source[1] for r in numbers}.isdisjoint(r.source[1] for r in base)):
+        asked, held = ({s[1] for s in invented(rs)} for rs in (numbers, base))
+        if asked and held and asked.isdisjoint(held) and not any(r.steps for r in numbers | base):
             return numbers  # a table of which each row looks up its own entry
         plain = at.operand if isinstance(at, ast.UnaryOp) else at
         if isinstance(plain, ast.Compare) or re.search(
