@@ -49,14 +49,17 @@ def row_uses(project: Project) -> Iterator[RowUse]:
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
                 if rows:
-                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200], _says(event.node, rows), late)
+                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200],
+                                 _says(event.node, rows, node), late)
         yield from _choices(origins, root, frames)
 
 
-def _says(node: ast.Call, rows: Set) -> str:
-    """Which part a figure is told to be of: by its text, the call itself, or else by where its rows come from."""
-    texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    names = [n.id for a in (*node.args, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
+def _says(node: ast.Call, rows: Set, asked: ast.expr) -> str:
+    """Which part a figure is told to be of: by the text up to it, the call, or else by where its rows come from."""
+    at = node.args.index(asked) + 1 if asked in node.args else len(node.args)
+    given = [*node.args[:at], *(node.keywords if at == len(node.args) else ())]
+    texts = [n.value for a in given for n in ast.walk(a) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    names = [n.id for a in (asked, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
     named = [w for t in texts if (w := word(t))] or [w for t in (last_name(node.func), *names) if (w := word(t))]
     sources = {word(str(r.source) + " ".join(str(s.part) for s in r.steps if s.by == "name")) for r in rows}
     return named[0] if len(set(named)) == 1 else sources.pop() if len(sources) == 1 and not named else ""
