@@ -104,7 +104,7 @@ class Origins(Parts):
             return frozenset(r.then(Step("cut", ("drawn", *by), 0, False, frame.spot(node))) for r in self.flat(owner))
         if name in ROWS["drawn"] or name in ROWS["counted"]:
             fixed = name in ROWS["counted"] or self._is_seeded(node, frame)
-            many = frame.code.origin(first) if first is not None and name in ROWS["drawn"] else None
+            many = frame.code.origin(first) if first is not None else None
             over = bare(self.rows(many.args[0], frame)) if isinstance(many, ast.Call) and last_name(
                 many.func) == "len" and many.args else None
             return self.rows(first, frame) or frozenset({Rows(("order", written(node) if fixed else by, over))})
@@ -166,7 +166,8 @@ class Origins(Parts):
             copied = any(r.whole and r in other and not any(s[1][:2] == here for s in invented([r]))
                          for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
         step = Step("copied", at=frame.spot(node), handed=self.handed(frame))
-        return frozenset(r.then(step) if copied and r.whole else r for r in rows)
+        return frozenset(r.then(step) if copied and r.whole and not (  # numbers of classes, not of rows
+            isinstance(r.source, tuple) and r.source[0] == "order" and r.source[-1] is None) else r for r in rows)
 
     def _fitted(self, node: ast.Call, name: str, frame: Frame) -> Value | None:
         """What a scaler of a library gives; None where it is none."""

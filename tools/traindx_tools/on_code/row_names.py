@@ -173,6 +173,9 @@ class Names:
             if node.id in self.bindings(at):
                 reached, certain = self._reaching(self.bindings(at)[node.id], node, at)
                 values = [self.value(b, at) for b in reached]
+                held, put = values[:1], [self.flat(v) for v, b in zip(values, reached, strict=True) if b.adds]
+                if put and len(values) == len(put) + 1 and isinstance(held[0], Seq) and held[0].length and certain:
+                    return extended(held[0], put)
                 return self.joined([*values, *([] if certain or node.id not in at.given else [
                     self.given(at, node.id)])])
             if node.id in at.given:
@@ -306,6 +309,12 @@ class Names:
         if not isinstance(value, Said) and wanted.value is not None:
             return None
         return (isinstance(value, Said) and value.value == wanted.value) is isinstance(op, (ast.Is, ast.Eq))
+
+
+def extended(first: Seq, put: list[Set]) -> Seq:
+    """A list with what is put behind its first values."""
+    size = first.length or 0
+    return Seq(lambda i: first.at(i) if i < size else put[i - size] if i - size < len(put) else NOTHING, size + len(put))
 
 
 def invented(rows: Iterable[Rows]) -> list[tuple[Any, ...]]:
