@@ -314,7 +314,8 @@ class Names:
 def extended(first: Seq, put: list[Set]) -> Seq:
     """A list with what is put behind its first values."""
     size = first.length or 0
-    return Seq(lambda i: first.at(i) if i < size else put[i - size] if i - size < len(put) else NOTHING, size + len(put))
+    return Seq(lambda i: first.at(i) if i < size else put[i - size] if i < size + len(put) else NOTHING,
+               size + len(put))
 
 
 def invented(rows: Iterable[Rows]) -> list[tuple[Any, ...]]:
