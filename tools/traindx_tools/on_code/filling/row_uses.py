@@ -14,7 +14,7 @@ from traindx_tools.on_code.row_names import Body, Frame, Made, Set
 from traindx_tools.on_code.rows import word
 from traindx_tools.on_code.syntax import last_name, parameters, syntax, written
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.values import Bag, Thing
+from traindx_tools.on_code.values import Bag, Instance, Thing
 from traindx_tools.program.rows import Rows, RowUse
 
 _GRADS = frozenset({"value_and_grad", "grad", "filter_value_and_grad", "filter_grad"})
@@ -71,7 +71,11 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
     assert isinstance(node, ast.Call)
     loop = place.loops[-1] if place.loops else None
     learns = loop is not None and bool(_LEARNS & loop.methods)
-    if any(_is_forward(b) for b in place.path):
+    if loop is not None and learns and not BACKWARD & loop.methods:  # of JAX: a step that takes no gradients evaluates
+        inner = [b for b in place.path[place.path.index(loop):] if b.kind == "call"]
+        learns = not inner or bool(_LEARNS & inner[0].methods)
+    owner = event.receiver if isinstance(event.receiver, Instance) and event.method == "__call__" else None
+    if any(_is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
         return
     if event.method == "__call__" or event.method in _LOSSES:
         role = "trained" if learns and event.grad is not False else "evaluated"
