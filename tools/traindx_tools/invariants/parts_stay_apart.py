@@ -10,6 +10,7 @@ is then reported is the luckiest of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.invariants.breach import Breach
 from traindx_tools.invariants.pages import pages
@@ -55,6 +56,14 @@ def _pair(one: _Used, other: _Used, trained: list[_Used]) -> Iterator[Breach]:
         left, right = t.steps[shared:], e.steps[shared:]
         if left and right and left[0].kind == right[0].kind == "cut" and left[0].by == right[0].by:
             yield from _carried(t, shared, left[0], left[0].at)
+            yield from (b for step in left if step.kind == "fitted" and step in right
+                        for b in _carried(replace(t, steps=(*t.steps[:shared], step)), shared + 1, left[0], left[0].at)
+                        if b.at == (step.handed or step.at))
+        elif left and right and right[0].by == ("slice",) and _is_draw(left[0]) and isinstance(
+                left[0].by[-1], frozenset) and (t.source, t.steps[:shared]) in left[0].by[-1] and (
+                    right[0].parted or held.says in ("val", "test")):
+            yield _breach("C371", f"batches are drawn of all rows, also of those that are evaluated at {held.at}",
+                          left[0].at, "whole")
         elif right and _is_draw(right[0]):
             if left and _is_draw(left[0]) and held.says in ("val", "test"):
                 yield _breach("C371", f"the rows of the figure at {held.at} come of another draw than those that are "
@@ -69,7 +78,7 @@ def _carried(rows: Rows, shared: int, cut: Step, split: Spot | None) -> Iterator
     """What was done to all rows before a split, and carries something over it."""
     for i, step in enumerate(rows.steps[:shared]):
         if step.kind in _SHARED and _reaches(step, rows, i, cut):
-            at = split if step.kind == "windows" else step.at
+            at = split if step.kind == "windows" else step.handed or step.at
             yield _breach("C371", _SHARED[step.kind].format(at=step.at, cut=split), at, step.kind)
 
 

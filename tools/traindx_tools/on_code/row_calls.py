@@ -19,11 +19,13 @@ from traindx_tools.on_code.row_names import (
     Set,
     Value,
     fields,
+    invented,
     results,
 )
 from traindx_tools.on_code.rows import ROWS, Parts, bare
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax
+from traindx_tools.program.moments import Spot
 from traindx_tools.program.rows import Rows, Step
 
 _DRAWS = re.compile(r"(jax\.random|numpy\.random|random|torch\.rand|torch\.bernoulli|torch\.normal)")
@@ -51,6 +53,9 @@ class Origins(Parts):
         made = self._of_project(node, owner, name, frame)
         if made is not None:
             return made
+        if isinstance(owner, Made) and any("self." + name in self.bindings(owner.init.inside(m, owner))
+                                           for m in owner.kind.body if isinstance(m, FunctionNode)):
+            owner = self.kept(owner, name)
         given = [a.value if isinstance(a, ast.Starred) else a for a in node.args]
         first = given[0] if given else node.keywords[0].value if node.keywords else None
         whole, by = self.flat(owner) or self.rows(first, frame), (id(node), frame.key)
@@ -58,6 +63,8 @@ class Origins(Parts):
                 func.func) in ROWS["learns"] | {"grad"}) or (first is None and name in ROWS["drawn"]):
             return NOTHING
         if name in ROWS["same"] and first is not None:
+            if len(given) > 1 and name == "prepare":
+                return Seq(lambda i: self.of(given[i], frame) if i < len(given) else NOTHING, len(given))
             return self.of(first, frame)
         if name == "zip":
             items = [self.of(a, frame) for a in given]
@@ -97,13 +104,19 @@ class Origins(Parts):
             return frozenset(r.then(Step("cut", ("drawn", *by), 0, False, frame.spot(node))) for r in self.flat(owner))
         if name in ROWS["drawn"] or name in ROWS["counted"]:
             fixed = name in ROWS["counted"] or self._is_seeded(node, frame)
-            return self.rows(first, frame) or frozenset({Rows(("order", written(node)) if fixed else ("order", *by))})
+            many = frame.code.origin(first) if first is not None else None
+            over = bare(self.rows(many.args[0], frame)) if isinstance(many, ast.Call) and last_name(
+                many.func) == "len" and many.args else None
+            return self.rows(first, frame) or frozenset({Rows(("order", written(node) if fixed else by, over))})
         if name in ROWS["statistics"]:
             axis = argument(node, 1 if frame.code.qualified(func) else 0, "axis", "dim")
             whole = self.union(given, frame) if name == "corrcoef" else whole
-            if frame.code.number(axis) == 0 or (axis is None and name != "sum"):
+            axes = axis.elts if isinstance(axis, (ast.Tuple, ast.List)) else [axis]
+            if any(frame.code.number(a) == 0 for a in axes) or (axis is None and name != "sum"):
                 at = frame.spot(node)
-                return frozenset(replace(r, what="statistic", made=at) if r.whole and not r.what else r for r in whole)
+                by_whom = self.handed(frame)
+                return frozenset(replace(r, what="statistic", made=at, handed=by_whom)
+                                 if r.whole and not r.what else r for r in whole)
             return whole
         if name in ("fit", "fit_transform", "transform") and given:
             fitted = self._fitted(node, name, frame)
@@ -122,7 +135,19 @@ class Origins(Parts):
             texts += [f"{k.arg}={written(k.value)}" for k in node.keywords if k.arg in ("split", "train", "subset")]
             texts += [str(owner.value)] if isinstance(owner, Said) else []
             return frozenset({Rows(("read", " ".join(texts), name))})
-        return rows
+        return rows or (self._invented(node, name, frame) if name in ROWS["invents"] else NOTHING)
+
+    def _invented(self, node: ast.Call, name: str, frame: Frame) -> Set:
+        """Rows that a generator draws; none where there are as many as of others, on which it is noise."""
+        given = [*node.args, *(k.value for k in node.keywords if k.arg in ("size", "shape"))]
+        shape = next((a for a in given if isinstance(a, (ast.Tuple, ast.List))), None)
+        many = shape.elts[0] if shape is not None and shape.elts else (
+            given[0 if "rand" in name else -1] if given else None)
+        if many is None or re.search(r"shape|size\(|len\(", written(frame.code.origin(many))):
+            return NOTHING
+        around = id(frame.scope), frame.key, written(many)
+        turns = frame.turns or bool(frame.code.loops(node))
+        return frozenset({Rows(("invented", around, (node.lineno, node.col_offset)), whole=not turns)})
 
     def _cut(self, rows: Set, by: Hashable, part: Hashable, node: ast.Call, frame: Frame) -> Set:
         return frozenset(r.then(Step("cut", by, part, True, frame.spot(node))) for r in rows)
@@ -134,12 +159,15 @@ class Origins(Parts):
             told = argument(node, 99, "axis" if name == "repeat" else "replace")
             copied = isinstance(told, ast.Constant) and told.value in (0, True)
         first = node.args[0] if node.args else None
-        if name in ROWS["joins"] and isinstance(first, (ast.List, ast.Tuple)) and (
-                frame.code.number(argument(node, 1, "axis", "dim")) in (None, 0)):
-            sets = [self.rows(e, frame) for e in first.elts]
-            copied = any(r.whole and r in other for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
-        step = Step("copied", at=frame.spot(node))
-        return frozenset(r.then(step) if copied and r.whole else r for r in rows)
+        held = self.of(first, frame) if first is not None and name in ROWS["joins"] else None
+        if isinstance(held, Seq) and held.length and frame.code.number(argument(node, 1, "axis", "dim")) in (None, 0):
+            sets = [self.flat(v) for v in held.all()]
+            here = id(frame.scope), frame.key  # where they are drawn, two halves may share an angle
+            copied = any(r.whole and r in other and not any(s[1][:2] == here for s in invented([r]))
+                         for i, one in enumerate(sets) for r in one for other in sets[i + 1:])
+        step = Step("copied", at=frame.spot(node), handed=self.handed(frame))
+        return frozenset(r.then(step) if copied and r.whole and not (  # numbers of classes, not of rows
+            isinstance(r.source, tuple) and r.source[0] == "order" and r.source[-1] is None) else r for r in rows)
 
     def _fitted(self, node: ast.Call, name: str, frame: Frame) -> Value | None:
         """What a scaler of a library gives; None where it is none."""
@@ -184,12 +212,16 @@ class Origins(Parts):
         elif name in self.look.functions and not frame.code.qualified(node.func):
             found = self.look.function(frame.code, node.func)
             callee = Body(*found, None) if found is not None and frame.code.owner(found[1]) is None else NOTHING
+        if isinstance(callee, Made) and not callee.kind.bases:
+            callee = self.kept(callee, "__call__")
         if not isinstance(callee, Body):
             return None
-        if len(frame.key) > 12 or self._learns(callee.node):
+        if len(frame.key) > 12:
             return NOTHING
         inner = self.entered(callee, node, frame)
         gives = [r for r in results(callee.node) if self.runs(r, inner) is not False]
+        if self._learns(callee.node):  # a state, but for what it has measured in the end
+            gives = [r for r in gives if isinstance(r, ast.Call) and last_name(r.func) in self.look.functions]
         if callee.owner is not None and any(isinstance(r, ast.Name) and r.id == "self" for r in gives):
             return callee.owner
         values = [v for v in (self.of(r, inner) for r in gives) if not (isinstance(v, Said) and v.value is None)]
@@ -204,8 +236,10 @@ class Origins(Parts):
         """The frame of a call."""
         spec = parameters(callee.node) if isinstance(callee.node, (*FunctionNode, ast.Lambda)) else {}
         names = [n for n in spec if not (callee.owner is not None and n in ("self", "cls"))]
-        found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)))
-        for at, arg in enumerate(node.args):
+        found = Frame(callee.code, callee.node, {}, callee.around, callee.owner, (*frame.key, id(node)),
+                      frame.turns or bool(frame.code.loops(node)), (node, frame))
+        own = bool(node.args) and last_name(node.args[0]) == getattr(callee.node, "name", "")  # scan(body, carry, rows)
+        for at, arg in enumerate(node.args[own:]):
             if isinstance(arg, ast.Starred):
                 value = self.of(arg.value, frame)
                 found.given.update({n: self.along(value, (i,)) for i, n in enumerate(names[at:])})
@@ -217,17 +251,39 @@ class Origins(Parts):
         found.given.update({n: (d, outer) for n, d in spec.items() if d is not None and n not in found.given})
         return found
 
+    def handed(self, frame: Frame) -> Spot | None:
+        """The call that hands a function the rows that it works on."""
+        found: Spot | None = None
+        while frame.called is not None:
+            node, outer = frame.called
+            if not any(self.rows(a, outer) for a in node.args):
+                break
+            found, frame = outer.spot(node), outer
+            if not any(isinstance(a, ast.Name) and a.id in outer.given for a in node.args):
+                break
+        return found
+
     def _made(self, code: Syntax, kind: ast.ClassDef, node: ast.Call, frame: Frame) -> Value:
         """An object of a class of the project."""
         init = next((m for m in kind.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
         if init is not None:
-            found = Made(kind, Frame(code, init), self._left_on(code, init, kind, node, frame))
+            found = Made(kind, Frame(code, init), self._left_on(code, init, kind, node, frame), frame)
             found.init = self.entered(Body(code, init, None, found), node, frame)
             return found
         inner = Frame(code, kind, key=(*frame.key, id(node)))
+        inner.given.update({s.target.id: (s.value, Frame(code, code.file.tree)) for s in kind.body if isinstance(
+            s, ast.AnnAssign) and isinstance(s.target, ast.Name) and s.value is not None})
         inner.given.update({n: (a, frame) for n, a in zip(fields(kind), node.args, strict=False)})
         inner.given.update({k.arg: (k.value, frame) for k in node.keywords if k.arg})
-        return Made(kind, inner)
+        return Made(kind, inner, None, frame)
+
+    def asked(self, method: ast.AST, made: Made) -> Frame:
+        """The call of a method, where what made the object calls it."""
+        name, at = getattr(method, "name", ""), made.maker
+        calls = [c for c in at.code.calls(name) if at.code.scope(c) is at.scope and c.args and isinstance(
+            c.func, ast.Attribute) and self.of(c.func.value, at) is made] if at is not None else []
+        return self.entered(Body(made.init.code, method, None, made), calls[0], at) if len(calls) == 1 and (
+            at is not None) else made.init.inside(method, made)
 
     def _learns(self, body: ast.AST, left: int = 4) -> bool:
         """Whether a function makes steps of training: what it gives is a state, and no rows."""

@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.source import below
@@ -40,11 +41,12 @@ class Named:
 
 @dataclass(eq=False)
 class Made:
-    """An object of a class of the project. `noise`: a switch that was left on when it was made."""
+    """An object of a class of the project. `noise`: a switch that was left on when it was made, in the call `maker`."""
 
     kind: ast.ClassDef
     init: Frame
     noise: Step | None = None
+    maker: Frame | None = None
 
 
 @dataclass(eq=False)
@@ -69,7 +71,7 @@ Value = Set | Seq | Named | Made | Said | Body
 
 @dataclass(eq=False)
 class Frame:
-    """One call: what its names are given, and by which calls it was reached (`key`)."""
+    """One call: what its names are given, by which calls it was reached (`key`), whether in turns, and by whom."""
 
     code: Syntax
     scope: ast.AST
@@ -77,6 +79,8 @@ class Frame:
     up: Frame | None = None
     owner: Made | None = None
     key: tuple[Hashable, ...] = ()
+    turns: bool = False
+    called: tuple[ast.Call, Frame] | None = None
 
     def spot(self, node: ast.AST) -> Spot:
         """The place of a piece of its text."""
@@ -125,8 +129,8 @@ class Names:
         handler = self.handlers.get(type(node))
         found = handler(node, frame) if handler is not None else self.union(ast.iter_child_nodes(node), frame)
         self._open.discard(key)
-        self._known[key] = found
-        return found
+        self._known[key] = merged(found) if isinstance(found, frozenset) else found
+        return self._known[key]
 
     def rows(self, node: ast.AST | None, frame: Frame) -> Set:
         """The rows that an expression is made of."""
@@ -169,6 +173,9 @@ class Names:
             if node.id in self.bindings(at):
                 reached, certain = self._reaching(self.bindings(at)[node.id], node, at)
                 values = [self.value(b, at) for b in reached]
+                held, put = values[:1], [self.flat(v) for v, b in zip(values, reached, strict=True) if b.adds]
+                if put and len(values) == len(put) + 1 and isinstance(held[0], Seq) and held[0].length and certain:
+                    return extended(held[0], put)
                 return self.joined([*values, *([] if certain or node.id not in at.given else [
                     self.given(at, node.id)])])
             if node.id in at.given:
@@ -262,9 +269,13 @@ class Names:
         for method in (m for m in made.kind.body if isinstance(m, FunctionNode)):
             if method.name == name:
                 return Body(made.init.code, method, None, made)
-            frame = made.init if method is made.init.scope else made.init.inside(method, made)
+            frame = made.init if method is made.init.scope else self.asked(method, made)
             found += [self.value(b, frame) for b in self.bindings(frame).get("self." + name, ())]
         return self.joined(found)
+
+    def asked(self, method: ast.AST, made: Made) -> Frame:
+        """The call of a method, where what made the object calls it."""
+        raise NotImplementedError
 
     def runs(self, node: ast.AST, frame: Frame) -> bool | None:
         """Whether the conditions around a statement are known to hold, or not to, in this call; None elsewhere."""
@@ -298,6 +309,25 @@ class Names:
         if not isinstance(value, Said) and wanted.value is not None:
             return None
         return (isinstance(value, Said) and value.value == wanted.value) is isinstance(op, (ast.Is, ast.Eq))
+
+
+def extended(first: Seq, put: list[Set]) -> Seq:
+    """A list with what is put behind its first values."""
+    size = first.length or 0
+    return Seq(lambda i: first.at(i) if i < size else put[i - size] if i < size + len(put) else NOTHING,
+               size + len(put))
+
+
+def invented(rows: Iterable[Rows]) -> list[tuple[Any, ...]]:
+    """The sources that code draws: around which call, of how many, and where."""
+    return [r.source for r in rows if isinstance(r.source, tuple) and r.source[0] == "invented"]
+
+
+def merged(rows: Set) -> Set:
+    """Rows that are drawn beside each other are one source, the first of them: inputs, their noise, their targets."""
+    drawn = sorted(invented(rows), key=lambda s: s[2], reverse=True) if len(rows) > 1 else []
+    first = {s[1]: s for s in drawn}
+    return frozenset(replace(r, source=first[s[0][1]]) if (s := invented([r])) else r for r in rows) if drawn else rows
 
 
 def fields(kind: ast.ClassDef) -> list[str]:

@@ -27,6 +27,7 @@ from traindx_tools.on_code.row_names import (
     Seq,
     Set,
     Value,
+    invented,
     results,
     targets,
 )
@@ -37,7 +38,7 @@ from traindx_tools.program.rows import Rows, Step
 ROWS = {k: frozenset(v) for k, v in table("rows.toml").items()}
 _WORDS = {"train": re.compile(r"train|(^|[^a-z])(trn|tr|fit)([^a-z]|$)", re.I),
           "val": re.compile(r"(?<!e)val(?!u)|(^|[^a-z])dev([^a-z]|$)", re.I),
-          "test": re.compile(r"test|hold_?out", re.I)}
+          "test": re.compile(r"test|h[oe]ld[-_ ]?out", re.I)}
 
 
 def word(text: str) -> str:
@@ -85,8 +86,10 @@ class Parts(Names):
         """Whether fetching takes windows that begin less than their length after each other."""
         for node in below(inner.scope):
             ends = node.slice if isinstance(node, ast.Subscript) else None
-            if not isinstance(ends, ast.Slice) or ends.lower is None or not isinstance(ends.upper, ast.BinOp) or (
-                    written(ends.upper.left) != written(ends.lower)):
+            if not isinstance(ends, ast.Slice) or ends.lower is None or ends.upper is None:
+                continue
+            upper = inner.code.origin(ends.upper)
+            if not isinstance(upper, ast.BinOp) or written(upper.left) != written(ends.lower):
                 continue
             start, hop, frame = inner.code.origin(ends.lower), None, inner
             if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Mult):
@@ -97,7 +100,7 @@ class Parts(Names):
                 made_by = inner.code.origin(start.value)
                 hop = made_by.args[2] if isinstance(made_by, ast.Call) and len(made_by.args) > 2 else None
                 frame = made.init
-            width, step = (self._number(n, f) for n, f in ((ends.upper.right, inner), (hop, frame)))
+            width, step = (self._number(n, f) for n, f in ((upper.right, inner), (hop, frame)))
             if width and step and step < width:
                 return Step("windows", (width, step), at=inner.spot(node))
         return None
@@ -122,6 +125,10 @@ class Parts(Names):
         said = index.value if isinstance(index, Said) else None
         if isinstance(base, Named):
             return base.get(said)
+        if isinstance(base, Seq) and base.length is not None and isinstance(at, ast.Slice) and (
+                at.upper is None and at.step is None and (begin := self._number(at.lower, frame)) is not None):
+            of, skip = base.at, int(begin)
+            return Seq(lambda i: of(i + skip), max(base.length - skip, 0)) if skip >= 0 else base
         if isinstance(base, (Seq, Made)) and isinstance(said, int):
             length = base.length if isinstance(base, Seq) else None
             return self.along(base, (said if said >= 0 or length is None else length + said,))
@@ -149,6 +156,9 @@ class Parts(Names):
                 steps = [*(s for s in n.steps if s.kind != "cut"), *cut]
                 found |= {replace(r.then(*steps), whole=r.whole and n.whole) for r in base}
             return frozenset(found)
+        asked, held = ({s[1] for s in invented(rs)} for rs in (numbers, base))
+        if asked and held and asked.isdisjoint(held) and not any(r.steps for r in numbers | base):
+            return numbers  # a table of which each row looks up its own entry
         plain = at.operand if isinstance(at, ast.UnaryOp) else at
         if isinstance(plain, ast.Compare) or re.search(
                 r"bool|mask|[<>]|==|isin", last_name(plain) + written(frame.code.origin(plain))):
@@ -215,7 +225,7 @@ class Parts(Names):
         one, other = self.flat(left), self.flat(right)
         taken = [r for r in other if r.what == "statistic"]
         if isinstance(node.op, (ast.Sub, ast.Div)) and taken:
-            step = Step("fitted", bare(taken), "statistic", at=taken[0].made)
+            step = Step("fitted", bare(taken), "statistic", at=taken[0].made, handed=taken[0].handed)
             return frozenset(r.then(step) if r.whole and not r.what else r for r in one)
         return one | other
 

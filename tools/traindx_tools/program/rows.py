@@ -20,6 +20,8 @@ class Step:
     parted: bool = field(default=False, compare=False)
     """Of a cut: the other part is taken somewhere, too."""
     at: Spot | None = field(default=None, compare=False)
+    handed: Spot | None = field(default=None, compare=False)
+    """The call that hands rows to the function in which it happens."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Rows:
     place: tuple[int, ...] = ()
     """In what was unpacked, of which it is not known what its parts are."""
     made: Spot | None = field(default=None, compare=False)
+    handed: Spot | None = field(default=None, compare=False)
 
     def then(self, *steps: Step) -> Rows:
         """The same rows one step further."""

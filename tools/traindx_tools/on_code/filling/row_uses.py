@@ -14,7 +14,7 @@ from traindx_tools.on_code.row_names import Body, Frame, Made, Set
 from traindx_tools.on_code.rows import word
 from traindx_tools.on_code.syntax import last_name, parameters, syntax, written
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.values import Bag, Thing
+from traindx_tools.on_code.values import Bag, Instance, Thing
 from traindx_tools.program.rows import Rows, RowUse
 
 _GRADS = frozenset({"value_and_grad", "grad", "filter_value_and_grad", "filter_grad"})
@@ -44,20 +44,23 @@ def row_uses(project: Project) -> Iterator[RowUse]:
             for role, node in _asked(place):
                 frame = _frame(origins, place.path, frames)
                 one = event.method in ("fit", "test", "validate") and len(event.args) + len(event.kwargs) < 3
-                modules = one or "datamodule" in event.kwargs
+                modules = (one and "dataloaders" not in event.kwargs) or "datamodule" in event.kwargs
                 rows = origins.used(node, frame, _LOADERS.get(role, ""), modules)
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
                 if rows:
-                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200], _says(event.node, rows), late)
+                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200],
+                                 _says(event.node, rows, node), late)
         yield from _choices(origins, root, frames)
 
 
-def _says(node: ast.Call, rows: Set) -> str:
-    """Which part a figure is told to be of: by its text, the call itself, or else by where its rows come from."""
-    texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    names = [n.id for a in (*node.args, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
-    named = [w for t in (*texts, last_name(node.func), *names) if (w := word(t))]
+def _says(node: ast.Call, rows: Set, asked: ast.expr) -> str:
+    """Which part a figure is told to be of: by the text up to it, the call, or else by where its rows come from."""
+    at = node.args.index(asked) + 1 if asked in node.args else len(node.args)
+    given = [*node.args[:at], *(node.keywords if at == len(node.args) else ())]
+    texts = [n.value for a in given for n in ast.walk(a) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    names = [n.id for a in (asked, *node.keywords) for n in ast.walk(a) if isinstance(n, ast.Name)]
+    named = [w for t in texts if (w := word(t))] or [w for t in (last_name(node.func), *names) if (w := word(t))]
     sources = {word(str(r.source) + " ".join(str(s.part) for s in r.steps if s.by == "name")) for r in rows}
     return named[0] if len(set(named)) == 1 else sources.pop() if len(sources) == 1 and not named else ""
 
@@ -68,7 +71,11 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
     assert isinstance(node, ast.Call)
     loop = place.loops[-1] if place.loops else None
     learns = loop is not None and bool(_LEARNS & loop.methods)
-    if any(_is_forward(b) for b in place.path):
+    if loop is not None and learns and not BACKWARD & loop.methods:  # of JAX: a step that takes no gradients evaluates
+        inner = [b for b in place.path[place.path.index(loop):] if b.kind == "call"]
+        learns = not inner or bool(_LEARNS & inner[0].methods)
+    owner = event.receiver if isinstance(event.receiver, Instance) and event.method == "__call__" else None
+    if any(_is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
         return
     if event.method == "__call__" or event.method in _LOSSES:
         role = "trained" if learns and event.grad is not False else "evaluated"
