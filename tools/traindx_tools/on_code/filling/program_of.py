@@ -57,9 +57,10 @@ from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.text_switches import text_switches
 from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
+from traindx_tools.on_code.filling.uncalled_methods import uncalled
 from traindx_tools.on_code.filling.unread_settings import unread_settings
 from traindx_tools.on_code.filling.unregistered import unregistered
-from traindx_tools.on_code.filling.unused_results import uncalled, unused_results
+from traindx_tools.on_code.filling.unused_results import unused_results
 from traindx_tools.on_code.filling.windows import in_epochs, windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.knowledge.calls import effects
 from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
@@ -16,10 +15,9 @@ from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
-from traindx_tools.on_code.values import Bag, Const, Function, Ref, Symbol, Table, Thing, Value, parts
+from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
 from traindx_tools.program.results import UnusedResult
-from traindx_tools.program.timeline import Moment
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _INFERENCE = frozenset({"equinox.nn.inference_mode", "equinox.tree_inference"})
@@ -33,8 +31,6 @@ _OPTIMIZERS = {n for n in chains()[0].normalises if "_by_" not in n}
 _LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 _WRITES = frozenset({"set", "add", "subtract", "multiply", "divide", "power", "min", "max", "apply", "mul"})
 _GRADIENTS = frozenset({"value_and_grad", "filter_value_and_grad"})
-_ACTS = frozenset({Moment.BACKWARD, Moment.CLEAR, Moment.STEP, Moment.MODE, Moment.SCHEDULE, Moment.UNSCALE,
-                   Moment.EMPTIED, Moment.UNHOOKED})
 
 
 @dataclass(frozen=True)
@@ -62,19 +58,6 @@ def unused_results(project: Project, look: Lookup) -> Iterator[UnusedResult]:
                 yield from _inference(code, call, results)
     yield from _statistics(project, look)
     yield from _masked(project, look)
-
-
-def uncalled(project: Project) -> Iterator[UnusedResult]:
-    """Methods that are named as a statement: the project's own, and those that by their name do something."""
-    for event in project.events:
-        if event.kind != "named" or isinstance(event.receiver, Ref):
-            continue
-        moments = [e.moment.value for e in effects().get(event.method, ()) if e.moment in _ACTS]
-        in_place = event.method.endswith("_") and not event.method.endswith("__")
-        own = isinstance(made := event.args[0], Function) and not made.info.unknown_decorator
-        if moments or in_place or own:
-            cleared = Moment.CLEAR.value if event.method in ("zero_", "fill_") else ""
-            yield UnusedResult("method", event.file.segment(event.node), spot_of(event), [*moments, cleared][0])
 
 
 def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, result: Value | None
