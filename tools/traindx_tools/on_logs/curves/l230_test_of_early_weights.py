@@ -68,8 +68,9 @@ def _pairs(run: Run) -> Iterator[tuple[Series, Series]]:
     for held_out in (s for s in run.series if s.group == "validation" and len(s) >= ENOUGH and _better(s.name)):
         test = next(run.find(held_out.name, group="test"), None)
         kept = _of(held_out, _onwards(held_out))
-        moved = float(np.ptp(kept.values)) > 1e-9 * abs(float(kept.values[0])) if len(kept) >= ENOUGH else False
-        if test is not None and moved and kept.finite.all() and np.isfinite(test.values[-1]):
+        if test is None or len(kept) < ENOUGH or not kept.finite.all() or not np.isfinite(test.values[-1]):
+            continue
+        if float(np.ptp(kept.values)) > 1e-9 * abs(float(kept.values[0])):
             yield kept, test
 
 
