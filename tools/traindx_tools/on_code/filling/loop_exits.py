@@ -13,8 +13,8 @@ from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.program.driving import WayOut
 
-_STARTS = ("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "Accelerator",
-           "Fabric")
+_STARTS = frozenset({"init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard",
+                     "Accelerator", "Fabric"})
 TOGETHER = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between")
 _CLOCK = frozenset({"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now"})
 _SHARES = frozenset({"DistributedSampler", "prepare", "setup_dataloaders"})
@@ -25,11 +25,12 @@ _Names = dict[str, list[ast.expr]]
 
 def ways_out(project: Project) -> Iterator[WayOut]:
     """Every way out of a training loop in which the processes bring nothing together but gradients."""
-    if not any(True for _ in project.calls(*_STARTS)):
-        return
+    starts = {e.file.path for e in project.calls(*_STARTS)}
     seen: set[int] = set()
     for loop in project.training_loops:
         node, code = loop.block.node, syntax(loop.block.file)
+        if not (_STARTS & loop.root.methods or loop.block.file.path in starts):
+            continue
         if id(node) in seen or not isinstance(node, (ast.For, ast.While)) or _agrees(loop):
             continue
         seen.add(id(node))

@@ -17,7 +17,7 @@ _OWN = frozenset({"pickle.load", "pickle.loads", "cloudpickle.load", "dill.load"
 _RESTORERS = frozenset({"restore", "restore_checkpoint"})
 _PUTS_IN = re.compile(r"^((load|restore|set)(_?(from|all|full|weights|states?|dict))*|setstate)$")
 QUIET = frozenset({"print", "debug", "info", "warning", "warn", "log", "write", "format", "len", "isinstance", "str",
-                   "repr", "type"})  # fmt: skip
+                   "repr"})  # fmt: skip
 CONVERTS = frozenset({"int", "float", "bool", "list", "tuple", "dict", "set", "deque", "array", "asarray", "tensor",
                       "as_tensor", "deepcopy", "copy", "max", "min", "get", "pop", "item", "clone", "device_put", "to",
                       "wrap_key_data", "from_state_dict", "tree_map", "map", "from_numpy"})  # fmt: skip
