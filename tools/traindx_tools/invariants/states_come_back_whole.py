@@ -33,7 +33,8 @@ _LACKS = {
                    "{beside}): the optimizer's moments, the schedule and the random states begin anew",
     "order": "At {at}, before line {beside.line}, {what}",
 }
-_KINDS = {"the optimizer's state": "optimizer", "the average of the weights": "ema"}
+_KINDS = {"the optimizer's state": "optimizer", "the average of the weights": "ema",
+          "the state of the loss scaler": "scaler", "the state of the schedule": "schedule"}
 
 
 def check(program: Program) -> Iterator[Breach]:
