@@ -63,9 +63,11 @@ class Ownership:
 
     def _appended(self, event: Event) -> Change | None:
         """A list of layers, or a module, is given a further one."""
+        if event.method not in _APPENDING or id(event.receiver) not in self.held:
+            return None
         given = [unwrap(v) for a in event.args for v in (a.items if isinstance(a, Bag) else [a])]
         new = [v for v in given if has_parameters(v)]
-        if id(event.receiver) not in self.held or event.method not in _APPENDING or not new:
+        if not new:
             return None
         return Change("replaced", frozenset({id(event.receiver)}), _new(new[0]),
                       f"{event.method}() adds a new {short(new[0])}", made_at(new[0]))
