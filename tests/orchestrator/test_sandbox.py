@@ -159,3 +159,18 @@ def test_a_run_without_a_sandbox_is_told_before_it_starts(tmp_path: Path, monkey
         assert cli.run(["diagnose", str(tmp_path / "log.txt"), "--run", "python train.py"]) == 2
     assert "there is no sandbox (this kernel has no Landlock)" in heard[0]
     assert "sandbox" not in heard[1]
+
+
+def test_of_a_crowded_folder_what_the_command_needs_stays_readable(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Path("/tmp") / f"zz-{tmp_path.parent.parent.name}-{os.getpid()}"
+    place.mkdir()
+    try:
+        monkeypatch.setattr(bubblewrap, "ENTRIES_OF_TMP", 1)
+        kept = bubblewrap.kept_of_tmp(str(tmp_path), ["/usr/bin/python3", str(place / "venv" / "bin" / "python")])
+        assert list(kept) == [str(place)]
+        (tmp_path / place.name).mkdir()
+        (tmp_path / place.name / "own").touch()
+        assert list(bubblewrap.kept_of_tmp(str(tmp_path), [str(place)])) == []
+    finally:
+        place.rmdir()

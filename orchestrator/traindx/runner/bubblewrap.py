@@ -10,7 +10,7 @@ from traindx.runner.plan import Plan, within
 
 PROGRAM = "bwrap"
 ENTRIES_OF_TMP = 300
-"""Of /tmp, that stay readable at their place."""
+"""At most, of /tmp, that stay readable at their place: each costs a mount."""
 
 KEYS = ("~/.ssh", "~/.aws", "~/.gnupg", "~/.kube", "~/.azure", "~/.docker", "~/.config/gcloud", "~/.netrc",
         "~/.git-credentials", "~/.pypirc", "~/.config/gh")
@@ -72,18 +72,31 @@ def around(program: str, plan: Plan, private_tmp: str, cwd: str, inner: Sequence
     return [*words, "--chdir", cwd, "--", *inner]
 
 
-def kept_of_tmp(private_tmp: str) -> Iterator[str]:
-    """What lies in the real /tmp and stays readable, but where the private one has something of that name."""
+def kept_of_tmp(private_tmp: str, needed: Sequence[str] = ()) -> Iterator[str]:
+    """What lies in the real /tmp and stays readable, but where the private one has something of that name.
+
+    Of a crowded folder that is a part: what the `needed` paths lie in comes first, also below /var/tmp, and then the
+    names in order.
+    """
+    used = [place for path in map(os.path.abspath, needed) for place in _tops(path)]
     try:
-        names = sorted(os.listdir("/tmp"))[:ENTRIES_OF_TMP]
+        names = sorted(os.listdir("/tmp"))
     except OSError:
-        return
-    for name in names:
-        path, place = os.path.join("/tmp", name), os.path.join(private_tmp, name)
+        names = []
+    for path in list(dict.fromkeys([*used, *(os.path.join("/tmp", name) for name in names)]))[:ENTRIES_OF_TMP]:
+        place = os.path.join(private_tmp, os.path.basename(path))
         if os.path.islink(path) or not (os.path.isdir(path) or os.path.isfile(path)):
             continue
         if not os.path.lexists(place) or _is_empty(place):
             yield path
+
+
+def _tops(path: str) -> Iterator[str]:
+    """The entry of /tmp or /var/tmp that the path lies in, also by its real path."""
+    for seen in dict.fromkeys((path, os.path.realpath(path))):
+        for folder in ("/tmp/", "/var/tmp/"):
+            if seen.startswith(folder):
+                yield folder + seen[len(folder):].split("/", 1)[0]
 
 
 def _is_empty(place: str) -> bool:

@@ -177,9 +177,16 @@ def _in_bubblewrap(program: str, plan: Plan, private: Private, cwd: str, request
         if number >= 0:
             os.set_inheritable(number, True)
     inside = plan._replace(tmp="/tmp", full=("/tmp", *(f for f in plan.full if f != private.tmp)),
-                           closed=tuple(bubblewrap.kept_of_tmp(private.tmp)))
+                           closed=tuple(bubblewrap.kept_of_tmp(private.tmp, _needed(request.command))))
     inner = [sys.executable, "-I", "-S", script, _INSIDE, json.dumps(inside.to_json()), cwd, *request.command]
     os.execv(program, bubblewrap.around(program, inside, private.tmp, cwd, inner))
+
+
+def _needed(command: Sequence[str]) -> list[str]:
+    """What the command cannot be without: its interpreter, its own files and the folders of PATH and PYTHONPATH."""
+    folders = [f for name in ("PATH", "PYTHONPATH") for f in os.environ.get(name, "").split(os.pathsep)]
+    words = (sys.executable, sys.prefix, sys.base_prefix, __file__, *command, *folders)
+    return [word for word in words if os.path.isabs(word)]
 
 
 def _inside(arguments: Sequence[str]) -> int:
