@@ -5,7 +5,8 @@ do `x.at[i].set(v)`, the new optimizer state that `tx.update` gives, the gradien
 statistics of flax's apply with `mutable`. A call as a statement, a part bound to a name that nothing reads, or one
 that is not carried on leaves the old values in use: parameters that never change, moments that start from zero in
 every step, an array that keeps its values, an evaluation with mean 0 and variance 1. And `optimizer.zero_grad` without
-brackets, in any framework, names a method and does nothing, without an error.
+brackets, in any framework, names a method and does nothing, without an error. A frame, a data set and a tensor have
+methods that change nothing either: `df.dropna()`, `x.clamp(0, 1)` or `torch.compile(model)` on a line of its own.
 
 `optax.masked(adam, mask)` hands what the mask leaves out through as it came: the update is the gradient itself, with a
 plus sign, and what was to stay frozen climbs the loss. Freezing takes `set_to_zero` for the rest.
@@ -23,7 +24,7 @@ from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = (*pages("jax", ("C506", "C507", "C509", "C530", "C536")), *pages("step_order", ("C365",)))
+RULES = (*pages("jax", ("C506", "C507", "C509", "C530", "C536", "C537")), *pages("step_order", ("C365", "C366")))
 _LACKING = {
     Moment.BACKWARD.value: "no gradient is computed",
     Moment.CLEAR.value: "the gradients are not cleared and pile up from step to step",
@@ -51,6 +52,16 @@ _TOLD = {
                   "them, so no parameter changes"),
 }
 
+_LEFT = {
+    "tensor": "tensors change in place by methods that end in an underscore alone",
+    "table": "frames change in place with inplace=True alone",
+    "dataset": "a data set is never changed in place",
+    "drawn": "permutation returns a new order and shuffle changes one",
+    "list": "it returns a new list",
+    "record": "it returns a changed copy",
+    "placement": "a tensor is copied to a device and not moved",
+    "wrapped": "it returns what is wrapped",
+}
 _REMEDIED = ("parameters", "state", "statistics", "array", "gradients")
 
 
@@ -62,6 +73,20 @@ def check(program: Program) -> Iterator[Breach]:
                          f"{_LACKING.get(one.name, 'nothing happens there')}", one.at,
                          measured={"kind": one.name or "method"},
                          severity=None if one.name in _LACKING else Severity.MEDIUM)
+            continue
+        if one.kind == "left":
+            old, _, kind = one.name.partition("|")
+            yield Breach("C366", f"{one.call} at {one.at} returns something new, which is not used: {_LEFT[kind]}, and "
+                         f"{old} goes on as it was", one.at,
+                         measured={"kind": kind, "operation": one.call, "tensor": old},
+                         severity=Severity.MEDIUM if kind == "placement" else None)
+            continue
+        if one.kind == "outside":
+            term, _, rest = one.name.partition("|")
+            own, _, outer = rest.partition("|")
+            yield Breach("C537", f"The term {term} of the loss at {one.at} is computed from {outer} of the scope "
+                         f"around it and not from the argument {own} that is differentiated: it counts in the loss "
+                         "and has no gradient", one.at, measured={"kind": "outside", "term": term, "of": outer})
             continue
         if one.kind not in _TOLD:
             continue

@@ -14,7 +14,7 @@ from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, last_name, names_in, syntax
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Operation, Table, Tensor, Thing, Value, number
 from traindx_tools.program.poles import Pole, Rounded
@@ -64,10 +64,11 @@ def _logs(project: Project) -> Iterator[Pole]:
         guards = {c.line: c for s in {x.site, *x.parents} for c in clamps.get(s, ())}
         guard = next(iter(guards.values())) if len(guards) == 1 else None
         attached = _attached(event, x)
+        unknown = x.grad is None and not _only_told(event)
         made = str(x.kind_site or x.site or "")
         yield Pole("log", event.file.segment(event.node), spot_of(event), x.low, x.high, x.kind,
                    "" if made == str(event.site) else made,
-                   True if attached else None if x.grad is None else False, "spread" in x.tags,
+                   True if attached else None if unknown else False, "spread" in x.tags,
                    x.dtype or "float32",
                    f"{guard.file.segment(guard.node)} at {guard.site}" if guard else "",
                    _exact(guard, x.dtype or "float32") if guard else "", (event, x, guard))
@@ -170,14 +171,17 @@ def _asked(event: Event) -> bool:
 
 
 def _only_told(event: Event) -> bool:
-    """Whether the quotient is a number that is printed, logged or kept."""
+    """Whether the outcome is a number that is printed, logged or kept."""
     code = syntax(event.file)
     statement = code.statement(event.node)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     reads = code.reads(code.scope(event.node), target.id) if isinstance(target, ast.Name) else []
-    return bool(reads) and all(any(
-        isinstance(up, (ast.JoinedStr, ast.Dict)) or (isinstance(up, ast.Call) and last_name(up.func) in _TELLING)
-        for up in code.above(read)) for read in reads)
+    return _is_told(code, event.node) or (bool(reads) and all(_is_told(code, read) for read in reads))
+
+
+def _is_told(code: Syntax, node: ast.AST) -> bool:
+    return any(isinstance(up, (ast.JoinedStr, ast.Dict)) or (
+        isinstance(up, ast.Call) and last_name(up.func) in _TELLING) for up in code.above(node))
 
 
 # --- branches that are not selected

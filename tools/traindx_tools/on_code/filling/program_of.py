@@ -28,6 +28,7 @@ from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.kept_arrays import kept_arrays
 from traindx_tools.on_code.filling.key_draws import shared_keys
 from traindx_tools.on_code.filling.layer_collections import collected
+from traindx_tools.on_code.filling.left_behind import left_behind
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loop_exits import ways_out
 from traindx_tools.on_code.filling.loss_calls import loss_calls
@@ -36,6 +37,7 @@ from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.output_layers import output_layers
+from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.own_ratios import own_ratios
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
 from traindx_tools.on_code.filling.part_calls import part_calls
@@ -183,7 +185,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("rank_uses", lambda f: rank_uses(f.project)),
     ("timed_calls", lambda f: timed_calls(f.project)),
     ("kept_arrays", lambda f: kept_arrays(f.project)),
-    ("unused_results", lambda f: uncalled(f.project)),
+    ("unused_results", lambda f: [*uncalled(f.project), *left_behind(f.project, f.look)]),
     ("own_ratios", lambda f: own_ratios(f.project)),
     ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
@@ -211,7 +213,7 @@ _FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("traced", lambda f: traced_functions(f.look)),
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
-    ("unused_results", lambda f: unused_results(f.project, f.look)),
+    ("unused_results", lambda f: [*unused_results(f.project, f.look), *outside_terms(f.look)]),
     ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]),
 )
 
