@@ -4,6 +4,9 @@ A random flip, crop or rotation that is called once for the image and once for i
 longer lie on each other, and the model learns from masks of other places. The same happens where one branch of a joint
 augmentation moves only one of the two. Told of samples of two values alone: two
 views of one image are meant to differ, and a pair with a label beside it may be.
+
+Rows that are handed out together are taken by one index in one order: a store that wants ascending indices gives its
+rows sorted, and labels by the index as it was drawn belong to other rows.
 """
 
 from __future__ import annotations
@@ -15,12 +18,17 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = pages("data", ("C195", "C232"))
+RULES = pages("data", ("C195", "C198", "C232"))
 
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every sample that is moved in two calls."""
     for pair in program.pairs_apart:
+        if pair.reordered:
+            yield Breach(
+                "C198", f"{pair.second} at {pair.at} takes its rows by an index that is {pair.what}, and {pair.first} "
+                "by the index itself: each row goes with another row's part", pair.at, measured={"kind": pair.what})
+            continue
         if pair.alone:
             yield Breach(
                 "C232", f"{pair.second} at {pair.at} moves one of two values alone: {pair.first} stays as it was, and "

@@ -85,7 +85,8 @@ class Loader:
 
 @dataclass(frozen=True)
 class Apart:
-    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone."""
+    """Two calls of one random transform for the two values of a sample, or one of the two that is moved alone, or taken
+    in another order."""
 
     first: str
     second: str
@@ -95,3 +96,5 @@ class Apart:
     """What draws, or how it is moved."""
     alone: bool = False
     """`second` moves one of the two, and `first` stays where it was."""
+    reordered: bool = False
+    """`second` takes rows by the index of `first` in another order, which `what` says."""

@@ -36,6 +36,7 @@ from traindx_tools.on_code.filling.loss_shapes import mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
+from traindx_tools.on_code.filling.orders_apart import orders_apart
 from traindx_tools.on_code.filling.output_layers import output_layers
 from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.own_ratios import own_ratios
@@ -164,7 +165,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("averages", lambda f: averages(f.project)),
     ("engine_loops", lambda f: engine_loops(f.project)),
     ("collectives", lambda f: collectives(f.project)),
-    ("pairs_apart", lambda f: [*pairs_apart(f.project), *moved_alone(f.project)]),
+    ("pairs_apart", lambda f: [*pairs_apart(f.project), *moved_alone(f.project), *orders_apart(f.look)]),
     ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
     ("axes_moved", lambda f: axes_moved(f.project)),
     ("mask_uses", lambda f: mask_uses(f.project)),
