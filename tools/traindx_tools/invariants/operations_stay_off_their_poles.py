@@ -80,10 +80,11 @@ def _division(pole: Pole) -> Breach:
 
 
 def _count(pole: Pole) -> Breach:
+    stays = ", and goes into what is kept from step to step, where it stays" if pole.spread else ""
     return Breach(
         "C138", f"{pole.text} at {pole.at} divides by the number of True elements of a mask, which is 0 where a batch "
-        "has none: 0 / 0 is NaN", pole.at, Known.GUESSED, {"kind": "count"}, Severity.LOW,
-        _remedy("at least one", pole))
+        f"has none: 0 / 0 is NaN{stays}", pole.at, Known.GUESSED, {"kind": "kept" if pole.spread else "count"},
+        Severity.MEDIUM if pole.spread else Severity.LOW, _remedy("at least one", pole))
 
 
 def _hidden(pole: Pole) -> Breach:

@@ -80,6 +80,11 @@ def _activation(kind: str, low: float | None, high: float | None) -> Transfer:
     return lambda o: replace(_bounded(low, high)(o), kind=kind, kind_site=o.site)
 
 
+def _zero_or_one(o: Operands) -> Tensor:
+    made = _bounded(0.0, 1.0)(o)
+    return replace(made, tags=made.tags | {"integer"})
+
+
 def _elementwise(o: Operands) -> Tensor:
     return o.x.plain(site=o.site, tags=o.x.tags & AXES)
 
@@ -261,7 +266,7 @@ TRANSFERS: dict[str, Transfer] = {**dict.fromkeys(words("followed.toml", "same_a
     "multinomial": lambda o: replace(_integer(o), low=0.0, high=None, site=o.site),
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
-    **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
+    **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _zero_or_one),
     **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
     **dict.fromkeys(("unique", "unique_consecutive"), _unique), "normalize": lambda o: _elementwise(o).tagged("unit"),
     **dict.fromkeys(("matmul", "mm"), _product), "cosine_similarity": _bounded(-1.0, 1.0),

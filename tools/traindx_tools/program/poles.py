@@ -24,7 +24,7 @@ class Pole:
     attached: bool | None = True
     """Whether a gradient goes through it; None where that is not known."""
     spread: bool = False
-    """Whether it is a variance or standard deviation."""
+    """Whether it is a variance or standard deviation; of a "count": whether the quotient stays in a running state."""
     dtype: str = "float32"
     guard: str = ""
     """What was written to keep it away from there, and does not."""

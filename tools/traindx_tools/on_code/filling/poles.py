@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from traindx_tools.on_code.arrays import is_parameter
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
+from traindx_tools.on_code.filling.running_states import attribute_set
 from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.names import is_array_library
@@ -128,14 +129,20 @@ def _root(exponent: Value) -> bool:
 
 
 def _counts(project: Project) -> Iterator[Pole]:
-    """What has a graph, divided by the number of true elements of a mask, without a lower bound."""
+    """What has a graph, or goes into what is kept from step to step, divided by the number of true elements of a mask,
+    without a lower bound."""
+    kept = {site for e in project.events if attribute_set(e) and e.kind in ("augmented", "blended", "call")
+            for a in (*e.args, *e.kwargs.values()) if isinstance(a, Tensor) for site in {a.site, *a.parents}}
     sent = {id(p.event) for loop in project.training_loops for p in loop.places if p.event.kind == "operation"}
     for event in project.events:
         top, count = event.args[:2] if event.kind == "operation" and event.name == "/" else (None, None)
-        if isinstance(count, Tensor) and "count" in count.tags and count.low == 0 and event.grad is not False and (
-                event.differentiated or (isinstance(top, Tensor) and (
-                    top.grad is True or (top.grad is None and id(event) in sent)))):
-            yield Pole("count", event.file.segment(event.node), spot_of(event), origin=(event,))
+        if not isinstance(count, Tensor) or "count" not in count.tags or count.low != 0:
+            continue
+        attached = event.grad is not False and (event.differentiated or (isinstance(top, Tensor) and (
+            top.grad is True or (top.grad is None and id(event) in sent))))
+        stays = event.site in kept and not _asked(event)
+        if attached or stays:
+            yield Pole("count", event.file.segment(event.node), spot_of(event), spread=stays, origin=(event,))
 
 
 def _outside(event: Event) -> str:

@@ -66,9 +66,14 @@ def attribute_set(event: Event) -> str | None:
 
 
 def _own(node: ast.AST | None) -> str | None:
-    """The name in `self.name`, through `.data` and entries."""
-    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
-        node = node.value
+    """The name in `self.name`, through `.data`, entries and what was changed in place before."""
+    while True:
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+            node = node.func.value
+        else:
+            break
     plain = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     return node.attr if plain and isinstance(node, ast.Attribute) else None
 
