@@ -50,6 +50,17 @@ class Left:
     """A length that it was given was divided."""
 
 
+@dataclass(frozen=True)
+class OwnLoss:
+    """A method that gives a framework's trainer its loss, and leaves the window of accumulation to nobody.
+
+    `window`: micro-batches of an update; `said`: where that is set."""
+
+    at: Any
+    window: int
+    said: str
+
+
 @dataclass
 class EngineLoop:
     """A training loop beside an engine that wraps models, optimizers and loaders."""

@@ -15,7 +15,7 @@ from traindx_tools.program.constants import (
     TextSwitch,
     Window,
 )
-from traindx_tools.program.driving import Average, Collective, EngineLoop, RankUse, WayOut
+from traindx_tools.program.driving import Average, Collective, EngineLoop, OwnLoss, RankUse, WayOut
 from traindx_tools.program.entities import (
     Collection,
     Drop,
@@ -111,6 +111,7 @@ class Program:
     averages: list[Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[EngineLoop] = field(default_factory=list)
+    own_losses: list[OwnLoss] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     axis_uses: list[AxisUse] = field(default_factory=list)
     axes_moved: list[AxisMoved] = field(default_factory=list)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
+from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import Project, TrainingLoop
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scheduler, stepped
 from traindx_tools.on_code.values import (
@@ -21,7 +25,8 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
-from traindx_tools.program.driving import EngineLoop, Left
+from traindx_tools.program.driving import EngineLoop, Left, OwnLoss
+from traindx_tools.program.moments import Spot
 
 _ENGINES = ("Accelerator", "Fabric")
 _WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_data_loader", "setup_module",
@@ -29,6 +34,8 @@ _WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_dat
 _SCALED = frozenset({"fp16", "16-mixed", "16"})
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 _MIXED = _SCALED | {"bf16", "bf16-mixed"}
+_TRAINERS = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer"})
+_SAYS_SO = re.compile(r"loss_is_scaled_for_ga|model_accepts_loss_kwargs|accepts_loss_kwargs|compute_loss_func")
 _SHARES = ("num_processes", "process_index", "split_between", "DistributedSampler", "world_size", "local_rank")
 
 
@@ -48,6 +55,39 @@ def engine_loops(project: Project) -> Iterator[EngineLoop]:
         if event.function is not None and event.function.name == "on_after_backward" and _bounds(event):
             yield EngineLoop(spot_of(event), "Trainer", str(trainers[0].site), precision=_precision(trainers[0]),
                              scales=True, clip=spot_of(event))
+
+
+def own_losses(project: Project) -> Iterator[OwnLoss]:
+    """Losses that a Trainer of transformers takes from the project's own `compute_loss` as divided by the items of the
+    whole batch: it does so where the model takes such arguments, which its own models do."""
+    if any(file.mentions(_SAYS_SO) for file in project.files):
+        return
+    for event in project.events:
+        made, arguments = event.result, event.kwargs.get("args")
+        if event.kind != "call" or not isinstance(made, Instance) or not isinstance(arguments, Thing):
+            continue
+        window = number(arguments.kwargs.get("gradient_accumulation_steps"))
+        methods = [c.methods["compute_loss"].info for c in made.klass.info.lineage() if "compute_loss" in c.methods]
+        own = methods[0] if methods and _of_trainer(methods[0]) else None
+        if window is None or window < 2 or own is None or not _of_library(event.kwargs.get("model")):
+            continue
+        said = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in below(own.node)}
+        if not said & {"num_items_in_batch", "super", "gradient_accumulation_steps"}:
+            yield OwnLoss(Spot(own.file.path, own.node.lineno, None, own.file.line(own.node.lineno).strip()[:200],
+                               own.qualified), int(window), str(arguments.site))
+
+
+def _of_trainer(method: FunctionInfo) -> bool:
+    return method.owner is not None and bool(method.owner.foreign_bases & _TRAINERS)
+
+
+def _of_library(model: Value | None) -> bool:
+    """Whether a model is one of transformers itself."""
+    root = model
+    while isinstance(root, Symbol) and root.parent is not None:
+        root = root.parent
+    called = root.name if isinstance(root, Symbol) and root.role == "call" else ""
+    return (root.type if isinstance(root, Thing) else called).startswith("transformers.")
 
 
 def _precision(engine: Thing) -> str:

@@ -19,7 +19,7 @@ from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import distances, to_itself, whole_cuts
 from traindx_tools.on_code.filling.dropout_calls import dropped
-from traindx_tools.on_code.filling.engines import engine_loops
+from traindx_tools.on_code.filling.engines import engine_loops, own_losses
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
@@ -163,6 +163,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
     ("loaders", lambda f: loaders(f.project)),
     ("averages", lambda f: averages(f.project)),
+    ("own_losses", lambda f: own_losses(f.project)),
     ("engine_loops", lambda f: engine_loops(f.project)),
     ("collectives", lambda f: collectives(f.project)),
     ("pairs_apart", lambda f: [*pairs_apart(f.project), *moved_alone(f.project), *orders_apart(f.look)]),
