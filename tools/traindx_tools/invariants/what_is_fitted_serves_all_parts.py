@@ -5,7 +5,7 @@ numbers of labels, the axes of a PCA. Fitted once more on held-out data they are
 inputs that the model should see it in, and label 3 is another label. `{name: i for i, name in enumerate(sorted(set(
 names)))}` and `ids.setdefault(name, len(ids))` number what occurs: in a function or data set that is given the training
 rows and the held-out rows, each part gets a numbering of its own. Training is perfect, validation far off with a rising
-loss, and it looks like overfitting.
+loss, and it looks like overfitting. The codes of a column of categories are such numbers, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check(program: Program) -> Iterator[Breach]:
     for one in program.part_fits:
         groups.setdefault(one.group, []).append(one)
     for same in groups.values():
-        train = next((f for f in same if f.part == "train"), None)
+        train = next((f for f in same if f.part == "train"), None) or next((f for f in same if f.part == "other"), None)
         later = next((f for f in same if f.part == "held"), None)
         if train is None or later is None or (not later.kind and later.made == train.made):
             continue

@@ -6,19 +6,22 @@ import ast
 import re
 from collections.abc import Iterator
 
+from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.splits import named, part_of
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Operation, Thing
+from traindx_tools.on_code.values import Const, Operation, Thing
 from traindx_tools.program.parts import PartFit
 
 _FITS = frozenset({"fit", "fit_transform"})
 _KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|^(Incremental|Kernel|Sparse)?PCA$"
                     r"|TruncatedSVD|Imputer|Binarizer|Discretizer|QuantileTransformer|PowerTransformer")  # fmt: skip
 _TRANSFORMS = re.compile(r"transform|normali[sz]e|standardi[sz]e|scale|encode|apply")
+OTHER = "other"
+"""Rows that nothing says the part of."""
 _LISTED = re.compile(r"listdir|iterdir|scandir|glob|user|session|group|doc")
 """Folders of classes, as image folders have them, and numbers that only tell rows apart."""
 
@@ -29,6 +32,10 @@ def part_fits(project: Project) -> Iterator[PartFit]:
     for root in project.roots:
         for place in root.places:
             for kind, at, path in _fitted(place):
+                if not kind and id(at) not in seen and (inner := _transform(path)) is not None:
+                    seen.add(id(at))
+                    yield from _in_each_call(look, at, inner)
+                    continue
                 part = _part(look, at, path) if id(at) not in seen and not _guarded(path) else None
                 seen.add(id(at))
                 if part is not None:
@@ -56,6 +63,25 @@ def _fitted(place: Place) -> Iterator[tuple[str, Event | Block, tuple[Block, ...
             return
 
 
+def _transform(path: tuple[Block, ...]) -> FunctionInfo | None:
+    """What an object that is fitted does with any rows: its `transform`, and not its `fit`."""
+    inner = next((b.function for b in reversed(path) if b.kind == "call" and b.function is not None), None)
+    owner = inner.owner if inner is not None else None
+    methods = {n for info in owner.lineage() for n in info.methods} if owner is not None else set()
+    return inner if inner is not None and methods & _FITS and _TRANSFORMS.match(inner.name) else None
+
+
+def _in_each_call(look: Lookup, at: Event | Block, inner: FunctionInfo) -> Iterator[PartFit]:
+    """A numbering for the rows of each call of a transformation."""
+    if not isinstance(at, Event) or not isinstance(inner.node, ast.FunctionDef):
+        return
+    text = " ".join(written(at.node).split())[:80]
+    for code, call in look.callers(inner.node, syntax(inner.file)):
+        parts = {p for a in call.args if (p := part_of(look, code, a)) is not None} or {_bound(code, call) or OTHER}
+        if len(parts) == 1:
+            yield PartFit("", text, spot_of(at), parts.pop(), str(id(at.node)), id(call))
+
+
 def _made(at: Event | Block) -> object:
     return at.receiver if isinstance(at, Event) else getattr(at.subject, "owner", None)
 
@@ -68,7 +94,14 @@ def _guarded(path: tuple[Block, ...]) -> bool:
 
 
 def _numbers(event: Event) -> bool:
-    """Whether names get numbers by what occurs: `{n: i for i, n in enumerate(sorted(set(names)))}`, or the next one."""
+    """Whether names get numbers by what occurs: `{n: i for i, n in enumerate(sorted(set(names)))}`, the next one, or
+    the codes of a column of categories."""
+    if event.kind == "call" and event.method == "factorize":
+        return True
+    if event.kind == "call" and event.method == "unique":
+        return event.kwargs.get("return_inverse") == Const(True)
+    if event.kind == "call" and event.method == "astype":
+        return Const("category") in event.args and "codes" in written(syntax(event.file).statement(event.node))
     if event.kind == "call" and event.method == "setdefault" and len(event.args) == 2:
         size = event.args[1]
         return isinstance(size, Operation) and size.op == "len" and size.operands[0] is event.receiver
