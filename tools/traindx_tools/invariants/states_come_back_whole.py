@@ -3,8 +3,9 @@
 `state_dict()` returns the live tensors. `best = model.state_dict()` at the best epoch goes on changing with the model,
 so that loading it at the end changes nothing: the "best" model is the last one. A deep copy, or a file, keeps them.
 A run that goes on needs all that its loop moves: the optimizer's moments, the schedule, the average of the weights,
-counts that rates are reckoned from. What is in no file, what nobody loads, what is loaded before the objects are there
-and what goes into an object that is made anew begin again in every resumed run.
+counts that rates are reckoned from, the split of its rows. What is in no file, what nobody loads, what is loaded before
+the objects are there, what goes into an object that is made anew and what is drawn anew begin again in every resumed
+run.
 With `strict=False` keys that do not fit are skipped without a word: a prefix too many, and no weight is loaded. A model
 that was saved inside DataParallel or DistributedDataParallel has such a prefix ("module.").
 """
@@ -19,7 +20,7 @@ from traindx_tools.invariants.pages import pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = (*pages("state", ("C150", "C205", "C206")), *pages("data", ("C292",)))
+RULES = (*pages("state", ("C150", "C205", "C206")), *pages("data", ("C292", "C293")))
 _LACKS = {
     "saved": "The checkpoint saved at {at} holds a position to resume from and not {what}",
     "restored": "The checkpoint saved at {beside} has {what}, and nothing puts it back with the rest at {at}",
@@ -31,6 +32,8 @@ _LACKS = {
                   "{beside}): after a restart the normalisation begins anew",
     "model alone": "{what}.train() at {at} goes on from checkpoints that hold the model alone (save_only_model, "
                    "{beside}): the optimizer's moments, the schedule and the random states begin anew",
+    "split": "The split at {at} is drawn {what}, and the run goes on from its own checkpoint at {beside}: after a "
+             "restart rows that were trained on are held out",
     "order": "At {at}, before line {beside.line}, {what}",
 }
 _KINDS = {"the optimizer's state": "optimizer", "the average of the weights": "ema",
@@ -45,7 +48,7 @@ def check(program: Program) -> Iterator[Breach]:
             f"{one.loaded.line} changes nothing: copy.deepcopy is needed where they are kept", one.taken,
             measured={"kind": "reference", "load_line": one.loaded.line})
     for lack in program.lacks:
-        yield Breach("C292" if lack.kind == "statistics" else "C205", _LACKS[lack.kind].format(
+        yield Breach({"statistics": "C292", "split": "C293"}.get(lack.kind, "C205"), _LACKS[lack.kind].format(
             at=lack.at, what=lack.what, beside=lack.beside), lack.at, measured={
                 "kind": _KINDS.get(lack.what, lack.kind)},
             severity=Severity.LOW if lack.kind == "weights" else None)

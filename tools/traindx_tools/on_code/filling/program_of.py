@@ -55,6 +55,7 @@ from traindx_tools.on_code.filling.running_states import running_states
 from traindx_tools.on_code.filling.schedule_uses import formulas, schedule_uses, schedules_left, schedules_reset
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.sizes import sized_models
+from traindx_tools.on_code.filling.split_seeds import drawn_anew
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.filling.states import states_back, states_skipped
 from traindx_tools.on_code.filling.text_switches import text_switches
@@ -196,7 +197,7 @@ _FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
     ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("states_back", lambda f: states_back(f.project)),
-    ("lacks", lambda f: resumes(f.project)),
+    ("lacks", lambda f: [*resumes(f.project), *drawn_anew(f.project)]),
     ("states_skipped", lambda f: states_skipped(f.project)),
     ("unread_settings", lambda f: unread_settings(f.project)),
     ("mismatches", lambda f: mismatches(f.project)),
