@@ -6,7 +6,8 @@ statistics of flax's apply with `mutable`. A call as a statement, a part bound t
 that is not carried on leaves the old values in use: parameters that never change, moments that start from zero in
 every step, an array that keeps its values, an evaluation with mean 0 and variance 1. And `optimizer.zero_grad` without
 brackets, in any framework, names a method and does nothing, without an error. A frame, a data set and a tensor have
-methods that change nothing either: `df.dropna()`, `x.clamp(0, 1)` or `torch.compile(model)` on a line of its own.
+methods that change nothing either: `df.dropna()`, `x.clamp(0, 1)` or `torch.compile(model)` on a line of its own,
+and a `torch.no_grad()` without `with`.
 
 `optax.masked(adam, mask)` hands what the mask leaves out through as it came: the update is the gradient itself, with a
 plus sign, and what was to stay frozen climbs the loss. Freezing takes `set_to_zero` for the rest.
@@ -76,6 +77,10 @@ def check(program: Program) -> Iterator[Breach]:
             continue
         if one.kind == "left":
             old, _, kind = one.name.partition("|")
+            if kind == "entered":
+                yield Breach("C366", f"{one.call} at {one.at} makes a context that nothing enters: without `with` it "
+                             "has no effect", one.at, measured={"kind": kind, "operation": one.call, "tensor": ""})
+                continue
             yield Breach("C366", f"{one.call} at {one.at} returns something new, which is not used: {_LEFT[kind]}, and "
                          f"{old} goes on as it was", one.at,
                          measured={"kind": kind, "operation": one.call, "tensor": old},

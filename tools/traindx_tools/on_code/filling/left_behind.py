@@ -2,7 +2,7 @@
 
 What a call is made on is known from where the value came from: a frame that pandas read has no method that changes it
 but those with `inplace`, a tensor none but those whose name ends in an underscore. Named tuples, and dataclasses that
-are frozen, are replaced as a whole.
+are frozen, are replaced as a whole. What holds within `with` does nothing where it is only made.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, names_in, written
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import ModuleValue, Symbol, Tensor, Thing, Value
 from traindx_tools.program.results import UnusedResult
 
 TABLE = "results.toml"
+_PLAIN = frozenset({"no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "autocast", "open", "File",
+                    "accumulate", "device", "Mesh", "ThreadPoolExecutor", "Pool", "SummaryWriter", "no_sync"})
+"""Contexts in which a statement means what it means elsewhere."""
 
 
 class _Of(NamedTuple):
@@ -59,6 +62,9 @@ def left_behind(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         statement = code.parent(call)
         if isinstance(statement, ast.Expr) and not _is_shown(code, statement) and (kind := _kind(look, code, event)):
             seen.add(id(call))
+            if kind[0] == "entered":
+                yield UnusedResult("left", f"{written(call.func)}()", spot_of(event), f"|{kind[0]}")
+                continue
             first = call.args[0] if call.args else None
             old = call.func.value if isinstance(call.func, ast.Attribute) and kind[1] else first
             while isinstance(old, ast.Call) and isinstance(old.func, ast.Attribute):
@@ -68,9 +74,12 @@ def left_behind(project: Project, look: Lookup) -> Iterator[UnusedResult]:
 
 
 def _is_shown(code: Syntax, statement: ast.Expr) -> bool:
-    """Whether it is tried, timed or shown, and not meant to do anything: in a `with`, a `try` or a cell."""
-    if any(isinstance(a, (ast.With, ast.AsyncWith, ast.Try)) for a in code.above(statement)):
-        return True
+    """Whether it is tried, timed or shown, and not meant to do anything: in a `try`, a cell, or within what may ask for
+    just that (`pytest.raises`, `main_process_first`)."""
+    for up in code.above(statement):
+        if isinstance(up, ast.Try) or (isinstance(up, (ast.With, ast.AsyncWith)) and any(
+                last_name(getattr(i.context_expr, "func", i.context_expr)) not in _PLAIN for i in up.items)):
+            return True
     return code.file.path.endswith(".ipynb") and code.function(statement) is None
 
 
