@@ -6,6 +6,7 @@ import io
 import struct
 import tarfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def lengths(kind: str, shard: int, rng: np.random.Generator) -> tuple[Any, Any]:
     return stored, np.minimum(stored, rng.integers(8, 96, 120))
 
 
+@cache
 def rows_of(kind: str, shard: int, dtype: str) -> Rows:
     rng = np.random.default_rng(shard)
     out = []
