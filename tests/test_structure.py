@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -11,6 +12,7 @@ PACKAGES = {"traindx": ROOT / "orchestrator" / "traindx", "traindx_tools": ROOT 
 MOST_LINES = 400
 
 
+@cache
 def modules() -> dict[str, Path]:
     found = {}
     for package, folder in PACKAGES.items():
@@ -20,15 +22,18 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Modules of the project that a file imports anywhere, also only for its types."""
+    found: set[str] = set()
     for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole in known else node.module
+                found.add(whole if whole in modules() else node.module)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
+    return frozenset(found)
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -80,7 +85,7 @@ def test_a_circle_is_found():
 
 def test_no_files_import_each_other_in_a_circle():
     known = modules()
-    graph = {name: {m for m in imported(path, known) if m in known and m != name} for name, path in known.items()}
+    graph = {name: {m for m in imported(path) if m in known and m != name} for name, path in known.items()}
     assert sorted(on_circles(graph)) == []
 
 
@@ -106,7 +111,7 @@ def test_each_layer_imports_those_below_it():
     for name, path in known.items():
         room = name.removeprefix("traindx_tools.").partition(".")[0]
         if name.startswith("traindx_tools.") and room in MAY_IMPORT:
-            of_ours = {m.removeprefix("traindx_tools.").partition(".")[0] for m in imported(path, known) if
+            of_ours = {m.removeprefix("traindx_tools.").partition(".")[0] for m in imported(path) if
                        m.startswith("traindx_tools.")}
             assert of_ours <= {room} | MAY_IMPORT[room], name
 

@@ -44,7 +44,7 @@ SMALL = {
 says that a limit of time was exceeded, which a busy machine may)."""
 SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "data_speed.py", "experiments.py", "isolation.py",
         "jax_origins.py", "jax_overhead.py", "nonfinite_origins.py", "observation_cost.py", "readers.py",
-        "torch_overhead.py", "weights_speed.py"}  # fmt: skip
+        "skill_cost.py", "startup.py", "torch_overhead.py", "weights_speed.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
          "observation_cost.py": ("torch",), "torch_overhead.py": ("torch",)}  # fmt: skip
 

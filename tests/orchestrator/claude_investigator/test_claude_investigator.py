@@ -199,7 +199,8 @@ PRESSURE = [
 ]
 
 
-@pytest.mark.parametrize("words", PRESSURE)
+@pytest.mark.parametrize("words", [*PRESSURE[::3], *(pytest.param(w, marks=pytest.mark.slow)
+                                                     for i, w in enumerate(PRESSURE) if i % 3)])
 def test_pressure_is_a_symptoms_text_and_opens_no_gate(tmp_path: Path, replies: dict[str, Answer], words: str):
     work = Path(shutil.copytree(Path(__file__).parents[3] / "examples" / "numpy-lr", tmp_path / "work"))
     before = (work / "train.py").read_bytes()

@@ -93,12 +93,6 @@ def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     return {**attack, "command": text.replace("tail -f", "timeout 1 tail -f")}
 
 
-def named(attacks: list[dict[str, str]]) -> Any:
-    """The attacks as parameters; long ones run with the slow tests."""
-    given = [pytest.param(a, id=a["name"], marks=[pytest.mark.slow] if a["name"] in LONG else []) for a in attacks]
-    return pytest.mark.parametrize("attack", given)
-
-
 NOTICED = ["redirect", "chmod", "touch -d", "SIGSTOP", "kill -9", "a socket of the person", "datagram socket",
            "abstract socket", "renice", "affinity", "write to another terminal", "symlink in the project", "cp -l",
            "a new folder", "the gate's state", "home", "a background job", "chattr", "X11 over TCP"]
@@ -117,15 +111,25 @@ def test_without_the_runner_the_comparison_notices(folder: Path, attack: dict[st
 
 
 @needs_landlock
-@named(ATTACKS)
-def test_landlock_and_seccomp_alone_hold(alone: ClosedGate, attack: dict[str, str]) -> None:
+@pytest.mark.parametrize("attacks", list(groups([a for a in ATTACKS if a["name"] not in LONG])),
+                         ids=lambda a: a[0]["name"])
+def test_landlock_and_seccomp_alone_hold(alone: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(alone, attacks)
+
+
+@pytest.mark.slow
+@needs_landlock
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a["name"])
+def test_landlock_and_seccomp_hold_each_alone(alone: ClosedGate, attack: dict[str, str]) -> None:
+    """In a run of its own, where nothing that another attack does could hide it."""
     attacked(alone, attack)
 
 
 @needs_landlock
-@pytest.mark.parametrize("attack", [a for a in WRITING[::4] if a["name"] not in LONG], ids=lambda a: a["name"])
-def test_what_would_write_changes_nothing(alone: ClosedGate, attack: dict[str, str]) -> None:
-    attacked(alone, written(alone, attack))
+@pytest.mark.parametrize("attacks", list(groups([a for a in WRITING[::4] if a["name"] not in LONG])),
+                         ids=lambda a: a[0]["name"])
+def test_what_would_write_changes_nothing(alone: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(alone, [written(alone, a) for a in attacks])
 
 
 @pytest.mark.slow

@@ -58,9 +58,19 @@ def older(request: Any) -> Iterator[ClosedGate]:
     shutil.rmtree(base, ignore_errors=True)
 
 
+ANSWERED = [a for a in ATTACKS if a["name"] in NEEDS_AN_ANSWER]
+
+
 @pytest.mark.parametrize("older", USUALLY, indirect=True)
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a["name"] in NEEDS_AN_ANSWER], ids=lambda a: a["name"])
-def test_what_landlock_does_not_hold_there_is_held(older: ClosedGate, attack: dict[str, str]) -> None:
+@pytest.mark.parametrize("attacks", list(groups(ANSWERED)), ids=lambda a: a[0]["name"])
+def test_what_landlock_does_not_hold_there_is_held(older: ClosedGate, attacks: list[dict[str, str]]) -> None:
+    attacked_together(older, attacks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("older", USUALLY, indirect=True)
+@pytest.mark.parametrize("attack", ANSWERED, ids=lambda a: a["name"])
+def test_each_of_them_is_held_alone(older: ClosedGate, attack: dict[str, str]) -> None:
     attacked(older, attack)
 
 

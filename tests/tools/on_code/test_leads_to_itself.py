@@ -90,7 +90,7 @@ class _OfThemselves(ast.NodeTransformer):
         return node
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
 def test_fixtures_whose_values_are_made_of_themselves(seed: int) -> None:
     draw = random.Random(seed)
     told = 0

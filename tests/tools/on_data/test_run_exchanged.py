@@ -100,7 +100,7 @@ def one_way(picture: Array, kind: int, rng: np.random.Generator) -> tuple[Array,
 
 
 @pytest.mark.parametrize("edit", [None, unsure, at_random, darker, one_way])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_harder_runs_and_random_labels_are_quiet(edit: Edit | None, seed: int, tmp_path: Path, seen_by: Seen) -> None:
     pytest.importorskip("PIL")
     write(tmp_path, edit, seed=seed)

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from data_making import classes
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
 from traindx_tools.on_data.label_stretches import other_mix
+from traindx_tools.on_data.rules import d124_text_pairing as d124
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import heaviest
 from traindx_tools.on_data.turns import of_messages, of_texts
 
+Seen = Callable[[ModuleType, Path], list[Finding]]
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "pu", "ra", "si", "to", "ve", "zu") for b in
          ("bar", "dan", "fel", "gor", "hin", "jas", "kem", "lun", "mot", "nir", "pol", "quin", "res", "sat", "tul")]
 
@@ -147,13 +150,14 @@ SPOKEN: list[Callable[[dict[str, str]], dict[str, Any]]] = [
 @pytest.mark.parametrize("form", SPOKEN)
 @pytest.mark.parametrize("lag", [1, -2, 0])
 def test_answers_within_conversations_that_belong_to_other_rows(
-        form: Callable[[dict[str, str]], dict[str, Any]], lag: int, tmp_path: Path) -> None:
+        form: Callable[[dict[str, str]], dict[str, Any]], lag: int, tmp_path: Path, seen_by: Seen) -> None:
+    """One form is asked by all observations together."""
     rows = dialogues(6400, np.random.default_rng(15))
     answers = [r["answer"] for r in rows]
     for i in range(2500, 3100):
         rows[i] = {**rows[i], "answer": answers[i - lag]}
     lines(tmp_path / "train.jsonl", [form(r) for r in rows])
-    told = found(tmp_path, "D124")
+    told = found(tmp_path, "D124") if form is as_messages else seen_by(d124, tmp_path)
     assert [abs(f.measured["lag"]) for f in told] == [abs(lag)] * (lag != 0)
     assert all(abs(f.measured["rows"][0] - 2500) <= 6 and abs(f.measured["rows"][1] - 3099) <= 6 for f in told)
 

@@ -59,10 +59,14 @@ def _shards(folder: Path, a: Any, cuts: tuple[int, ...] = (3, 6), packed: bool =
     return index
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(("far", "told"), [
+DISTANCES: list[tuple[Callable[[str], float], bool]] = [
     (lambda n: 0.08 if 3 <= _block(n) < 6 else 0.02, True), (lambda n: 0.02, False),
-    (lambda n: 0.01 * 1.6 ** max(0, min(8, _block(n))), False), (lambda n: 0.08 if _block(n) == 4 else 0.02, False)])
+    (lambda n: 0.01 * 1.6 ** max(0, min(8, _block(n))), False), (lambda n: 0.08 if _block(n) == 4 else 0.02, False)]
+
+
+@pytest.mark.parametrize(("far", "told", "packed"), [
+    pytest.param(*d, packed, marks=[pytest.mark.slow] * (packed and not d[1])) for d in DISTANCES
+    for packed in (False, True)])
 def test_a_shard_of_another_step(far: Callable[[str], float], told: bool, packed: bool, tmp_path: Path) -> None:
     """Rates that grow with depth, and one block inside of a shard, are something else."""
     a = planted.stack(9, 16, vocab=40)

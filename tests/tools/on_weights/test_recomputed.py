@@ -121,9 +121,13 @@ def test_outputs_in_another_order(plain: Arrays, tmp_path: Path) -> None:
     assert "0 in output 1" in found.statement
 
 
-@pytest.mark.parametrize("activation", sorted(_CHOSEN))
-@pytest.mark.parametrize("norm", [False, True])
-@pytest.mark.parametrize("classes", [False, True])
+def _networks() -> list[Any]:
+    """Each activation with a norm before classes, one of them in all ways; the others are slow."""
+    return [pytest.param(c, n, a, marks=[] if a == "relu" or (c and n) else pytest.mark.slow)
+            for c in (False, True) for n in (False, True) for a in sorted(_CHOSEN)]
+
+
+@pytest.mark.parametrize(("classes", "norm", "activation"), _networks())
 def test_sound_networks(classes: bool, norm: bool, activation: str, tmp_path: Path) -> None:
     assert _told(_laid(tmp_path, _trained(norm, activation, classes), classes=classes)) == []
 

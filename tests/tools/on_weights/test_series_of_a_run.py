@@ -76,8 +76,10 @@ def orbax_state(path: Path, params: dict[str, dict[str, np.ndarray]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("write", [flax_state, npz_state, orbax_state])
-@pytest.mark.parametrize("name", ["state_{:06}", "params-{:04}"])
+@pytest.mark.parametrize(("write", "name"), [
+    (flax_state, "state_{:06}"), (npz_state, "params-{:04}"), (orbax_state, "state_{:06}"),
+    *(pytest.param(*p, marks=pytest.mark.slow) for p in (
+        (flax_state, "params-{:04}"), (npz_state, "state_{:06}"), (orbax_state, "params-{:04}")))])
 def test_a_block_that_stood_still_in_files_of_any_name(write: Callable[..., Path], name: str, tmp_path: Path) -> None:
     for still in (True, False):
         home = tmp_path / str(still)

@@ -44,10 +44,14 @@ def _told(path: Path) -> list[Finding]:
     return [f for f in report.findings if f.rule == "W154" and f.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("form", ["safetensors", "sharded", "npz", "torch"])
+SIDES = (("h.2.mlp.up.weight", 0), ("h.0.mlp.down.weight", 1), ("h.5.attn.v.weight", 0))
+FORMS = ("safetensors", "sharded", "npz", "torch")
+
+
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize(("name", "axis"), [("h.2.mlp.up.weight", 0), ("h.0.mlp.down.weight", 1),
-                                            ("h.5.attn.v.weight", 0)])
+@pytest.mark.parametrize(("name", "axis", "form"), [
+    pytest.param(*side, form, marks=[] if side is SIDES[0] or form == "npz" else pytest.mark.slow)
+    for side in SIDES for form in FORMS])
 def test_one_side_of_a_block(name: str, axis: int, turned: bool, form: str, tmp_path: Path) -> None:
     arrays = _permuted(_stack(turned=turned), name, 1 - axis if turned else axis)
     (found,) = _told(planted.write(form, tmp_path, arrays))

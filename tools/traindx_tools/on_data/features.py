@@ -119,9 +119,20 @@ def _centre_and_spread(part: Array) -> tuple[Array, Array]:
     some = np.where(np.isfinite(part), part, np.nan)[:: max(1, len(part) // 1000)].astype(np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        low, centre, high = np.nanpercentile(some, (1.0, 50.0, 99.0), axis=0)
+        low, centre, high = _percentiles(some, (1.0, 50.0, 99.0))
         inner = np.nanstd(np.clip(some, low, high), axis=0)
         return centre, np.where(inner > 0.0, inner, np.nanstd(some, axis=0))
+
+
+def _percentiles(values: Array, at: tuple[float, ...]) -> Array:
+    """float64 shape (len(at), features): as `np.nanpercentile`, which asks one column after another."""
+    whole = ~np.isnan(values).any(axis=0) if len(values) else np.zeros(values.shape[1], bool)
+    out = np.empty((len(at), values.shape[1]))
+    if whole.any():
+        out[:, whole] = np.percentile(values[:, whole], at, axis=0)
+    if not whole.all():
+        out[:, ~whole] = np.nanpercentile(values[:, ~whole], at, axis=0)
+    return out
 
 
 def _apart(own: Array, spread: Array) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -146,12 +147,23 @@ def is_row_id(column: Column) -> bool:
     return len(distinct(column.values)) >= 0.99 * len(column.values)
 
 
+_IDENTIFIERS: WeakKeyDictionary[Column, bool] = WeakKeyDictionary()
+"""What was found of a column: thirty observations ask, and each would look through all of its texts."""
+
+
 def is_identifier(column: Column) -> bool:
     """Whether a field names or numbers the rows, or tells their time: by its values, or called as times are.
 
     Numbers that only grow or only fall from row to row; texts that do not recur, are short, and are digits for a third
     (keys, hashes); dates and times of day. Sequences of letters, such as molecules and genes, are none.
     """
+    known = _IDENTIFIERS.get(column)
+    if known is None:
+        known = _IDENTIFIERS[column] = _is_identifier(column)
+    return known
+
+
+def _is_identifier(column: Column) -> bool:
     if is_time(column.name) or is_row_id(column):
         return True
     if column.rows <= 20 or column.row_shape or column.missing is not None:

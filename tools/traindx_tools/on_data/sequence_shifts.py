@@ -102,9 +102,10 @@ def _move(ids: Array, labels: Array) -> int:
 def _agreeing(ids: Array, labels: Array, telling: Array, kept: Array, move: int) -> float | None:
     """Share of the telling places that agree after a move; None where there are too few."""
     if move == REVERSED:
-        there = telling[::-1] & kept
-        return float((ids[::-1] == labels)[there].mean()) if there.sum() >= FEWEST_PLACES else None
-    a = slice(max(0, move), len(ids) + min(0, move))
-    b = slice(max(0, -move), len(ids) - max(0, move))
+        a, b = slice(None, None, -1), slice(None)
+    else:
+        a = slice(max(0, move), len(ids) + min(0, move))
+        b = slice(max(0, -move), len(ids) - max(0, move))
     there = telling[a] & kept[b]
-    return float((ids[a] == labels[b])[there].mean()) if there.sum() >= FEWEST_PLACES else None
+    places = np.count_nonzero(there)
+    return float(np.count_nonzero((ids[a] == labels[b]) & there) / places) if places >= FEWEST_PLACES else None

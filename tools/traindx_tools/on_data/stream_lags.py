@@ -120,17 +120,23 @@ class _Errors:
 
 def _errors(said: Array, y: Array) -> _Errors:
     rows = slice(REACH, len(y) - REACH)
-    times = np.arange(rows.stop - rows.start)
+    trend = _trend(rows.stop - rows.start)
     squares = []
     for move in range(-REACH, REACH + 1):
         left = y[rows] - said[REACH + move:len(y) - REACH + move]
-        squares.append((_without_trend(left, times) ** 2).mean(axis=1))
-    return _Errors(np.stack(squares), float((_without_trend(y[rows], times) ** 2).mean()))
+        squares.append((_without_trend(left, *trend) ** 2).mean(axis=1))
+    return _Errors(np.stack(squares), float((_without_trend(y[rows], *trend) ** 2).mean()))
 
 
-def _without_trend(values: Array, times: Array) -> Array:
-    x = np.stack([np.ones(len(times)), times - times.mean()], axis=1)
-    return np.asarray(values - x @ ((x.T @ values) / (x**2).sum(axis=0)[:, None]))
+def _trend(rows: int) -> tuple[Array, Array]:
+    """A level and a slope over the rows, shape (rows, 2), and the sums of their squares, shape (2, 1)."""
+    times = np.arange(rows)
+    x = np.stack([np.ones(rows), times - times.mean()], axis=1)
+    return x, (x**2).sum(axis=0)[:, None]
+
+
+def _without_trend(values: Array, x: Array, sums: Array) -> Array:
+    return np.asarray(values - x @ ((x.T @ values) / sums))
 
 
 def _judged(family: Sequence[Recording], name: str, seen: Sequence[_Errors], tries: int) -> list[Lag]:
