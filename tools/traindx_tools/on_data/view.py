@@ -85,6 +85,10 @@ class View:
     """Names with an index each, of files beside the data."""
     unfolded: tuple[DataSet, ...] = ()
     """Sets of the groups within files: a group for each station, patient or demonstration."""
+    by_file: tuple[DataSet, ...] = ()
+    """Groups within files one behind the other, a part for each file."""
+    pictures: tuple[DataSet, ...] = ()
+    """Pictures and sounds as rows beside their labels."""
     numbered: tuple[Numbered, ...] = ()
     """What lists of files beside the data say of the numbers of classes."""
     kept: tuple[Statistics, ...] = ()

@@ -120,7 +120,7 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
         place(shard, best if best in shard.columns else best.partition("[")[0]),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=None if best in shard.columns else Severity.INFO,
+        severity=Severity.INFO if best not in shard.columns else None if empty or is_target(target) else Severity.LOW,
         measured={"field": best, "target": target, "auc": told[best], "next": told[second],
                   "kind": "empty-cells" if empty else "values", "shard": short(shard)},
     )
