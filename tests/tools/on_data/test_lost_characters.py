@@ -55,7 +55,7 @@ def test_without_line_ends(form: str, kind: str, tmp_path: Path, seen_by: Seen) 
 
 
 @pytest.mark.parametrize(("lost", "kind"), [
-    (lambda t: t.lower(), "capitals"), (lambda t: "\n".join(x.lstrip() for x in t.split("\n")), "spaces behind"),
+    (lambda t: t.lower(), "capitals"), (lambda t: "\n".join(x.lstrip() for x in t.split("\n")), "spaces at the beg"),
     (lambda t: t.replace("(", "").replace(")", ""), "brackets")])
 def test_other_kinds(lost: Callable[[str], str], kind: str, tmp_path: Path, seen_by: Seen) -> None:
     vocabulary(tmp_path, "map")

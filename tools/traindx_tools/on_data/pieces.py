@@ -43,15 +43,16 @@ class Pieces:
 
     @cached_property
     def seams(self) -> tuple[Array, Array]:
-        """bool shape (ids,): whether the piece begins with a space, and whether it ends with one or with a line."""
+        """bool shape (ids,): whether the piece begins with a space, and whether it ends with a line."""
         return (np.array([t.startswith(" ") for t in self.texts], bool),
-                np.array([t.endswith((" ", "\n")) for t in self.texts], bool))
+                np.array([t.endswith("\n") for t in self.texts], bool))
 
 
-WIDE = "spaces behind a space or a line end"
+WIDE = "spaces at the beginning of a line"
 KINDS: dict[str, Callable[[str], int]] = {
     "line ends": lambda t: t.count("\n"),
-    WIDE: lambda t: t.count("  ") + t.count("\n "),
+    WIDE: lambda t: t.count("\n "),
+    "spaces behind a space": lambda t: t.count("  "),
     "tabulators": lambda t: t.count("\t"),
     "spaces": lambda t: t.count(" "),
     "capitals": lambda t: sum("A" <= c <= "Z" for c in t),
