@@ -149,7 +149,8 @@ def _undoes(part: Finding, pairing: Finding) -> bool:
 def _changes_inputs(part: Finding, labels: Finding) -> bool:
     """Whether an input of the labels, and not they themselves, is told to be changed in the same file."""
     fields = {part.measured.get("field"), *_tuple(part, "fields")}
-    return part.rule in OF_INPUTS and part.source == labels.source and part.severity.rank >= labels.severity.rank and (
+    of_inputs = part.rule in OF_INPUTS or (part.rule == SCALE and labels.rule == PAIRING)
+    return of_inputs and part.source == labels.source and part.severity.rank >= labels.severity.rank and (
         labels.measured.get("field") not in fields and bool(fields & set(_tuple(labels, "inputs"))))
 
 
