@@ -189,3 +189,12 @@ def test_numbers_that_are_none_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("bbox_x,bbox_y,bbox_w,bbox_h,site\n" + "nan,inf,,3,a\n" * 40 + "1,2\n" * 40)
     (tmp_path / "b.jsonl").write_text('{"bbox": [1, 2, 3], "site": "x"}\n{"bbox": null, "site": 3}\n' * 40)
     assert not examine([tmp_path]).notes
+
+
+def test_a_flag_that_is_constant_in_a_group(tmp_path: Path) -> None:
+    """A recorder without a third lead has no flag for it: below the class there, and above it elsewhere."""
+    rng = np.random.default_rng(0)
+    device = np.arange(900) % 3
+    np.savez(tmp_path / "all.npz", signal=rng.normal(size=(900, 40)), rhythm=rng.integers(0, 2, 900) * (device == 1),
+             third_ok=(device != 1).astype(np.int64), device=device, age=rng.integers(40, 90, 900))
+    assert not [f for f in examine([tmp_path]).findings if f.rule == "D146"]

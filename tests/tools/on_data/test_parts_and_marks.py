@@ -198,6 +198,20 @@ def test_several_strong_columns_and_a_number_of_sorted_rows(tmp_path: Path) -> N
     assert not [f for f in examine([tmp_path]).findings if f.rule == "D129"]
 
 
+def test_a_flag_that_nobody_calls_a_target(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).exponential(10, 2000)
+    rows = answers(np.random.default_rng(0), lambda y: (noise + 60 * y).round(1))
+    table(tmp_path / "train.csv", {("alarm" if n == "churn" else n): v for n, v in rows.items()})
+    assert [f.severity for f in examine([tmp_path]).findings if f.rule == "D129"] == [Severity.LOW]
+
+
+def test_classes_that_are_ranges_of_a_column(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = {f"f{j}": rng.normal(size=2000).round(3) for j in range(5)} | {"age": rng.integers(18, 85, 2000)}
+    table(tmp_path / "train.csv", {**rows, "bonus_class": np.clip((rows["age"] - 18) // 12, 0, 4)})
+    assert not [f for f in examine([tmp_path]).findings if f.rule == "D129"]
+
+
 def padded(rng: Rng, where: Any) -> dict[str, Array]:
     mask = (np.arange(32) < rng.integers(5, 32, 300)[:, None]).astype(np.int64)
     mask[where] = 0

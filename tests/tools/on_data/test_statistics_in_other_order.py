@@ -105,3 +105,11 @@ def test_checkpoints_that_say_nothing(tmp_path: Path) -> None:
     assert of_weights(sorted(tmp_path.iterdir())) == ()
     torch_file(tmp_path, np.full(6, np.nan), np.ones(6))
     assert of_weights([tmp_path / "model.pt"]) == ()
+
+
+@pytest.mark.parametrize(("order", "told"), [([0, 1, 2, 4, 3, 5], 2), ([2, 0, 1, 3, 4, 5], 3), ([0, 1, 2, 3, 4, 5], 0)])
+@pytest.mark.parametrize("write", [keras, torch_file])
+def test_a_few_in_each_others_places(write: Any, order: list[int], told: int, tmp_path: Path, seen_by: Seen) -> None:
+    x = table(tmp_path)
+    write(tmp_path, x.mean(axis=0)[order], x.var(axis=0)[order])
+    assert [f.measured["moved"] for f in seen_by(d179, tmp_path)] == ([told] if told else [])

@@ -123,3 +123,22 @@ def test_statistics_that_are_no_numbers_and_few_rows(write: Any, tmp_path: Path,
     x = csv(tmp_path, rows=60)
     write(tmp_path, x.mean(axis=0) + 2 * SPREADS, x.std(axis=0))
     assert seen_by(d199, tmp_path) == []
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_layer_of_four_inputs(swapped: bool, tmp_path: Path, seen_by: Seen) -> None:
+    """One of four was measured in another unit; two that were exchanged are told as such by D179."""
+    h5py = pytest.importorskip("h5py")
+    x = csv(tmp_path)[:, :4]
+    lines = [",".join(f"{v:.4f}" for v in row) for row in x]
+    (tmp_path / "train.csv").write_text("\n".join(["speed,age,weight,angle", *lines]))
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    if swapped:
+        mean, spread = mean[[0, 3, 2, 1]], spread[[0, 3, 2, 1]]
+    else:
+        mean[0], spread[0] = mean[0] * 1.8 + 32, spread[0] * 1.8
+    with h5py.File(tmp_path / "model.weights.h5", "w") as file:
+        for i, value in enumerate([mean, spread**2, np.int32(0)]):
+            file.create_dataset(f"layers/normalization/vars/{i}", data=np.asarray(value))
+    found = seen_by(d199, tmp_path)
+    assert [f.measured["channels"] for f in found] == ([] if swapped else [("speed",)])

@@ -132,3 +132,16 @@ def test_what_is_no_statistics(text: str, seen_by: Seen, tmp_path: Path) -> None
     write_data(tmp_path, "npz", measured(60, np.random.default_rng(4)))
     (tmp_path / "norm_stats.json").write_text(text)
     assert seen_by(d138_stored_statistics, tmp_path) == []
+
+
+@pytest.mark.parametrize(("factor", "told"), [(10 / np.log(10), True), (np.log(10) / 10, True), (np.log(10), True),
+                                              (1.0, False), (3.0, False), (1000.0, False)])
+def test_statistics_of_another_logarithm(factor: float, told: bool, tmp_path: Path, seen_by: Seen) -> None:
+    """Powers of ten and other factors may be a unit that the code undoes."""
+    rng = np.random.default_rng(2)
+    x = np.linspace(-6, -2, 16) + rng.uniform(0.5, 1.5, 16) * rng.normal(size=(300, 40, 16))
+    np.savez(tmp_path / "train.npz", x=x, y=np.arange(300) % 3)
+    flat = factor * x.reshape(-1, 16)
+    np.savez(tmp_path / "norm.npz", mean=flat.mean(axis=0), std=flat.std(axis=0))
+    found = seen_by(d138_stored_statistics, tmp_path)
+    assert [f.measured["kind"] for f in found] == (["logarithms"] if told else [])

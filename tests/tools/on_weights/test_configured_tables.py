@@ -178,6 +178,26 @@ def test_noise_as_it_is_told(config: Any, tmp_path: Path) -> None:
     assert _told(tmp_path, {"betas": np.sort(np.random.default_rng(0).uniform(0, 0.02, 1000))}, config) == []
 
 
+@pytest.mark.parametrize("wrong", ["", "posterior_mean_coef1", "posterior_variance"])
+def test_tables_of_the_step_back(wrong: str, tmp_path: Path) -> None:
+    """One of them was made with the product of this step where that of the step before belongs."""
+    beta = np.linspace(5e-4, 0.1, 200)
+    bar = np.cumprod(1 - beta)
+    before = np.append(1, bar[:-1])
+    tables = {
+        "betas": beta, "alphas_cumprod": bar, "alphas_cumprod_prev": before, "sqrt_alphas_cumprod": np.sqrt(bar),
+        "sqrt_one_minus_alphas_cumprod": np.sqrt(1 - bar), "sqrt_recip_alphas": np.sqrt(1 / (1 - beta)),
+        "posterior_variance": beta * (1 - before) / (1 - bar),
+        "posterior_log_variance_clipped": np.log(np.maximum(beta * (1 - before) / (1 - bar), 1e-20)),
+        "posterior_mean_coef1": beta * np.sqrt(before) / (1 - bar),
+        "posterior_mean_coef2": (1 - before) * np.sqrt(1 - beta) / (1 - bar)}
+    if wrong == "posterior_mean_coef1":
+        tables[wrong] = beta * np.sqrt(bar) / (1 - bar)
+    if wrong == "posterior_variance":
+        tables[wrong] = beta * 1.0
+    assert [f.measured["name"] for f in _told(tmp_path, tables, {})] == ([wrong] if wrong else [])
+
+
 def test_positions_of_another_base(tmp_path: Path) -> None:
     def cosines(base: float) -> Any:
         return np.cos(np.arange(256)[:, None] * base ** (-np.arange(16) / 16))

@@ -78,6 +78,25 @@ def test_scales_of_another_layer(kernel: bool, suffix: str, tmp_path: Path) -> N
     assert not found.measured["sure"] or found.measured["name"] == f"h.4.{suffix}"
 
 
+def _with_zeros(shared: bool) -> Arrays:
+    """Bytes from the least to the largest of each line, whose zero points are all over the range."""
+    made: Arrays = {}
+    rng = np.random.default_rng(4)
+    for i in range(6):
+        weight = 0.1 * (rng.exponential(size=(32, 48)) - 1) * rng.choice([-1, 1], (32, 1))  # means of zero, skewed
+        low, high = weight.min(axis=1, keepdims=True), weight.max(axis=1, keepdims=True)
+        scale, zero = (high - low) / 255, np.clip(np.rint(-low / (high - low) * 255), 0, 255)
+        made |= {f"h.{i}.qweight": np.clip(np.rint(weight / scale + zero), 0, 255).astype(np.uint8),
+                 f"h.{i}.scales": scale[:, 0].astype("<f4"), f"h.{i}.zeros": zero[:, 0].astype(np.uint8)}
+    return made | ({"h.4.zeros": made["h.1.zeros"]} if shared else {})
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_zero_points_of_another_layer(shared: bool, tmp_path: Path) -> None:
+    found = _told("W151", planted.write("npz", tmp_path, _with_zeros(shared)))
+    assert [(f.measured["name"], f.measured["sure"]) for f in found] == ([("h.4.zeros", True)] if shared else [])
+
+
 def test_the_copy_is_told_by_layers_of_its_shape(tmp_path: Path) -> None:
     """Scales of a first layer of few inputs are larger; codes that hardly scatter do not tell whose they are."""
     arrays, rng = _quantised(kernel=True), np.random.default_rng(2)

@@ -211,3 +211,13 @@ def test_trained_models_are_left_alone(seed: int, tmp_path: Path) -> None:
             ((out.mean(-1) - torch.tanh(x.cumsum(1)).mean(-1)) ** 2).mean().backward()
             optimizer.step()
         assert not seen(tmp_path, {"model.pt": {"model": model.state_dict(), "optimizer": optimizer.state_dict()}})
+
+
+def test_two_codes_of_four_bits_in_a_byte(tmp_path: Path) -> None:
+    """Bytes of packed halves thin out nowhere: no value wrapped."""
+    rng = np.random.default_rng(0)
+    files = {}
+    for k in range(8):
+        halves = np.clip(np.round(rng.normal(7.5, 2.6 + 0.3 * (k % 3), (128, 256))), 0, 15).astype(np.uint8)
+        files[f"h.{k}.qweight"] = torch.tensor(halves[:, ::2] | (halves[:, 1::2] << 4))
+    assert seen(tmp_path, {"model.pt": files}) == []

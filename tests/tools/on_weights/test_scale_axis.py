@@ -105,3 +105,20 @@ def test_scales_that_are_no_scales(scale: float, tmp_path: Path) -> None:
     made = {n: torch.full_like(t, scale) if n.endswith("_scale") else t for n, t in made.items()}
     (tmp_path / "before.pt").write_bytes(b"no weights")
     assert not [f for f in _told(tmp_path, made) if f.rule == "W134"]
+
+
+@pytest.mark.parametrize("design", ["lost", "of one matrix", "of all"])
+def test_one_number_as_the_scale_of_all_lines(design: str, tmp_path: Path) -> None:
+    """Codes of each line at the end of the range were made with a scale a line."""
+    weights = planting.wide()
+    made = planting.in_eight_bits(weights)
+    scale = f"{DOWN}_scale"
+    if design == "of one matrix":
+        by = weights[DOWN].abs().max() / 127
+        made |= {DOWN: torch.round(weights[DOWN] / by).to(torch.int8), scale: by.expand(len(made[scale])).clone()}
+    else:
+        lost = [scale] if design == "lost" else [n for n in made if n.endswith("_scale")]
+        made |= {n: made[n].max().expand(len(made[n])).clone() for n in lost}
+    found = [f for f in _told(tmp_path, made) if f.rule == "W134"]
+    assert [(f.measured["kind"], f.measured["name"]) for f in found] == (
+        [("one-number", DOWN)] if design == "lost" else [])

@@ -108,6 +108,14 @@ def test_a_state_that_fits_is_left_alone(options: dict[str, Any], tmp_path: Path
     assert not [n for n in seen.notes if "failed" in n]
 
 
+def test_steps_that_are_counted_from_zero(tmp_path: Path) -> None:
+    made = _checkpoint()
+    made["iter"] = made.pop("global_step") - 1
+    del made["schedule"]
+    torch.save(made, tmp_path / "last.pt")
+    assert [f.statement for f in examine(tmp_path / "last.pt").findings if f.severity is not Severity.INFO] == []
+
+
 def test_parameters_without_moments_are_remarked(tmp_path: Path) -> None:
     torch.save(_checkpoint(frozen=True), tmp_path / "last.pt")
     (found,) = examine(tmp_path / "last.pt").findings

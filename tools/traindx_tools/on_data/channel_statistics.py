@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.roles import is_id_name
@@ -19,6 +20,8 @@ from traindx_tools.on_data.view import Statistics
 FEWEST = 50
 AGREES = 0.1
 """Standard deviations within which a channel agrees."""
+FAR = 0.5
+"""Standard deviations from which on one is far off."""
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -99,6 +102,24 @@ def off_by(said: Statistics, measured: Measured, order: Array, scale: float) -> 
     spread = np.maximum(measured.spreads * scale, 1e-30)
     mean = np.abs(said.means[order] - measured.means * scale) / spread
     return np.maximum(mean, np.abs(np.log(np.maximum(said.spreads[order], 1e-30) / spread)))
+
+
+def partly_moved(measured: Measured, said: Statistics) -> Array | None:
+    """The column of each where a few of a layer's statistics stand in each other's places and all others agree."""
+    places = np.arange(len(said.means))
+    if not (np.isfinite(measured.margin).all() and (measured.spreads > 0).all()):
+        return None
+    off, near = off_by(said, measured, places, 1.0), np.maximum(AGREES, measured.margin)
+    moved = np.flatnonzero(off >= near)
+    if not 2 <= len(moved) <= 0.5 * len(places) or (off[moved] < FAR).any():
+        return None
+    whole = np.stack([off_by(said, measured, np.full(len(places), k), 1.0)[moved] for k in moved])
+    among = assigned(np.minimum(whole, 1e3))
+    if (whole[np.arange(len(moved)), among] >= near[moved][among]).any() or (among == np.arange(len(moved))).any():
+        return None
+    order: Array = places.copy()
+    order[moved] = moved[among]
+    return order
 
 
 def transformed(said: Statistics, measured: Measured, k: int, scale: float) -> bool:

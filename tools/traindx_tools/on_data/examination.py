@@ -19,6 +19,7 @@ from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.file_groups import unfolded
+from traindx_tools.on_data.gathered import OF_GROUPS, OF_PICTURES, of_groups, of_pictures
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.listings import listings_of
@@ -115,9 +116,10 @@ def examine(
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
     rows = split_files_of(p for p, _ in files)
-    findings = judged(View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
-                           kept=of_weights(p for p, _ in files), numbered=numbered_of(files),
-                           unfolded=tuple(unfolded(sets))), notes)
+    view = View(sets, hints, listings, *beside, modified=_modified(files), split_files=rows,
+                kept=of_weights(p for p, _ in files), numbered=numbered_of(files), unfolded=tuple(unfolded(sets)),
+                by_file=tuple(of_groups(sets)), pictures=tuple(of_pictures(sets, listings)))
+    findings = judged(view, notes)
     told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
@@ -168,6 +170,7 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
         try:
             with np.errstate(all="ignore"):  # the data hold infinities, and that is told
                 found += module.check(view)
+                found += _of_gathered(view, module)
         except Exception as error:  # noqa: BLE001 - one broken observation must not cost a person the others
             _log.debug("rule %s failed", module.rule.id, exc_info=True)
             notes.append(
@@ -175,6 +178,13 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
             )
     found = once(found)
     return tuple(sorted(found, key=lambda f: (-f.severity.rank, f.rule)))
+
+
+def _of_gathered(view: View, module: Any) -> Iterator[Finding]:
+    """What an observation of parts, channels or labels sees in the sets that no file holds as they are."""
+    for rules, sets in ((OF_GROUPS, view.by_file), (OF_PICTURES, view.pictures)):
+        if sets and module.rule.id in rules:
+            yield from module.check(replace(view, sets=sets, unfolded=()))
 
 
 def _common(files: Sequence[Path]) -> Path:

@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.shifted_stretch import shifted_stretch
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
 
@@ -98,6 +99,12 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
     for index, hits in enumerate(better):
+        likely = shifted_stretch(pairs, index, lag, comparisons)
+        if likely is not None and likely.stretch.rows <= MOST_PART * total:
+            inside = likely.stretch.inside(len(hits))
+            rest = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
+            yield Lagged(lag, float(hits[inside].mean()), float(rest.mean()), likely.log_chance, index, likely.stretch)
+            continue
         stretch = heaviest(np.where(hits, 1.0, -1.0))
         if stretch.rows < FEWEST or stretch.rows > MOST_PART * total:
             continue

@@ -10,6 +10,7 @@ from typing import Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.merges import merges_of
+from traindx_tools.on_data.pieces import pieces_of
 from traindx_tools.on_data.view import Hints
 from traindx_tools.on_logs.configs.yaml_files import load_yaml
 
@@ -66,6 +67,7 @@ def hints_of(
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
         token_dtype=width,
         merges=merges_of(manifests),
+        pieces=pieces_of(manifests),
         tables=tuple(t for where, data in manifests if (t := _table(where, data, files)) is not None),
     )
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,10 +58,15 @@ class Looked:
 
 
 def looked_at(data: DataSet, view: View) -> Iterator[Looked]:
+    """The decoded files of each shard with each label that they have, where they may be of several runs."""
+    return (one for one in looked_of(data, view.listings) if len(one.y) >= RUNS * ROWS)
+
+
+def looked_of(data: DataSet, listings: Sequence[Listing]) -> Iterator[Looked]:
     """The decoded files of each shard with each label that they have."""
     for shard in data.shards:
         contents = shard.contents
-        if contents is None or len(shard.row_names) != shard.rows or len(contents.rows) < RUNS * ROWS:
+        if contents is None or len(shard.row_names) != shard.rows or len(contents.rows) < ROWS:
             continue
         names = tuple(shard.row_names[int(r)] for r in contents.rows)
         images = np.asarray(contents.images, np.float32)
@@ -73,15 +77,18 @@ def looked_at(data: DataSet, view: View) -> Iterator[Looked]:
             if 2 <= len(kinds) <= KINDS:
                 y = np.array([kinds.index(f) for f in folders])
                 yield Looked(shard, images, names, "label", y, tuple(kinds), shard.name)
-        for listing in view.listings:
+        for listing in listings:
             yield from _listed(shard, images, names, listing)
 
 
 def _listed(shard: Shard, images: Array, names: Sequence[str], listing: Listing) -> Iterator[Looked]:
     """With the labels of a table that names the files."""
-    row_of = {os.path.basename(listing.files[int(a)]): i for i, a in enumerate(listing.at) if a >= 0}
-    at = np.array([row_of.get(PurePath(n).name, -1) for n in names])
-    if len({PurePath(n).name for n in names}) < len(names) or (at >= 0).mean() < COVERED:
+    depth = min(len(PurePath(n).parts) for n in names)
+    depth = 1 if len({PurePath(n).name for n in names}) == len(names) else depth
+    row_of = {PurePath(listing.files[int(a)]).parts[-depth:]: i for i, a in enumerate(listing.at) if a >= 0}
+    ends = [PurePath(n).parts[-depth:] for n in names]
+    at = np.array([row_of.get(e, -1) for e in ends])
+    if len(set(ends)) < len(names) or (at >= 0).mean() < COVERED:
         return
     kept = np.flatnonzero(at >= 0)
     for name, column in listing.shard.columns.items():

@@ -34,6 +34,9 @@ AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
 BY_MAP = frozenset({MAPPED, COUNTED, "D147", "D162"})
 """What tells which other numbers ids have."""
+OF_INPUTS = frozenset({"D195", "D200", "D201", "D202"})
+"""What says how the inputs of a file were changed: what a model of the others makes of them then is no fault of labels.
+"""
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
 RELATED = "D194"
 """That a number is otherwise related to its row is said by whatever names the fault by itself."""
@@ -92,6 +95,10 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return replace(odd, severity=Severity.INFO)
     if odd.rule == PAIRING and any(_undoes(o, odd) for o in others):
         return replace(odd, severity=Severity.INFO)
+    if odd.rule in (PAIRING, MAPPED) and any(_changes_inputs(o, odd) for o in others):
+        return replace(odd, severity=Severity.INFO)
+    if odd.rule in (SCALE, MIX) and any(o.rule in OF_INPUTS and _same_fields(o, odd) for o in others):
+        return None
     return _kept_part(odd, others) if odd.rule == GENERAL else odd
 
 
@@ -137,6 +144,14 @@ def _undoes(part: Finding, pairing: Finding) -> bool:
     return (part.rule == GENERAL and part.severity is not Severity.INFO and part.source == pairing.source
             and part.measured.get("kind") == "shard" and str(part.measured.get("repair")).startswith(TELLING)
             and pairing.measured.get("kind") == "other-relation")
+
+
+def _changes_inputs(part: Finding, labels: Finding) -> bool:
+    """Whether an input of the labels, and not they themselves, is told to be changed in the same file."""
+    fields = {part.measured.get("field"), *_tuple(part, "fields")}
+    of_inputs = part.rule in OF_INPUTS or (part.rule == SCALE and labels.rule == PAIRING)
+    return of_inputs and part.source == labels.source and part.severity.rank >= labels.severity.rank and (
+        labels.measured.get("field") not in fields and bool(fields & set(_tuple(labels, "inputs"))))
 
 
 def _bends(part: Finding, mapped: Finding) -> bool:

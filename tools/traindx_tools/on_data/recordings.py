@@ -52,7 +52,7 @@ def families(data: DataSet) -> Iterator[tuple[Recording, ...]]:
     """Recordings with the same streams: the groups within each file, and the files of each split."""
     for shard in data.shards:
         if shard.numbers is None:
-            yield from _within(shard)
+            yield from within(shard)
     for group in data.splits.values():
         found = [r for s in group if s.numbers is None and (r := _whole(s)) is not None]
         yield from alike(found)
@@ -60,11 +60,11 @@ def families(data: DataSet) -> Iterator[tuple[Recording, ...]]:
 
 def in_groups(shard: Shard) -> bool:
     """Whether a file holds groups of arrays, so that its rows are no table: those of one length met by chance."""
-    return bool(shard.left_out) and any(True for _ in _within(shard))
+    return bool(shard.left_out) and any(True for _ in within(shard))
 
 
-def _within(shard: Shard) -> Iterator[tuple[Recording, ...]]:
-    """The groups of a file by their names."""
+def within(shard: Shard) -> Iterator[tuple[Recording, ...]]:
+    """The groups of a file by their names: each family of the same streams."""
     arrays: dict[str, Array] = {n: c.values for n, c in shard.columns.items() if c.kind == "number"}
     arrays |= {n: v for n, v in shard.beside.items() if n not in arrays}
     by_prefix: dict[str, dict[str, dict[str, Array]]] = {}

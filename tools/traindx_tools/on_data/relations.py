@@ -134,7 +134,7 @@ def contrary_orders(x: Features, member: Array, parts: int, comparisons: float) 
             if odd is None:
                 continue
             mine, others = (x.values[told & m][:, [i, j]] for m in (member == odd, member != odd))
-            if exchanged(mine, others):
+            if exchanged(mine, others) and _vary(x.values[member == odd][:, [i, j]], others):
                 share = above[odd] / counts[odd]
                 usual = (above.sum() - above[odd]) / (counts.sum() - counts[odd])
                 out.append(Contrary(
@@ -142,6 +142,12 @@ def contrary_orders(x: Features, member: Array, parts: int, comparisons: float) 
                     f"{x.names[i]} is below {x.names[j]} in {share:.0%} of its rows, and in {usual:.0%} of all others",
                     (f"{x.names[i]} and {x.names[j]} exchanged",), True, "exchanged"))
     return out
+
+
+def _vary(mine: Array, others: Array) -> bool:
+    """Whether both are quantities: more than a flag elsewhere, and no constant of the part, as of a device without it.
+    """
+    return all(len(np.unique(mine[:, k])) > 1 and len(np.unique(others[:, k])) > 2 for k in (0, 1))
 
 
 def odd_share(above: Array, counts: Array, comparisons: float) -> int | None:

@@ -141,7 +141,7 @@ class _Running:
 def summarised(column: Column) -> Summary:
     """The statistics of a field. Reads each value once; memory is bounded by a block."""
     values = column.values
-    flat = values.reshape(len(values), -1)
+    flat = values.reshape(len(values), -1) if values.size else np.zeros((0, 1), values.dtype)
     width = max(1, flat.shape[1])
     per_row = 2 <= width <= MOST_COLUMNS and column.kind == "number"
     shift = _shift(flat)

@@ -44,6 +44,7 @@ def _kinds(points: Array) -> dict[str, Array]:
         "the share of digits": (points >= 48) & (points <= 57),
         "the share of spaces": space,
         "the share of spaces behind a space": twice,
+        "the share of line ends": points == 10,
         "the share of other signs": ~letters & ~space & (points < 192) & ~((points >= 48) & (points <= 57)),
     }
 

@@ -10,6 +10,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.listings import Listing
 from traindx_tools.on_data.name_list import NameList
 from traindx_tools.on_data.numbered_names import Numbered
+from traindx_tools.on_data.pieces import Pieces
 from traindx_tools.on_data.split_files import SplitFile
 from traindx_tools.on_data.table import DataSet
 
@@ -36,6 +37,8 @@ class Hints:
     """uint16 or uint32: what files of tokens are read as."""
     merges: tuple[str, Array] | None = None
     """Where a byte-pair encoding lies beside the data, and the pairs of ids that it merges, int64 shape (pairs, 2)."""
+    pieces: Pieces | None = None
+    """What each id stands for, by the tokeniser or vocabulary that lies beside the data."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
     """What JSON files say of each data file: where, and by property a value for each file, names among them."""
 
@@ -82,6 +85,10 @@ class View:
     """Names with an index each, of files beside the data."""
     unfolded: tuple[DataSet, ...] = ()
     """Sets of the groups within files: a group for each station, patient or demonstration."""
+    by_file: tuple[DataSet, ...] = ()
+    """Groups within files one behind the other, a part for each file."""
+    pictures: tuple[DataSet, ...] = ()
+    """Pictures and sounds as rows beside their labels."""
     numbered: tuple[Numbered, ...] = ()
     """What lists of files beside the data say of the numbers of classes."""
     kept: tuple[Statistics, ...] = ()

@@ -54,6 +54,32 @@ def few_codes(made: Sequence[Quantised]) -> Iterator[FewCodes]:
             yield FewCodes(one, int(tops[id(one)]), int(usual), times, len(rest))
 
 
+ONE, VARY, FEWEST_VARYING = 1e-3, 0.1, 3
+"""Of the largest scale: what those that are one number may differ in, and what those of the others do at least."""
+LINES = 0.99
+"""Share of the lines that come to the end of the range."""
+
+
+def one_number(made: Sequence[Quantised]) -> Iterator[Quantised]:
+    """The matrices with the same scale for each line, of which each line of codes comes to the end of the range.
+
+    One scale for a whole matrix lets one line come there, unless all lines are equally large: those of others are not.
+    """
+    varied = [q for q in made if float(np.ptp(q.scales)) > VARY * float(q.scales.max())]
+    for one in made if len(varied) >= FEWEST_VARYING else ():
+        if float(np.ptp(one.scales)) <= ONE * float(one.scales.max()) and _each_line_full(one):
+            yield one
+
+
+def _each_line_full(one: Quantised) -> bool:
+    """Whether all lines that the scales are of come to the end; of a square matrix those of one axis alone."""
+    axis = one.said if one.said is not None else one.axis
+    if axis is None or one.shape[axis] != len(one.scales):
+        return False
+    codes = np.abs(one.codes())
+    return float((codes >= codes.max() - 1).any(axis=1 - axis).mean()) >= LINES
+
+
 def _size(one: Quantised) -> float:
     """The logarithm of the root mean square of the restored matrix; infinite where scales fit no axis."""
     axis = next((a for a in (0, 1) if one.shape[a] == len(one.scales)), None)

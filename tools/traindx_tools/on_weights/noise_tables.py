@@ -20,7 +20,7 @@ FEWEST = 16
 """Steps of a schedule."""
 AGREE = 3
 """Tables that follow from one product, and more than do not."""
-FAR, MOST = 0.02, 0.5
+FAR, FAR_OF_POSTERIOR, MOST = 0.02, 0.004, 0.5
 """Relative distance, and share of the steps at which a table is farther from its formula; rounding is far below."""
 
 _FROM: Mapping[str, Callable[[Array], Array]] = {
@@ -44,6 +44,25 @@ _TO: Mapping[str, Callable[[Array], Array]] = {
     "sqrtrecipm1alphascumprod": lambda bar: np.sqrt(1 / bar - 1),
     "logoneminusalphascumprod": lambda bar: np.log(1 - bar),
 }
+
+
+def _before(bar: Array) -> Array:
+    return np.asarray(np.append(1.0, bar[:-1]), np.float64)
+
+
+def _posterior(bar: Array) -> Array:
+    return np.asarray((1 - bar / _before(bar)) * (1 - _before(bar)) / (1 - bar), np.float64)
+
+
+_OF_POSTERIOR: Mapping[str, Callable[[Array], Array]] = {
+    "alphascumprodprev": _before,
+    "sqrtrecipalphas": lambda bar: np.sqrt(_before(bar) / bar),
+    "posteriorvariance": _posterior,
+    "posteriorlogvarianceclipped": lambda bar: np.log(np.append(_posterior(bar)[1], _posterior(bar)[1:])),
+    "posteriormeancoef1": lambda bar: (1 - bar / _before(bar)) * np.sqrt(_before(bar)) / (1 - bar),
+    "posteriormeancoef2": lambda bar: (1 - _before(bar)) * np.sqrt(bar / _before(bar)) / (1 - bar),
+}
+"""Tables of the step back (Ho et al. 2020, equations 6 and 7), from which no product is taken."""
 _ALIAS = {"alphabars": "alphascumprod", "alphabar": "alphascumprod", "alphascumprods": "alphascumprod",
           "alphacumprod": "alphascumprod", "beta": "betas", "alpha": "alphas", "sqrtalphabar": "sqrtalphascumprod",
           "sqrtoneminusalphabar": "sqrtoneminusalphascumprod"}
@@ -65,7 +84,7 @@ def kind_of(name: str) -> str | None:
     last = name.replace("/", ".").rpartition(".")[2].lower()
     plain = "".join(c for c in last if c.isalnum())
     plain = _ALIAS.get(plain, plain)
-    return plain if plain in _FROM else None
+    return plain if plain in _FROM or plain in _OF_POSTERIOR else None
 
 
 def apart(tables: Mapping[str, Array]) -> Iterator[Apart]:
@@ -83,11 +102,11 @@ def apart(tables: Mapping[str, Array]) -> Iterator[Apart]:
 def _of_module(group: Mapping[str, Array]) -> Iterator[Apart]:
     best: tuple[list[str], Array] = ([], np.zeros(0))
     with np.errstate(all="ignore"):
-        for name, table in group.items():
+        for name, table in ((n, t) for n, t in group.items() if kind_of(n) in _FROM):
             bar = np.asarray(_FROM[str(kind_of(name))](table), np.float64)
             if not np.isfinite(bar).all() or not ((bar > 0) & (bar < 1)).all() or (np.diff(bar) > 0).any():
                 continue
-            agree = [n for n, t in group.items() if not _is_far(t, _made(n, bar))]
+            agree = [n for n, t in group.items() if not _is_far(n, t, _made(n, bar))]
             if len(agree) > len(best[0]):
                 best = agree, bar
         odd = [n for n in group if n not in best[0]]
@@ -98,15 +117,17 @@ def _of_module(group: Mapping[str, Array]) -> Iterator[Apart]:
 
 
 def _made(name: str, bar: Array) -> Array:
-    return np.asarray(_TO[str(kind_of(name))](bar), np.float64)
+    kind = str(kind_of(name))
+    return np.asarray((_TO[kind] if kind in _TO else _OF_POSTERIOR[kind])(bar), np.float64)
 
 
 def _off(table: Array, made: Array) -> Array:
     return np.asarray(np.nan_to_num(np.abs(table - made) / np.maximum(np.abs(made), 1e-12), nan=0.0, posinf=1e12))
 
 
-def _is_far(table: Array, made: Array) -> bool:
-    return float((_off(table, made) > FAR).mean()) > MOST
+def _is_far(name: str, table: Array, made: Array) -> bool:
+    far = FAR if kind_of(name) in _FROM else FAR_OF_POSTERIOR
+    return float((_off(table, made) > far).mean()) > MOST
 
 
 def _told(name: str, others: list[str], table: Array, made: Array) -> Apart:

@@ -100,6 +100,8 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("refused: it is nested too deeply") from None
     except ValueError as error:
         raise UnreadableInput(f"no JSON ({str(error)[:80]})") from None
+    if _is_index(data):
+        raise UnreadableInput("the index of MDS shards, whose own heads are read")
     lists = (
         [data]
         if isinstance(data, list)
@@ -112,3 +114,10 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("no list of records")
     records = [flattened(r) for r in rows[: bounds.rows]]
     return (Shard(name, "json", columns_of(records, name), len(records), len(rows)),)
+
+
+def _is_index(data: Any) -> bool:
+    """Whether it lists the shards of MosaicML Streaming, with their fields and encodings."""
+    shards = data.get("shards") if isinstance(data, dict) else None
+    return isinstance(shards, list) and bool(shards) and all(
+        isinstance(s, dict) and "column_encodings" in s and "raw_data" in s for s in shards)

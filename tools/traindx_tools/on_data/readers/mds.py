@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.column import Array, Column, Damage
+from traindx_tools.on_data.column import Array, Damage
 from traindx_tools.on_data.readers.arrays import Serialised, sizes_of
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.mds_arrays import TYPES, array_of, columns_of_arrays
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.shard import Shard
-
-_NUMBERS = frozenset({"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32",
-                      "float64"})  # fmt: skip
 
 
 def read_mds(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
@@ -48,7 +46,7 @@ def read_mds(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     if not records:
         raise Broken("the shard holds none of the samples that it names")
     notes = () if len(records) == total or damage else (f"only the first {len(records):,} samples were read",)
-    found = columns_of(records, name) | _stacked(arrays, len(records), name)
+    found = columns_of(records, name) | columns_of_arrays(arrays, len(records), name)
     found = pictures.with_orientations(found) | pictures.columns(len(records), name)
     return (Shard(name, "mds", found, len(records), total, damage=tuple(damage), notes=notes,
                   sizes=sizes_of(records)),)
@@ -109,23 +107,14 @@ def _field(name: str, encoding: str, data: bytes, arrays: dict[str, list[Array]]
         return {name: text if kind == "str" else float(text) if kind != "str_int" else int(text)}
     if kind == "int":
         return {name: struct.unpack("<q", data)[0]}
-    if kind in _NUMBERS:
+    if kind in TYPES:
         value = np.frombuffer(data, np.dtype(kind).newbyteorder("<"))[0]
         return {name: float(value) if value.dtype.kind == "f" else int(value)}
-    if kind == "ndarray" and form.count(":") == 1:
-        dtype, _, shape = form.partition(":")
-        if dtype not in _NUMBERS:
-            raise ValueError(f"an array of {dtype!r}")
-        arrays.setdefault(name, []).append(np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).reshape(
-            [int(n) for n in shape.split(",")]))
+    if kind == "ndarray":
+        arrays.setdefault(name, []).append(array_of(data, form))
         return {}
     if kind == "json":
         told = json.loads(data)
         return {f"{name}.{k}": v for k, v in flattened(told).items()} if isinstance(told, dict) else {name: told}
     sizes = {f"{name}.{k}": v for k, v in picture_header(data).items()} if kind in ("jpeg", "png") else {}
     return {**sizes, name: Serialised.of(data)}
-
-
-def _stacked(arrays: dict[str, list[Array]], rows: int, name: str) -> dict[str, Column]:
-    return {field: Column(field, "number", np.stack(found), name) for field, found in arrays.items()
-            if len(found) == rows and len({a.shape for a in found}) == 1}  # fmt: skip

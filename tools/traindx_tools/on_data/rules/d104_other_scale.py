@@ -22,6 +22,7 @@ from traindx_tools.on_data.entities import are_entities, unit_apart
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_row_id, is_time
+from traindx_tools.on_data.rows_beyond import are_sums, stretch_beyond
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
@@ -259,8 +260,12 @@ def _finding(
         f"(mean {number(mean[i])} against {number(float(np.median(mean)))})"
     )
     large, units = max(ratio, 1 / ratio) >= RATIO, _units(ratio)
+    stretch = stretch_beyond(group, i, name) if part is None else None
+    within = f"; rows {stretch.start}..{stretch.end - 1} alone lie beyond all values of the others" if stretch else ""
+    if part is None and not within and are_sums(group, i, name):
+        within = "; its values are running sums: their steps are distributed as the values of the others"
     return RULE.finding(
-        f"{what} has {how}; {len(group)} shards were compared{f'; {units}' if units else ''}"
+        f"{what} has {how}; {len(group)} shards were compared{within or (f'; {units}' if units else '')}"
         f"{f'; {declared}' if declared else ''}",
         place(group[i], name),
         group[i].name,
@@ -275,6 +280,7 @@ def _finding(
             "p": p,
             "z": z,
             "kind": "scale" if ratio != 1.0 else "level",
+            "rows": (stretch.start, stretch.end - 1) if stretch is not None else (),
             "shard": short(group[i]),
         },
     )

@@ -78,6 +78,7 @@ def _finding(task: Task, i: int, found: LabelMap) -> Finding:
         bearing=Bearing.CAUSE,
         measured={
             "field": task.field,
+            "inputs": tuple(task.inputs[:20]),
             "before": before,
             "after": after,
             "p": p,

@@ -180,6 +180,7 @@ def _other_relation(task: Task, i: int, own: float, p: float) -> Finding:
         title="Inputs and labels belong together otherwise in one shard",
         measured={
             "field": task.field,
+            "inputs": tuple(task.inputs[:20]),
             "p": p,
             "accuracy": task.accuracy[i],
             "own": own,
@@ -252,6 +253,7 @@ def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str,
         bearing=Bearing.CAUSE,
         measured={
             "field": task.field,
+            "inputs": tuple(task.inputs[:20]),
             "lag": shift.lag if shift else None,
             "p": shift.p if shift else p,
             "undone": shift.undone if shift else None,

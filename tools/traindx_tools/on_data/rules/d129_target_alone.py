@@ -46,6 +46,7 @@ RULE = Rule(
         "An honest measure that is that strong.",
         "Several strong columns: not told.",
         "The target in another writing, or a number of rows that were sorted: not told.",
+        "Classes that are ranges of the column: a bonus class by age. Not told.",
     ),
     confirm=("Ask when the column is filled in: before the outcome, or with it?", "Train without it and compare."),
     thresholds={
@@ -107,6 +108,8 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
     column, empty = beside[best], ""
     if told[best] < ALONE or told[second] > NEXT or _other_writing(column, shard.columns[target]):
         return
+    if len(kinds) > 2 and _is_binned(column, shard.columns[target]):
+        return
     gaps = column.missing
     if gaps is not None and told_by(gaps[index].astype(np.int64), y, len(kinds)) >= ALONE - 0.02:
         empty = f"; that its cells are empty tells it: {rows(shard, np.flatnonzero(gaps))}"
@@ -117,7 +120,7 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
         place(shard, best if best in shard.columns else best.partition("[")[0]),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=None if best in shard.columns else Severity.INFO,
+        severity=Severity.INFO if best not in shard.columns else None if empty or is_target(target) else Severity.LOW,
         measured={"field": best, "target": target, "auc": told[best], "next": told[second],
                   "kind": "empty-cells" if empty else "values", "shard": short(shard)},
     )
@@ -188,6 +191,16 @@ def _area(score: Array, truth: Array) -> float:
     _, inverse, counts = np.unique(score, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[inverse.reshape(-1)]
     return float((ranks[truth].sum() - positive * (positive + 1) / 2.0) / (positive * negative))
+
+
+def _is_binned(column: Column, target: Column) -> bool:
+    """Whether the classes are ranges of the column, in their order: one was made from the other by design."""
+    if column.kind != "number" or column.row_shape or target.kind != "number":
+        return False
+    values, classes = np.asarray(column.values, np.float64), np.asarray(target.values, np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = np.diff(classes[order])
+    return bool(np.isfinite(values).all() and ((steps >= 0).all() or (steps <= 0).all()))
 
 
 def _other_writing(column: Column, target: Column) -> bool:

@@ -8,6 +8,7 @@ zeros) are as they should be.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,15 @@ FAR = 0.5
 TIMES = 5.0
 SCALES = (1.0, 1.0 / 255.0, 255.0)
 """Statistics of pixels are of 0 to 1 or of 0 to 255."""
+CHANNELS, SAME = 6, 0.02
+LOGARITHMS = {
+    10 / math.log(10): "decibels and natural logarithms",
+    20 / math.log(10): "decibels of amplitudes and natural logarithms",
+    math.log(10): "natural and common logarithms",
+    math.log(2): "natural logarithms and those to base 2",
+    10.0: "decibels and common logarithms",
+}
+"""What one factor between logarithms stands for."""
 
 RULE = Rule(
     id="D138",
@@ -52,7 +62,7 @@ def check(view: View) -> Iterator[Finding]:
     for said in view.statistics:
         for data in view.sets:
             for measured in matching(data, said):
-                found = _finding(said, measured)
+                found = _finding(said, measured) or _one_factor(said, measured)
                 if found is not None:
                     yield found
                     break
@@ -73,6 +83,31 @@ def _finding(said: Statistics, measured: Measured) -> Finding | None:
     if exchanged is None:
         far = np.array([k for k in far if not transformed(said, measured, int(k), scale)], np.int64)
     return _told(said, measured, far, exchanged, scale) if len(far) else None
+
+
+def _one_factor(said: Statistics, measured: Measured) -> Finding | None:
+    """All means and spreads are those of the data times one factor that stands between two kinds of logarithms."""
+    if len(said.means) < CHANNELS or not (np.isfinite(measured.margin).all() and (measured.spreads > 0).all()
+                                          and (said.spreads > 0).all()):
+        return None
+    factor = float(np.exp(np.median(np.log(said.spreads / measured.spreads))))
+    known = next((f for f in LOGARITHMS for f in (f, 1 / f) if abs(math.log(factor / f)) < SAME), None)
+    off = off_by(said, measured, np.arange(len(said.means)), factor)
+    if known is None or (off >= np.maximum(AGREES, measured.margin)).any() or (
+            np.abs(measured.means) < measured.spreads).all():
+        return None
+    of = f" of {measured.field}" if measured.field else ""
+    between = LOGARITHMS.get(known) or LOGARITHMS[min(LOGARITHMS, key=lambda f: abs(f * known - 1))]
+    return RULE.finding(
+        f"{said.file} says {number(factor)} times the mean and standard deviation{of} for each of {len(said.means)} "
+        f"channels (the first: {number(said.means[0])} and {number(said.spreads[0])} against "
+        f"{number(measured.means[0])} and {number(measured.spreads[0])} in the data): that is between {between}, so "
+        "that one of both was computed of the other kind",
+        Location(file=said.file),
+        said.file,
+        bearing=Bearing.CAUSE,
+        measured={"field": measured.field, "factor": factor, "channels": said.names or (), "kind": "logarithms"},
+    )
 
 
 def _exchanged(said: Statistics, measured: Measured, far: Array, scale: float) -> tuple[int, int] | None:

@@ -21,6 +21,7 @@ from traindx_tools.on_data.field_lags import FEWEST, MOST_PART, OUTSIDE, REVERSE
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.roles import is_id_name, is_identifier
 from traindx_tools.on_data.row_fit import TOLD, fits
+from traindx_tools.on_data.row_lengths import with_lengths
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import DataSet
@@ -68,7 +69,8 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
         for s in group)]
     cuts = list(by_field(group, data.labels))
     parts = sum(len(c.names) for c in cuts) + len(group)
-    for some in (group, changes_of(group, fields)):  # of a slow series the changes tell rows apart, not the values
+    # of a slow series the changes tell rows apart, not the values; of texts and lists how long they are
+    for some in (group, changes_of(group, fields), with_lengths(group)):
         made = list(fits(some, fields, data.labels, MOST_ROWS)) if some else []
         found = [(name, told, one) for name, told, pairs, _ in made
                  if (one := lagged(pairs, cuts, 2 * len(made) * parts)) is not None]

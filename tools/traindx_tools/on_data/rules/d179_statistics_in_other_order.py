@@ -14,7 +14,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.assignment import assigned
-from traindx_tools.on_data.channel_statistics import FEWEST, Measured, matching, of_columns, off_by, orders_of
+from traindx_tools.on_data.channel_statistics import (
+    FAR,
+    FEWEST,
+    Measured,
+    matching,
+    of_columns,
+    off_by,
+    orders_of,
+    partly_moved,
+)
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import listed, number
 from traindx_tools.on_data.table import DataSet
@@ -44,6 +53,7 @@ RULE = Rule(
         "agree": Threshold(AGREE, "of the columns", "that agree in the other order, at least"),
         "as_it_is": Threshold(AS_IT_IS, "of the columns", "that agree as they stand, at most, and in no known order"),
         "moved": Threshold(MOVED, "columns", "that stand elsewhere: two that were exchanged may be a mistake of D138"),
+        "far": Threshold(FAR, "standard deviations", "of a few that stand in each other's places, all others agreeing"),
         "rows": Threshold(FEWEST, "rows", "of the data"),
     },
 )
@@ -64,6 +74,7 @@ def check(view: View) -> Iterator[Finding]:
 def _of_set(view: View, data: DataSet, said: Statistics) -> Iterator[Finding]:
     for measured in matching(data, said):
         order = _other_order([measured], said)
+        order = partly_moved(measured, said) if order is None and said in view.kept else order
         if order is not None:
             yield _finding(said, measured, order, [f"channel {k}" for k in range(len(order))])
     orders = list(orders_of(view.name_lists, data, len(said.means)))
@@ -71,6 +82,11 @@ def _of_set(view: View, data: DataSet, said: Statistics) -> Iterator[Finding]:
     order = _other_order([m for _, m in laid], said)
     if order is not None:
         yield _finding(said, laid[0][1], order, laid[0][0])
+        return
+    for names, measured in laid if said in view.kept else ():
+        order = partly_moved(measured, said)
+        if order is not None:
+            yield _finding(said, measured, order, names)
 
 
 def _other_order(laid: list[Measured], said: Statistics) -> Array | None:

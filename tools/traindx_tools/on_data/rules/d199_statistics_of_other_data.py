@@ -20,6 +20,7 @@ from traindx_tools.on_data.channel_statistics import (
     of_columns,
     off_by,
     orders_of,
+    partly_moved,
     transformed,
 )
 from traindx_tools.on_data.column import Array
@@ -28,7 +29,7 @@ from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
 
-COLUMNS, MOST = 5, 128
+COLUMNS, COLUMNS_IN_PART, MOST = 5, 3, 128
 FAR, VERY_FAR, TIMES = 0.5, 1.0, 5.0
 SHARE, SHARE_ALONE, OWN_PLACE = 0.5, 0.75, 0.75
 DRAWS = 4000
@@ -61,11 +62,13 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """At most one finding for each layer or file."""
     for said in (*view.kept, *view.statistics):
-        if not COLUMNS <= len(said.means) <= MOST or not (said.spreads > 0).all():
+        if not COLUMNS_IN_PART <= len(said.means) <= MOST or not (said.spreads > 0).all():
             continue
         laid = [(data, m, names) for data in view.sets for m, names in _laid(view, data, said)]
         if any(_agree(said, m) > 1 - SHARE for _, m, _ in laid):
             yield from _in_part(view, said, laid)
+            continue
+        if len(said.means) < COLUMNS:
             continue
         yield from (f for data, m, names in laid[:1] if (f := _whole(view, said, data, m, names)) is not None)
 
@@ -105,6 +108,8 @@ def _in_part(view: View, said: Statistics, laid: Laid) -> Iterator[Finding]:
     agree = off < np.maximum(AGREES, measured.margin)
     if said not in view.kept or not len(far) or agree.sum() + len(far) < len(off) or not _of_these(said, measured):
         return
+    if partly_moved(measured, said) is not None:
+        return
     far = np.array([k for k in far if not transformed(said, measured, int(k), 1.0)], np.int64)
     if len(far):
         yield _finding(said, measured, names, far, "part", _trained_on(data))
@@ -139,7 +144,7 @@ def _of_these(said: Statistics, measured: Measured) -> bool:
         return False
     rng, own = np.random.default_rng(0), float(cost[places, places].sum())
     drawn = np.stack([rng.permutation(len(cost)) for _ in range(DRAWS)])
-    moved = drawn[(drawn != places).sum(axis=1) > 2]
+    moved = drawn[(drawn != places).sum(axis=1) > min(2, len(cost) - 2)]
     return bool(own < cost[places, moved].sum(axis=1).min() and own < 0.5 * float(np.median(
         cost[places, moved].sum(axis=1))))
 

@@ -41,6 +41,8 @@ RULE = Rule(
 )
 _SQUARES = ("exp_avg_sq", "square_avg", "sum", "v")
 _ITERATIONS = frozenset({"iter", "iteration", "it", "iterations", "update", "updates", "round"})
+_FROM_ZERO = 1
+"""Steps that a run has made more than it says where it counts them from zero."""
 _STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps", "trainer_step")
 _PLANNED = re.compile(r"(?i)^(?:max|total|num|n|train\w*)_?(?:train\w*_)?(?:steps|iters|iterations|updates)$")
 _ENOUGH = 10
@@ -234,7 +236,8 @@ def _counts(seen: Seen) -> Iterator[Finding]:
         if not steps:
             continue
         usual, count = Counter(steps.values()).most_common(1)[0]
-        more = [k for k, s in steps.items() if told and told[0].rpartition(".")[2] in _STEP_NAMES and s > told[1] > 0]
+        more = [k for k, s in steps.items() if told and told[0].rpartition(".")[2] in _STEP_NAMES
+                and s > told[1] + _FROM_ZERO > 1]
         if more and told and not _several_each(told, steps.values()):
             yield _finding(seen, optimizer.key, f"parameter {more[0]} has made {steps[more[0]]:g} steps and {told[0]} "
                                                 "is "

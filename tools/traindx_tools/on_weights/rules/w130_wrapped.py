@@ -28,6 +28,7 @@ _OTHERS = 4
 _OUTER, _AMONG = 2.0, 1.2
 _HEAP = 4.0
 _NEAR_ENDS = 40
+_UNEVEN = 0.3
 
 RULE = Rule(
     id="W130",
@@ -45,6 +46,7 @@ RULE = Rule(
         "outer": Threshold(_OUTER, "times", "as many in the outer numbers as in as many inside of them"),
         "among": Threshold(_AMONG, "times", "where there are other tensors, three quarters of which thin out"),
         "heap": Threshold(_HEAP, "times", "as often as the numbers before them occur the last ones of clamped tensors"),
+        "uneven": Threshold(_UNEVEN, "summed difference of shares", "of low halves of bytes: packed codes"),
         "values": Threshold(_VALUES, "values", "fewer show no tail"),
     },
 )
@@ -54,7 +56,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Every int8 matrix; weights that are stored as uint8 around 128 alike."""
     matrices = [s for n, t in seen.part.tensors.items()
                 if t.dtype in ("int8", "uint8") and t.matrix and (s := seen.stats.get(n)) is not None
-                and s.size >= _VALUES]
+                and s.size >= _VALUES and not _is_packed(s)]
     rises = {s.name: _rise(s) for s in matrices}
     found = [(s, r) for s in matrices if (r := rises[s.name]) is not None and (
         r.ratio >= _OUTER or (r.ratio >= _AMONG and len(matrices) > _OTHERS))]
@@ -72,6 +74,19 @@ def check(seen: Seen) -> Iterator[Finding]:
 
     if not found:
         yield from _unclamped(seen, matrices)
+
+
+def _is_packed(stats: Stats) -> bool:
+    """Whether each byte holds two codes of four bits: its halves are distributed alike, and the low one unevenly.
+
+    The low half of a code of eight bits is nearly even.
+    """
+    counts = _counts(stats).astype(np.float64)
+    if stats.tensor.dtype == "int8":
+        counts = np.roll(counts, 128)  # -128 and up, as the bytes they are stored as
+    square = counts.reshape(16, 16) / max(1.0, counts.sum())
+    high, low = square.sum(axis=1), square.sum(axis=0)
+    return bool(np.abs(low - 1 / 16).sum() >= _UNEVEN and np.abs(low - high).sum() <= np.abs(low - 1 / 16).sum() / 2)
 
 
 def _unclamped(seen: Seen, matrices: Sequence[Stats]) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.code_range import PART, few_codes
+from traindx_tools.on_weights.code_range import PART, few_codes, one_number
 from traindx_tools.on_weights.formats.reading import SUFFIXES, read_checkpoint
 from traindx_tools.on_weights.grain import in_steps, on_steps
 from traindx_tools.on_weights.quantised import MOST_BYTES, SHORTEST, Quantised, axis_of, quantised
@@ -63,7 +63,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     made = list(_within(quantised(seen.part.tensors)))
     if not made:
         return
-    short = list(_of_few_codes(seen, made))
+    short = [*_of_few_codes(seen, made), *_of_one_number(seen, made)]
     yield from short
     made = [q for q in made if q.tensor.name not in {str(f.measured["name"]) for f in short}]
     usual = _usual(made)
@@ -116,6 +116,15 @@ def _of_few_codes(seen: Seen, made: Sequence[Quantised]) -> Iterator[Finding]:
             f"{found.others} other matrices to {found.usual}, and {found.one.scale_name} was not made for that: "
             f"restored it is {found.times:.3g} times smaller than its siblings", "range", largest=found.largest,
             usual=found.usual, times=round(found.times, 3))
+
+
+def _of_one_number(seen: Seen, made: Sequence[Quantised]) -> Iterator[Finding]:
+    """Codes that each line was scaled for by itself, beside one scale for all of them."""
+    for one in one_number(made):
+        yield _finding(
+            seen, one, f"{one.scale_name} is {one.scales.max():.4g} in all {len(one.scales)} lines, and every line of "
+            f"{one.tensor.name} comes to the end of the range: its codes were made with a scale a line, as in the "
+            "other matrices, and those scales were lost", "one-number", scale=float(one.scales.max()))
 
 
 def _of_scales(seen: Seen, made: Sequence[Quantised], usual: int) -> Iterator[Finding]:

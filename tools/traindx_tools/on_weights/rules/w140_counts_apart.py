@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.counters import counters_of, named_step
+from traindx_tools.on_weights.logged_epochs import APART, FEWEST, epochs_apart
 from traindx_tools.on_weights.logged_rates import goes_on, logged_rates
 from traindx_tools.on_weights.planned_steps import planned_steps
 from traindx_tools.on_weights.schedules import on_plan, schedules_of
@@ -35,6 +36,7 @@ RULE = Rule(
              "plot the learning rate behind the step at which the run was resumed"),
     thresholds={
         "least": Threshold(_LEAST, "steps", "of the earlier checkpoint: small numbers agree by chance"),
+        "epoch": Threshold(APART, "of the epoch", f"that it is off what {FEWEST} entries of its history say"),
         "behind": Threshold(_BEHIND, "of the optimizer's steps", "that a schedule counts at most, with another rate"),
     },
 )
@@ -46,7 +48,8 @@ def check(seen: Seen) -> Iterator[Finding]:
         return
     now = counters_of(seen.checkpoint)
     before = counters_of(seen.other.checkpoint) if seen.other is not None else {}
-    yield from _against_earlier(seen, now, before) or _against_name(seen, now, before) or _behind(seen, now)
+    yield from (_against_earlier(seen, now, before) or _against_name(seen, now, before) or list(_behind(seen, now))
+                or _epochs(seen))
 
 
 def _against_earlier(seen: Seen, now: Mapping[str, int], before: Mapping[str, int]) -> list[Finding]:
@@ -126,6 +129,19 @@ def _behind(seen: Seen, now: Mapping[str, int]) -> list[Finding]:
                          f"optimizer has made {steps:,} steps: {why}; a run that goes on has another rate",
                          "behind", None, steps, schedule.count)]
     return []
+
+
+def _epochs(seen: Seen) -> list[Finding]:
+    """An epoch that is not the one that the history in the same file says for these steps."""
+    found = epochs_apart(seen.path)
+    if found is None:
+        return []
+    return [RULE.finding(
+        f"{found.file} beside {seen.path} says epoch {found.said:g} at step {found.step:,}, and its own history has "
+        f"{found.steps:g} steps an epoch, which makes it {found.expected:.4g}: the sampler goes on from another place",
+        Location(file=found.file, module="epoch"), seen.path, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
+        measured={"kind": "epoch", "name": "epoch", "what": "run", "names": ("epoch",), "count": round(found.said, 6),
+                  "told": round(found.expected, 6)})]
 
 
 def _counted(seen: Seen, name: str) -> str:

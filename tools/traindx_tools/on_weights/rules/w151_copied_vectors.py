@@ -65,6 +65,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Pairs of layers, of statistics and of scales."""
     yield from _equal(seen, list(_statistics(seen)), "statistics")
     yield from _equal(seen, list(_scales(seen)), "scales")
+    yield from _equal(seen, list(_zeros(seen)), "zeros")
 
 
 def _statistics(seen: Seen) -> Iterator[_Vector]:
@@ -89,6 +90,20 @@ def _scales(seen: Seen) -> Iterator[_Vector]:
             size = float(np.sqrt((stored.astype(np.float64) ** 2).mean()) * np.abs(values).mean())
             yield _Vector(codes.name, scale.name, values.tobytes(), stored.tobytes(), _agreement(stored, values),
                           codes.shape, size)
+
+
+def _zeros(seen: Seen) -> Iterator[_Vector]:
+    """Zero points, of types of codes or of real numbers, beside the codes of their module."""
+    for codes, _ in _beside(seen.part.tensors):
+        module = codes.name.rpartition(".")[0]
+        for name, tensor in seen.part.tensors.items():
+            last = name.removeprefix(module).lower()
+            if name.rpartition(".")[0] == module and "zero" in last and tensor.nbytes <= _MOST_SCALES:
+                values = tensor.load().astype(np.float64).reshape(-1)
+                if np.isfinite(values).all() and _bits(values) >= _BITS:
+                    stored = codes.load()
+                    yield _Vector(codes.name, name, values.tobytes(), stored.tobytes(), _middles(stored, values),
+                                  codes.shape)
 
 
 def _beside(tensors: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -118,6 +133,16 @@ def _agreement(codes: NDArray[np.floating] | NDArray[np.integer], scales: NDArra
     if not (spread > 0).all() or not (scales > 0).all() or not np.ptp(spread) or not np.ptp(scales):
         return math.nan
     return float(np.corrcoef(np.log(scales), np.log(spread))[0, 1])
+
+
+def _middles(codes: NDArray[np.floating] | NDArray[np.integer], zeros: NDArray[np.float64]) -> float:
+    """Minus the correlation of zero points with the middles of their lines of codes, as of scales: low where they fit.
+    """
+    axis = next((a for a in (0, codes.ndim - 1) if codes.shape[a] == len(zeros)), None)
+    if axis is None:
+        return math.nan
+    middles = np.moveaxis(codes.astype(np.float64), axis, 0).reshape(len(zeros), -1).mean(axis=1)
+    return -float(np.corrcoef(zeros, middles)[0, 1]) if np.ptp(zeros) and np.ptp(middles) else math.nan
 
 
 def _bits(values: NDArray[np.float64]) -> float:
@@ -154,17 +179,21 @@ def _beyond(group: Sequence[_Vector], others: Sequence[_Vector]) -> _Vector | No
     return far[0] if len(far) == 1 else None
 
 
+def _said(kind: str, vector: _Vector) -> float:
+    return -vector.agrees if kind == "zeros" else vector.agrees
+
+
 def _finding(seen: Seen, group: Sequence[_Vector], kind: str, beyond: _Vector | None) -> Finding:
     ordered = sorted(group, key=lambda v: math.inf if math.isnan(v.agrees) else v.agrees, reverse=True)
     copy, owner = ordered[0], ordered[-1]
     told = not math.isnan(copy.agrees) and copy.agrees - owner.agrees >= _GAP
     one, other = (copy, owner) if told else (group[1], group[0])
-    why = (f": they go with the codes of {owner.layer} (correlation {owner.agrees:.2f}) and not with those of "
-           f"{copy.layer} ({copy.agrees:.2f}), which is the copy") if told else ": one of the two is a copy"
+    why = (f": they go with the codes of {owner.layer} (correlation {_said(kind, owner):.2f}) and not with those of "
+           f"{copy.layer} ({_said(kind, copy):.2f}), which is the copy") if told else ": one of the two is a copy"
     if beyond is not None and not told:
         one, other = beyond, next(v for v in group if v is not beyond)
         why = f": with them {one.layer} is far from the other layers of its shape, so it has the copy"
-    what = "the scales" if kind == "scales" else "the running mean and variance"
+    what = {"scales": "the scales", "zeros": "the zero points"}.get(kind, "the running mean and variance")
     return RULE.finding(
         f"{what} {one.name} in {seen.path} are those of {other.name} to the bit, and the layers are not the same{why}",
         seen.where(one.name), seen.path, bearing=Bearing.CAUSE,

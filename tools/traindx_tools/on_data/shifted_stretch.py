@@ -1,0 +1,73 @@
+"""The stretch of a file in which a number fits the row beside its own, by how much better it fits.
+
+Each row gives a likelihood ratio: what is left of the number of the neighbour against what is left of its own, both in
+the spread that they have where nothing is shifted. The largest sum over a stretch of n rows reaches S by chance with
+probability n exp(-S) at most (a martingale for each start). Two more things must hold: within the stretch its own
+numbers go with the rows half as well as elsewhere at most, the neighbours' as well as own ones do elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.stretches import Stretch, heaviest
+
+FEWEST = 24
+"""Rows of the stretch, and others."""
+CLEAR = 0.6
+"""Times the spread of a neighbour's number around what is said, that one of its own has at most."""
+MOST = 3.0
+"""What one row counts at most, either way."""
+LOST, KEPT = 0.5, 0.9
+"""Of the correlation elsewhere: that of the own numbers within the stretch at most, of the neighbours' at least."""
+WHOLE = 0.9
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The stretch, and the logarithm of its chance."""
+
+    stretch: Stretch
+    log_chance: float
+
+
+def shifted_stretch(pairs: Sequence[Array], index: int, lag: int, comparisons: float) -> Shifted | None:
+    """In file `index`; `pairs`: float64 shape (rows, 2) of each, what the other fields say and the number."""
+    said, value = pairs[index][:, 0], pairs[index][:, 1]
+    if len(said) < 3 * FEWEST:
+        return None
+    moved = np.roll(value, -lag)
+    own, beside = _left(pairs, 0), _left(pairs, lag)
+    narrow, wide = (1.4826 * float(np.median(np.abs(x))) for x in (own, beside))
+    if not 0 < narrow <= CLEAR * wide:
+        return None
+    weights = ((said - value) ** 2 - (said - moved) ** 2) / 2.0 * (1.0 / narrow**2 - 1.0 / wide**2)
+    weights = np.clip(weights, -MOST, MOST)
+    weights[len(weights) - lag if lag > 0 else 0: None if lag > 0 else -lag] = -MOST
+    stretch = heaviest(weights)
+    inside = stretch.inside(len(weights))
+    if stretch.rows < FEWEST or stretch.rows > WHOLE * len(weights) or (~inside).sum() < FEWEST:
+        return None
+    usual = _goes_with(said[~inside], value[~inside])
+    if _goes_with(said[inside], value[inside]) > LOST * usual or _goes_with(said[inside], moved[inside]) < KEPT * usual:
+        return None
+    near = max(0.0, min(0.9, _goes_with(weights[~inside][1:], weights[~inside][:-1])))
+    chance = -float(weights[inside].sum()) * (1.0 - near) / (1.0 + near) + math.log(len(weights)) + math.log(
+        max(1.0, comparisons))
+    return Shifted(stretch, chance) if chance < math.log(LEVEL) else None
+
+
+def _left(pairs: Sequence[Array], lag: int) -> Array:
+    return np.concatenate([p[:, 0] - np.roll(p[:, 1], -lag) for p in pairs])
+
+
+def _goes_with(one: Array, other: Array) -> float:
+    if len(one) < 3 or not (one.std() > 1e-12 and other.std() > 1e-12):
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])
