@@ -55,7 +55,7 @@ def rows(side, size=12, length=LENGTH, fixed=False):
     lengths = [int(n) for n in torch.randint(3, length, (size,))]
     width = length if fixed else max(lengths)
     out = torch.zeros(size, width, dtype=torch.long)
-    for row, n in zip(out, lengths):
+    for row, n in zip(out, lengths, strict=True):
         part = slice(0, n) if side == "behind" else slice(width - n, width)
         row[part] = torch.randint(1, VOCABULARY, (n,))
     return out
