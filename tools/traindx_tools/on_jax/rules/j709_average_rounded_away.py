@@ -58,8 +58,8 @@ def check(seen: Sequence[Stuck]) -> Iterator[Finding]:
         names = ", ".join(s.names[:3]) + (f" and {len(s.names) - 3} more" if len(s.names) > 3 else "")
         yield RULE.finding(
             f"{s.function}: {names} ({s.dtype}) began as a copy and does not follow: {s.still:,} of {s.must:,} "
-            f"elements that are a fifth to twice their size away from what is averaged did not change in {s.calls} calls, and "
-            f"{s.moved:,} small ones did: what is added is smaller than half a unit in the last place",
+            f"elements that are a fifth to twice their size away from what is averaged did not change in {s.calls} "
+            f"calls, and {s.moved:,} small ones did: what is added is smaller than half a unit in the last place",
             Location(file=file, line=line, module=s.names[0]), "the running process", bearing=Bearing.CAUSE,
             measured={"kind": "average", "dtype": s.dtype, "must": s.must, "still": s.still, "moved": s.moved,
                       "calls": s.calls, "function": s.function})
