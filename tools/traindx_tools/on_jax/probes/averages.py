@@ -114,4 +114,4 @@ def _source(i: int, first: dict[int, _Part], last: dict[int, _Part]) -> int | No
 
 
 def _is_half(leaf: Any) -> bool:
-    return is_inexact(leaf) and str(leaf.dtype) in HALVES and getattr(leaf, "ndim", 0) > 0 and leaf.size > 0
+    return is_inexact(leaf) and str(getattr(leaf, "dtype", "")) in HALVES and bool(leaf.ndim and leaf.size)

@@ -38,7 +38,7 @@ def begins_of(ids: torch.Tensor) -> tuple[int, torch.Tensor] | None:
     filled = starts >= LEAST
     if int(filled.sum()) < LEAST or bool((ids == token).all(1).any()) or bool(inside.any()):
         return None
-    return (token, starts) if len(starts.unique()) > 1 else None
+    return (token, starts) if int(starts.min()) < int(starts.max()) else None
 
 
 def is_ids(name: str, tensor: torch.Tensor) -> bool:

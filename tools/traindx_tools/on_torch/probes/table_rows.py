@@ -60,7 +60,7 @@ class TableRowsProbe(TorchProbe):
             if id(module) in self._tables or len(self._tables) >= MOST_TABLES or not _plain(module):
                 continue
             name = self.scene.module_paths.get(id(module), path)
-            table = self._tables[id(module)] = _Table(name, module)  # type: ignore[arg-type]
+            table = self._tables[id(module)] = _Table(name, module)
             self._owners.add(id(model))
             self._late.send((table, True), _marks(table.module))
             self._read(wait=False)

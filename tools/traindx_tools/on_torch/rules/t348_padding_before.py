@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.captured.padding_before import Before
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.padding_before import Before
 
 SOURCE = "torch probe: padding side"
 CHANGE, TRAINED = 0.05, 3
