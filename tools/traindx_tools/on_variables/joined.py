@@ -7,6 +7,7 @@ zone is kept beside the ends of the times, to be known again in a join.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -63,16 +64,14 @@ class Joins:
 
     def patch(self) -> None:
         """Puts the patches in."""
-        import pandas
-        from pandas.core.arrays.datetimes import DatetimeArray
-        from pandas.core.reshape import merge as home
-
+        pandas, home, dates = (importlib.import_module(n) for n in (
+            "pandas", "pandas.core.reshape.merge", "pandas.core.arrays.datetimes"))
         for name in ("merge", "merge_asof"):
             original = getattr(home, name)
             for owner in (home, pandas):
                 if getattr(owner, name, None) is original:
                     self._replace(owner, name, self._watched(name, self._merged))
-        self._replace(DatetimeArray, "tz_localize", self._localized)
+        self._replace(dates.DatetimeArray, "tz_localize", self._localized)
         for name in ("searchsorted", "interp"):
             self._replace(np, name, self._watched(name, self._searched))
 

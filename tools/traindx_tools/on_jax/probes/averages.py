@@ -64,9 +64,8 @@ class AveragesProbe(JaxProbe):
                 return
             names = argument_names(watched, call.args, call.kwargs)
             known = self._functions[watched.number] = _Function(watched, names, halves)
-        shapes = {leaves[i].shape for i in known.halves if i < len(leaves) and hasattr(leaves[i], "shape")}
-        chosen = [i for i, x in enumerate(leaves) if is_inexact(x) and getattr(x, "ndim", 0)
-                  and x.size and x.shape in shapes]
+        shapes = {_shape(leaves[i]) for i in known.halves if i < len(leaves)} - {()}
+        chosen = [i for i, x in enumerate(leaves) if _shape(x) in shapes]
         while len(known.looks) > 1:  # the first and the last one
             known.looks.pop(sorted(known.looks)[1])
         known.looks[call.step] = {i: leaves[i].reshape(-1)[:ELEMENTS] for i in chosen[:MOST_ARRAYS]}
@@ -113,5 +112,11 @@ def _source(i: int, first: dict[int, _Part], last: dict[int, _Part]) -> int | No
     return nearest[1] if nearest is not None and size > 0 and nearest[0] <= COPY * size else None
 
 
+def _shape(leaf: Any) -> tuple[int, ...]:
+    """The shape of an array of floating numbers; () for all others, and for empty ones."""
+    shape = tuple(getattr(leaf, "shape", ()))
+    return shape if is_inexact(leaf) and 0 not in shape else ()
+
+
 def _is_half(leaf: Any) -> bool:
-    return is_inexact(leaf) and str(getattr(leaf, "dtype", "")) in HALVES and bool(leaf.ndim and leaf.size)
+    return _shape(leaf) != () and str(leaf.dtype) in HALVES

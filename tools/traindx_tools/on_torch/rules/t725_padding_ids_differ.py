@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "ids, targets and settings of the running program"
 ROWS, SHARE, ONE, LENGTHS, STRAY = 48, 0.2, 0.95, 4, 0.001
+_Ids = NDArray[np.float64]
 
 RULE = Rule(
     id="T725",
@@ -67,6 +71,21 @@ class PaddingRoles:
     ignored: int | None = None
     embedding: int | None = None
     step: int = 0
+
+
+def look(filling: Filling, rows: _Ids) -> None:
+    """Adds one batch of ids, shape (B, T). A row is filled up where its last id stands twice at least, and not only."""
+    for row in rows.astype(np.int64):
+        other = np.flatnonzero(row != row[-1])
+        end = int(other[-1]) + 1 if len(other) else 0
+        if not end:
+            continue
+        filling.rows += 1
+        if len(row) - end >= 2:
+            filling.filled[int(row[-1])] += 1
+            filling.lengths.add(len(row) - end)
+        values, counts = np.unique(row[:end], return_counts=True)
+        filling.before.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
 def check(seen: Sequence[PaddingRoles], rank: int = 0) -> Iterator[Finding]:
