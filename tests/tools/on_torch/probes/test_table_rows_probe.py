@@ -44,6 +44,22 @@ def between(low, high):
     return lambda: torch.randint(low, high, (64,))
 
 
+def padded():
+    """Padding is looked up throughout, and no gradient reaches its row."""
+    def ids():
+        return torch.cat([torch.zeros(32, dtype=torch.long), torch.randint(1, ROWS, (32,))])
+
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(30):
+        batch = ids()
+        nn.functional.cross_entropy(model(batch), batch, ignore_index=0).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            model(ids())
+
+
 @pytest.fixture
 def told(watching):
     """The findings of a program."""
@@ -76,8 +92,9 @@ def test_loaded_weights_are_a_sign(told):
     lambda: trained(between(0, 32), between(0, 16)),
     lambda: trained(between(0, 30), between(0, 33)),
     lambda: trained(between(0, 16), between(0, 32), tied=True),
+    padded,
     lambda: trained(lambda: 4 * torch.randint(0, 10, (64,)), lambda: torch.arange(ROWS)),
-], ids=["within", "a few beyond", "tied to the output", "a catalogue"])
+], ids=["within", "a few beyond", "tied to the output", "padding", "a catalogue"])
 def test_rows_that_were_trained(told, program):
     assert told(program) == []
 

@@ -15,7 +15,8 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.losses import bound
 from traindx_tools.on_torch.rules import t725_padding_ids_differ
-from traindx_tools.on_torch.rules.t725_padding_ids_differ import PaddingRoles, look
+from traindx_tools.on_torch.rules.t725_padding_ids_differ import PaddingRoles
+from traindx_tools.rows.filling import look
 
 MOST_ROWS, MOST_PLACES, SHORTEST = 64, 512, 4
 _LOSSES = ("cross_entropy", "nll_loss")

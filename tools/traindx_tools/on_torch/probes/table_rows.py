@@ -18,6 +18,8 @@ from traindx_tools.on_torch.rules import t347_untrained_rows_asked
 from traindx_tools.on_torch.rules.t347_untrained_rows_asked import Asked
 
 MOST_SIZE, MOST_TABLES, MOST_LOOKS, MOST_IDS = 2**17, 32, 64, 4096
+TRAINED_AT = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+"""Steps in which it is noted what training looks up: what it does look up and never changes is padding, say."""
 FEWEST_MOVED = 2
 ROUNDING = 1e-4
 """Of a row's norm: what products with a decay, one a step, leave over."""
@@ -33,6 +35,8 @@ class _Table:
     first: _Marks | None = None
     looks: int = 0
     asked: Counter[int] = field(default_factory=Counter)
+    trained: set[int] = field(default_factory=set)
+    """Ids that were looked up with gradients, in the steps that were looked at."""
     in_order: Counter[int] = field(default_factory=Counter)
     """Ids of look-ups of the first rows in their order: positions, or a whole catalogue that is ranked."""
 
@@ -47,12 +51,12 @@ class TableRowsProbe(TorchProbe):
         super().__init__(scene)
         self._tables: dict[int, _Table] = {}
         self._owners: set[int] = set()
-        self._late: Late[tuple[_Table, bool]] = Late()
+        self._late: Late[tuple[_Table, str]] = Late()
         self._loaded = False
 
     def next_look(self) -> int:
-        """Steps are of no interest; calls without gradients are told anyway."""
-        return self.NEVER
+        """The next step whose look-ups are noted; calls without gradients are told anyway."""
+        return next((k for k in TRAINED_AT if k >= self.scene.step), self.NEVER)
 
     def model_found(self, model: torch.nn.Module) -> None:
         """Its tables, and the first marks of their rows."""
@@ -62,7 +66,7 @@ class TableRowsProbe(TorchProbe):
             name = self.scene.module_paths.get(id(module), path)
             table = self._tables[id(module)] = _Table(name, module)
             self._owners.add(id(model))
-            self._late.send((table, True), _marks(table.module))
+            self._late.send((table, "first"), _marks(table.module))
             self._read(wait=False)
 
     def state_loaded(self, kind: str, owner: Any, state: Any, result: Any) -> None:
@@ -70,9 +74,12 @@ class TableRowsProbe(TorchProbe):
         self._loaded = self._loaded or kind == "model"
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Listens to the modules of an evaluation."""
-        if id(model) in self._owners and self.scene.step and not torch.is_grad_enabled() \
-                and any(t.looks < MOST_LOOKS for t in self._tables.values()):
+        """Listens to the modules of an evaluation, and of some training calls."""
+        if id(model) not in self._owners:
+            return
+        evaluated = self.scene.step and not torch.is_grad_enabled() and any(
+            t.looks < MOST_LOOKS for t in self._tables.values())
+        if evaluated or (torch.is_grad_enabled() and self.scene.step in TRAINED_AT):
             self.scene.inner.append(self._called)
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
@@ -83,10 +90,13 @@ class TableRowsProbe(TorchProbe):
 
     def _called(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         table = self._tables.get(id(module))
-        if table is None or table.looks >= MOST_LOOKS or not args or type(args[0]) is not torch.Tensor:
+        trains = torch.is_grad_enabled()
+        if table is None or (not trains and table.looks >= MOST_LOOKS) or not args \
+                or type(args[0]) is not torch.Tensor:
             return
-        table.looks += 1
-        self._late.send((table, False), args[0].detach().reshape(-1)[:MOST_IDS].to(torch.float64))
+        table.looks += not trains
+        self._late.send((table, "trained" if trains else "asked"),
+                        args[0].detach().reshape(-1)[:MOST_IDS].to(torch.float64))
 
     def finish(self) -> Iterable[Finding]:
         """Judges. Reads the device."""
@@ -99,6 +109,7 @@ class TableRowsProbe(TorchProbe):
                 continue
             last = np.asarray(_marks(table.module).cpu().numpy(), np.float64)
             still = unchanged(table.first, last)
+            still[[i for i in table.trained if 0 <= i < len(still)]] = False
             moved = np.flatnonzero(~still)
             if len(moved) < FEWEST_MOVED or not still.any():
                 continue
@@ -112,9 +123,11 @@ class TableRowsProbe(TorchProbe):
                         len(moved), len(still), self._loaded)
 
     def _read(self, *, wait: bool) -> None:
-        for (table, first), values in self._late.arrived(wait=wait):
-            if first:
+        for (table, what), values in self._late.arrived(wait=wait):
+            if what == "first":
                 table.first = values
+            elif what == "trained":
+                table.trained.update(values.astype(np.int64).tolist())
             else:
                 ids = values.astype(np.int64)
                 kept = table.in_order if np.array_equal(ids, np.arange(len(ids))) else table.asked

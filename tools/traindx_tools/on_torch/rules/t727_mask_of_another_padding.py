@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.rules.t725_padding_ids_differ import Filling, look
+from traindx_tools.rows.filling import Filling, look
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: padding masks"
