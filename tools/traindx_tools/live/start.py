@@ -13,7 +13,7 @@ from traindx_tools.live.session import close_session, current_session
 FRAMEWORKS = {"torch": "traindx_tools.on_torch.attachment", "jax": "traindx_tools.on_jax.attachment"}
 """The package whose import is waited for, and the module whose `attach()` is called then."""
 
-LIBRARIES = {"pandas": "traindx_tools.on_variables.joined"}
+LIBRARIES = {"numpy": "traindx_tools.on_variables.joined"}
 """The same of packages that no change of an experiment waits for."""
 
 PYTHON = "python"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.live.import_hook import after_import
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_variables.clocks import (
@@ -63,7 +64,14 @@ class Joins:
         self._looks = 0
 
     def patch(self) -> None:
-        """Puts the patches in."""
+        """Puts the patches in: those of numpy now, those of pandas once it is imported."""
+        for name in ("searchsorted", "interp"):
+            self._replace(np, name, self._watched(name, self._searched))
+        after_import("pandas", self._patch_pandas)
+
+    def _patch_pandas(self) -> None:
+        if self._off:
+            return
         pandas, home, dates = (importlib.import_module(n) for n in (
             "pandas", "pandas.core.reshape.merge", "pandas.core.arrays.datetimes"))
         for name in ("merge", "merge_asof"):
@@ -72,8 +80,6 @@ class Joins:
                 if getattr(owner, name, None) is original:
                     self._replace(owner, name, self._watched(name, self._merged))
         self._replace(dates.DatetimeArray, "tz_localize", self._localized)
-        for name in ("searchsorted", "interp"):
-            self._replace(np, name, self._watched(name, self._searched))
 
     def unpatch(self) -> None:
         """Takes the patches out again; what was patched over ours by others stays."""
