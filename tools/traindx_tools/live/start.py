@@ -13,6 +13,9 @@ from traindx_tools.live.session import close_session, current_session
 FRAMEWORKS = {"torch": "traindx_tools.on_torch.attachment", "jax": "traindx_tools.on_jax.attachment"}
 """The package whose import is waited for, and the module whose `attach()` is called then."""
 
+LIBRARIES = {"numpy": "traindx_tools.on_variables.joined"}
+"""The same of packages that no change of an experiment waits for."""
+
 PYTHON = "python"
 """Stands for the changes that wait for no framework."""
 
@@ -26,14 +29,14 @@ def start() -> None:
 def start_here() -> None:
     """Attaches to the frameworks that are imported, and waits for the others."""
     _change(PYTHON)
-    for framework, attachment in FRAMEWORKS.items():
-        after_import(framework, lambda f=framework, a=attachment: _attach(f, a))  # type: ignore[misc]
+    for package, attachment in (FRAMEWORKS | LIBRARIES).items():
+        after_import(package, lambda p=package, a=attachment: _attach(p, a))  # type: ignore[misc]
 
 
 def end_here() -> None:
     """Take the instruments out and write all that they conclude, so that a diagnosis in this process has it too."""
     close_session()
-    for attachment in FRAMEWORKS.values():
+    for attachment in (*FRAMEWORKS.values(), *LIBRARIES.values()):
         if attachment in sys.modules:
             importlib.import_module(attachment).detach()
 
@@ -49,8 +52,9 @@ def _change(framework: str) -> None:
         say(f"the changes of this run are off: {type(error).__name__}: {error}")
 
 
-def _attach(framework: str, attachment: str) -> None:
-    _change(framework)
+def _attach(package: str, attachment: str) -> None:
+    if package in FRAMEWORKS:
+        _change(package)
     try:
         if importlib.util.find_spec(attachment) is not None:
             importlib.import_module(attachment).attach()

@@ -21,6 +21,7 @@ from torch.utils.data import dataloader as torch_dataloader
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_torch.calls import Calls
+from traindx_tools.on_torch.collated import Collated
 from traindx_tools.on_torch.drawn import Drawn
 from traindx_tools.on_torch.measures.lookups import Lookups
 from traindx_tools.on_torch.moments import Moments
@@ -91,6 +92,8 @@ class Attachment:
         patches.replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
         patches.replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
         patches.replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
+        collated = Collated(functools.partial(self.moments.tell, "collated"), self._quiet)
+        patches.replace(data_utils.fetch._BaseDatasetFetcher, "__init__", collated.made)
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         patches.replace(scaler, "scale", self._scale)
         patches.replace(scaler, "update", self._update_scaler)

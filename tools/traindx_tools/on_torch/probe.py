@@ -8,7 +8,7 @@ never changes a value, a gradient, the RNG or the mode of a module, never synchr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -101,6 +101,9 @@ class TorchProbe:
 
     def before_batch(self) -> None:
         """A DataLoader is asked for a batch."""
+
+    def collated(self, fields: Mapping[str, list[Any]], batch: Any) -> None:
+        """A collate function in this process has made a batch of rows; the values of each field in the first ones."""
 
     def batch_given(self, batch: Any) -> None:
         """A DataLoader hands out a batch."""

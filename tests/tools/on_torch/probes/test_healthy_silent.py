@@ -15,7 +15,8 @@ import healthy_trainings  # noqa: E402
 from traindx_tools.on_torch.registry import known_probes  # noqa: E402
 
 MINE = ("gradients", "updates", "membership", "batches", "rows", "activations", "accumulation", "losses", "state",
-        "program", "captured-call", "course", "step-copy", "sharing", "optimizer-copy", "stale")
+        "program", "captured-call", "course", "step-copy", "sharing", "optimizer-copy", "stale",
+        "siblings", "padding-side", "padding-masks", "table-rows", "averages", "fields")
 
 
 def probes():

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from traindx_tools.on_torch.probes.padding_roles import PaddingRolesProbe, look
+from traindx_tools.on_torch.probes.padding_roles import PaddingRolesProbe
 from traindx_tools.on_torch.rules import t725_padding_ids_differ
-from traindx_tools.on_torch.rules.t725_padding_ids_differ import Filling, PaddingRoles
+from traindx_tools.on_torch.rules.t725_padding_ids_differ import PaddingRoles
+from traindx_tools.rows.filling import Filling, look
 
 VOCABULARY = 24
 

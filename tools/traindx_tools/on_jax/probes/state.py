@@ -15,6 +15,7 @@ from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 from traindx_tools.on_jax.paths.blocked import CUT
 from traindx_tools.on_jax.paths.dead import dropped_state
+from traindx_tools.on_jax.paths.feeding import fed_by
 from traindx_tools.on_jax.paths.gradient import blocked_inputs, stopped_on_purpose
 from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
 from traindx_tools.on_jax.paths.updates import closed_state
@@ -24,12 +25,14 @@ from traindx_tools.on_jax.rules import (
     j701_state_not_fed_back,
     j702_state_dropped,
     j703_parameters_unchanged,
+    j708_left_out_among_siblings,
 )
 from traindx_tools.on_jax.state import reference
 from traindx_tools.on_jax.tracing import Traced, lowered, type_of
 from traindx_tools.on_jax.watched import Watched
 from traindx_tools.on_weights.initialisers import FEWEST as SMALLEST
 from traindx_tools.on_weights.initialisers import bounded_draw
+from traindx_tools.program.siblings import Weight, left_out
 
 LOOKS = (3, 13, 53, 203, 803)
 """Calls of a function in which the sums of its state are taken."""
@@ -117,7 +120,7 @@ class State(JaxProbe):
         leaves = call.leaves or jax.tree_util.tree_leaves(call.output)
         if not known.outputs:
             known.outputs = [i for i in sorted(fed) if i < len(leaves) and is_inexact(leaves[i])
-                             and i not in known.passed and leaves[i].size > 0 and leaves[i].ndim > 0]
+                             and leaves[i].size > 0 and leaves[i].ndim > 0]
             known.halves = [str(leaves[i].dtype) in ("bfloat16", "float16") for i in known.outputs]
         if known.outputs and max(known.outputs) < len(leaves):
             known.sums[call.step] = self._summed([leaves[i] for i in known.outputs])
@@ -166,11 +169,14 @@ class State(JaxProbe):
         same, finite = (first == last).all(axis=1), np.isfinite(last).all(axis=1)
         fed = known.watched.feeding.fed if known.watched.feeding is not None else {}
         count = len(known.traced.inputs)
-        state = {fed[o]: k for k, o in enumerate(known.outputs) if fed.get(o, count) < count and finite[k]}
+        everything = {fed[o]: k for k, o in enumerate(known.outputs) if fed.get(o, count) < count and finite[k]}
+        state = {i: k for i, k in everything.items() if known.outputs[k] not in known.passed}
         still = {i for i, k in state.items() if same[k]}
         calls = taken[-1] - taken[0]
         told = yield from self._without_gradient(known, state, still, calls)
         moving = {k for k in range(len(known.outputs)) if not same[k] or not finite[k]}
+        own = {i: k for i, k in everything.items() if known.trained >> i & 1 and i not in told}
+        yield from self._left_out(known, {i: (first[k], bool(same[k])) for i, k in own.items()}, calls)
         rest = [i for i in state if i in still - told and known.trained >> i & 1 and float(last[state[i]][2]) > 0]
         if rest:
             names = [known.traced.inputs[i] for i in rest]
@@ -178,6 +184,21 @@ class State(JaxProbe):
             yield from j703_parameters_unchanged.check(
                 known.watched.name, names, calls, len(rest) + len([m for m in moving if self._counts(known, m, fed)]),
                 half, known.watched.place, self._drawn(known, {i: last[state[i]] for i in rest}))
+
+    def _left_out(self, known: _Function, seen: Mapping[int, tuple[Any, bool]], calls: int) -> Iterable[Finding]:
+        """What stays as it was drawn among trained siblings. `seen`: the first sums by input, and whether it stayed."""
+        jaxpr, names = known.traced.jaxpr, known.traced.inputs
+        feeding = known.watched.feeding
+        fed_back = feeding.fed if feeding is not None else {}
+        alone = {fed_back[o] for o in known.passed if o in fed_back} | closed_state(jaxpr, fed_back, 0)
+        still = [i for i, (_, same) in seen.items() if same and i in alone]
+        if not still:
+            return
+        fed = fed_by(jaxpr, still, [i for i in seen if i not in still])
+        shapes = {i: tuple(int(n) for n in jaxpr.jaxpr.invars[i].aval.shape) for i in seen}
+        weights = [Weight(names[i], shapes[i], float(sums[0]) / max(1, math.prod(shapes[i])), float(sums[5]), not same,
+                          i in fed) for i, (sums, same) in seen.items() if not same or i in still]
+        yield from j708_left_out_among_siblings.check(left_out(weights), known.watched.name, calls, known.watched.place)
 
     def _drawn(self, known: _Function, values: Mapping[int, Any]) -> tuple[str, ...]:
         """The arrays with the initialisers of which they still are draws; none where a matrix among them is no draw."""

@@ -33,9 +33,11 @@ class Padding:
 def padding(trial: Trial) -> Padding | None:
     """None where padding changes nothing, or where nothing says what is padding."""
     found = _padded(trial)
-    if found is None:
-        return None
-    name, token, lengths = found
+    return None if found is None else cut_off(trial, *found)
+
+
+def cut_off(trial: Trial, name: str, token: int, lengths: torch.Tensor) -> Padding | None:
+    """What changes when what stands behind the `lengths` of the rows of an argument is cut off; None for nothing."""
     tensor, out = trial.call.tensors[name], trial.main(trial.base)
     width = tensor.shape[1]
     row = int(lengths.argmin())
@@ -63,7 +65,7 @@ def padding(trial: Trial) -> Padding | None:
     largest = float((whole.float() - short.float()).abs().max()) / scale
     if largest < PADDING_MATTERS or not bool(change_of(whole, short).any()):
         return None
-    masked = _has_mask(trial.call, name, tensor, _lengths(tensor, token))
+    masked = _has_mask(trial.call, name, tensor, lengths_of(tensor, token))
     return Padding(name, token, length, width - length, largest, masked, by_position)
 
 
@@ -74,7 +76,7 @@ def _padded(trial: Trial) -> tuple[str, int, torch.Tensor] | None:
         if t.ndim != 2 or t.is_floating_point() or t.dtype == torch.bool or t.shape[0] != trial.rows or t.shape[1] < 4:
             continue
         token = int(t[:, -1].mode().values)
-        lengths = _lengths(t, token)
+        lengths = lengths_of(t, token)
         rows = (t.shape[1] - lengths) >= LEAST
         inside = (t == token) & (torch.arange(t.shape[1], device=t.device)[None] < lengths[:, None])
         if int(rows.sum()) < LEAST or bool(rows.all() & (lengths == 0).all()) or bool(inside.any()):
@@ -87,7 +89,8 @@ def _padded(trial: Trial) -> tuple[str, int, torch.Tensor] | None:
     return None
 
 
-def _lengths(t: torch.Tensor, token: int) -> torch.Tensor:
+def lengths_of(t: torch.Tensor, token: int) -> torch.Tensor:
+    """Of each row the elements up to the last one that is no padding."""
     real = t != token
     places = torch.arange(1, t.shape[1] + 1, device=t.device)[None]
     return (real * places).amax(1)

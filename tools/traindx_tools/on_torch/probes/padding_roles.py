@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.batch import SIDE, arguments
@@ -16,11 +15,11 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.losses import bound
 from traindx_tools.on_torch.rules import t725_padding_ids_differ
-from traindx_tools.on_torch.rules.t725_padding_ids_differ import Filling, PaddingRoles
+from traindx_tools.on_torch.rules.t725_padding_ids_differ import PaddingRoles
+from traindx_tools.rows.filling import look
 
 MOST_ROWS, MOST_PLACES, SHORTEST = 64, 512, 4
 _LOSSES = ("cross_entropy", "nll_loss")
-_Ids = NDArray[np.float64]
 
 
 class PaddingRolesProbe(TorchProbe):
@@ -104,18 +103,3 @@ def _rows(ids: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.
     if target.numel() not in (rows * places, rows * (places - 1)) or target.device != ids.device:
         return None
     return ids[:MOST_ROWS, :MOST_PLACES], target.reshape(rows, -1)[:MOST_ROWS, :MOST_PLACES]
-
-
-def look(filling: Filling, rows: _Ids) -> None:
-    """Adds one batch of ids, shape (B, T). A row is filled up where its last id stands twice at least, and not only."""
-    for row in rows.astype(np.int64):
-        other = np.flatnonzero(row != row[-1])
-        end = int(other[-1]) + 1 if len(other) else 0
-        if not end:
-            continue
-        filling.rows += 1
-        if len(row) - end >= 2:
-            filling.filled[int(row[-1])] += 1
-            filling.lengths.add(len(row) - end)
-        values, counts = np.unique(row[:end], return_counts=True)
-        filling.before.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))

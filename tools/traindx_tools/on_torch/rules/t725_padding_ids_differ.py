@@ -8,15 +8,14 @@ embedding's padding; "not-told": embedding and data agree, and the loss was told
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.rows.filling import LENGTHS, ONE, ROWS, STRAY, Filling
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "ids, targets and settings of the running program"
-ROWS, SHARE, ONE, LENGTHS, STRAY = 48, 0.2, 0.95, 4, 0.001
 
 RULE = Rule(
     id="T725",
@@ -35,27 +34,6 @@ RULE = Rule(
         "lengths": Threshold(LENGTHS, "different lengths of the fill", "rows of one length may end in one symbol"),
     },
 )
-
-
-@dataclass
-class Filling:
-    """What rows are filled up with, summed over the measured batches."""
-
-    rows: int = 0
-    filled: Counter[int] = field(default_factory=Counter)
-    lengths: set[int] = field(default_factory=set)
-    before: Counter[int] = field(default_factory=Counter)
-    """Ids before the fill."""
-
-    @property
-    def filler(self) -> int | None:
-        """The id that fills rows up and stands nowhere else; None where there is none."""
-        total = sum(self.filled.values())
-        if total < max(ROWS, SHARE * self.rows) or len(self.lengths) < LENGTHS:
-            return None
-        (value, count), = self.filled.most_common(1)
-        strays = self.before[value]
-        return value if count >= ONE * total and strays <= STRAY * max(1, self.before.total()) else None
 
 
 @dataclass
