@@ -79,7 +79,7 @@ def _failure(start: Start, rank: Rank) -> Failure | None:
 
 
 def _parted(start: Start, failure: Failure) -> bool:
-    """Whether what ended it is that collectives of two ranks met which do not belong together, and nothing else is said.
+    """Whether two collectives that do not belong together met, and nothing else is said of how it ended.
 
     Native code ends by an exception that names no rank: the launcher then only tells that the process is gone.
     """

@@ -3,9 +3,9 @@
 Sequence numbers count the collectives of a group on every rank, so that ranks are compared without clocks: by what the
 watchdogs of the waiting ranks report, by traces of the program or of NCCL (`opCount`), by dumps of the flight recorder,
 and by what TORCH_DISTRIBUTED_DEBUG=DETAIL or a barrier says. `kind`: "operation" (another one under the same number),
-"shape" (the same one of other sizes), "missing" (a rank that never came), "met-another"
-(a process says that two do not belong together, and few ranks had gone on to something else). Ranks that called other things from the
-beginning are stages of a parallel model and no fault.
+"shape" (the same one of other sizes), "missing" (a rank that never came), "met-another" (a process says that two do not
+belong together, and few ranks had gone on to something else). Ranks that called other things from the beginning are
+stages of a parallel model and no fault.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def check(job: Job) -> Iterator[Finding]:
     went_on = f"while {others} for another batch in {usual}{place_of(odd)}" if found.usual is not None else (
         f"while the others went on with another batch{place_of(odd)}; its next collective met theirs{met_words(start)}")
     yield RULE.finding(
-        f"{named(found.ranks)} left the loop {went_on}", odd.at(odd.told.last[0], odd.told.last[1], odd.step), odd.source,
+        f"{named(found.ranks)} left the loop {went_on}", odd.at(odd.told.last[0], odd.told.last[1], odd.step),
+        odd.source,
         bearing=Bearing.SIGN,
         measured={"kind": "left-loop", "ranks": found.ranks[:64], "rank": odd.rank, "host": odd.host,
                   "operation": str(found.usual or ""), "sequence": found.number, "step": odd.step,
