@@ -32,6 +32,7 @@ from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts, require_something
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.runs_by_folder import files_of_folders, told_by_folder
 from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
@@ -276,9 +277,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     together = ranks.findings if ranks is not None else ()
     errors = (e for p in own.parts for e in p.errors)
     refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together,
-            *refused)
-    every = _EveryRun(files, tuple(map(books.of_code, seen)), symptom, _prefixes(base), unread, scope.blind,
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *refused)
+    every = _EveryRun(files, tuple(map(books.of_code, seen)), together, symptom, _prefixes(base), unread, scope.blind,
                       asked.aside, ranks=ranks, books=books,
                       looked=frozenset({DATA_JUDGED} if data.judged_whole else ()))
     runs, apart = every.of(own)
@@ -325,6 +325,8 @@ class _EveryRun:
     code: tuple[Path, ...]
     seen: tuple[Finding, ...]
     """Findings of the code, of a live process and of memory snapshots: they hold for every run."""
+    together: tuple[Finding, ...]
+    """What the logs of the ranks of a job say together: it holds for the run of that job."""
     symptom: str
     prefixes: tuple[str, ...]
     unread: Mapping[str, str]
@@ -339,6 +341,9 @@ class _EveryRun:
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""
+        job = frozenset(self.ranks.job.sources) if self.ranks is not None else frozenset()
+        if apart := files_of_folders(reading.sources, reading.parts, job):
+            return self._of_folders(reading, apart, job)
         if self.ranks is not None and self.ranks.mixed:  # lines of ranks in turn: no restart of a single run
             return (self.judged(OneRun(1, 1, reading)),), ""
         runs = tuple(map(self.judged, each_run(reading)))
@@ -350,7 +355,19 @@ class _EveryRun:
         return (tuple(map(self.judged, run_of_each_file(reading, several))),
                 told_apart(several, str(runs[0].run.loss)))
 
-    def judged(self, one: OneRun) -> JudgedRun:
+    def _of_folders(self, reading: Reading, files: Sequence[str], job: frozenset[str]
+                    ) -> tuple[tuple[JudgedRun, ...], str]:
+        """Runs in folders of their own, each with the restarts of its log; the ranks of a job are one of them."""
+        each: list[tuple[OneRun, bool]] = []
+        for one in run_of_each_file(reading, files, job):
+            of_job = any(s.name in job for s in one.reading.sources)
+            within = () if of_job else each_run(one.reading)
+            each += [(w, False) for w in within] if len(within) > 1 else [(one, of_job)]
+        runs = tuple(self.judged(replace(one, number=k, of=len(each)), of_job=of_job)
+                     for k, (one, of_job) in enumerate(each, 1))
+        return runs, told_by_folder(list(dict.fromkeys(r.one.file for r in runs)))
+
+    def judged(self, one: OneRun, *, of_job: bool = True) -> JudgedRun:
         """One run: its log by the log rules, then all that was seen in one triage."""
         run = self.books.of_run(_each_error_once(joined(one.reading, self.code)))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
@@ -358,7 +375,7 @@ class _EveryRun:
                    if (f.source not in live or not _of_the_course(f.rule)) and not self._of_all_ranks(f))
         events = judge_events(run, one.reading.sources, self.failures)
         told = map(self.books.of_log, (*on_logs, *events))
-        findings = tuple(_short(f, self.prefixes) for f in (*told, *self.seen))
+        findings = tuple(_short(f, self.prefixes) for f in (*told, *self.seen, *(self.together if of_job else ())))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         gone, findings = counted(findings, self.aside), left(findings, self.aside)

@@ -15,6 +15,7 @@ import pytest
 from traindx.group import COMMANDS
 from traindx_tools.catalog.catalog import MODES, FailureMode, Step, load_catalog
 from traindx_tools.catalog.page import without_values
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import all_rules, explained_rules
 
 CATALOG = load_catalog()
@@ -45,6 +46,26 @@ def test_every_form_of_a_mode_says_something_of_its_own() -> None:
         assert variant.changes, mode.id
         assert variant.claim != mode.claim
         assert variant.claim is None or not variant.claim.endswith(".")
+
+
+WITNESSED = re.compile(r"(?i)\bkill|SIGKILL|exit code|\btime-?out|timed out")
+"""What a claim may say only where a finding saw it."""
+
+
+@pytest.mark.parametrize("mode", ["mem.host-oom", "dist.rank-failed-first", "dist.collectives-differ"])
+def test_a_claim_of_several_forms_says_nothing_that_only_one_of_them_saw(mode: str) -> None:
+    assert WITNESSED.search(CATALOG[mode].claim) is None
+
+
+@pytest.mark.parametrize(("kind", "killed"), [
+    ("oom-killer", True), ("killed", True), ("exit-137", True), ("allocation-refused", False),
+    ("allocation-absurd", False), ("own-limit", False), ("", False),
+])  # fmt: skip
+def test_only_what_was_killed_is_said_to_be(kind: str, *, killed: bool) -> None:
+    seen = Finding("L509", "memory", Severity.CRITICAL, Bearing.SIGN, "the host is full", Location(step=3), "a.log",
+                   {"kind": kind})
+    said = CATALOG["mem.host-oom"].in_case([seen]).claim
+    assert (re.search(r"SIGKILL|kernel", said) is not None) is killed
 
 
 def test_there_are_enough_modes_and_every_family_has_one() -> None:

@@ -50,7 +50,8 @@ def log_and_tables(folder: Path) -> None:
 def test_files_of_several_runs_are_named(make: Callable[[Path], None], named: list[str], tmp_path: Path) -> None:
     make(tmp_path)
     (note,) = notes(tmp_path)
-    assert f"over the same steps: {', '.join(named)}. " in note
+    how = "over the same steps" if make is two_logs else "each in a folder of its own and from its beginning"
+    assert f"{how}: {', '.join(named)}. " in note
     assert "Each was judged by itself; give the path of one run's file or folder to see that one alone" in note
     assert not notes(tmp_path / named[0])
 

@@ -18,6 +18,7 @@ from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
 from traindx_tools.on_logs.restarts import Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
+from traindx_tools.on_logs.several_runs import apart_as_folders
 from traindx_tools.on_logs.stores import STORED, StoredRun
 
 MOST_BYTES = 256 * 2**20
@@ -54,16 +55,20 @@ def each_run(reading: Reading) -> tuple[OneRun, ...]:
                         cut[main][k].start, cut[main][k].end, cut[main][k].resumes) for k in range(count))
 
 
-def run_of_each_file(reading: Reading, files: Sequence[str]) -> tuple[OneRun, ...]:
-    """Files of several runs, each with what lies in its folder or has its name alone; the newest is the last one."""
+def run_of_each_file(reading: Reading, files: Sequence[str], job: frozenset[str] = frozenset()) -> tuple[OneRun, ...]:
+    """Files of several runs, each with what lies in its folder or has its name alone; the newest is the last one.
+
+    `job`: files of the ranks of one job, which stay together wherever they lie.
+    """
     names = [s.name for s in reading.sources]
-    kept = sorted({names.index(f) for f in files if f in names}, key=lambda i: _age(reading.sources[i]))
+    first = [names.index(f) for f in files if f in names]
+    kept = sorted({*first, *_alone(reading, names, first, job)}, key=lambda i: _age(reading.sources[i]))
     groups = {i: [i] for i in kept}
     last = kept[-1]
     for i, part in enumerate(reading.parts):
         if i not in groups:
-            homes = _homes(names, i, kept) if _is_of_a_run(part) else kept
-            for home in homes or [last]:
+            of_job = [k for k in kept if names[i] in job and names[k] in job]
+            for home in of_job or _homes(names, i, kept) or ([last] if _is_of_a_run(part) else kept):
                 groups[home].append(i)
     return tuple(OneRun(k + 1, len(kept), reading.only(sorted(groups[i])), names[i]) for k, i in enumerate(kept))
 
@@ -71,10 +76,25 @@ def run_of_each_file(reading: Reading, files: Sequence[str]) -> tuple[OneRun, ..
 def _homes(names: Sequence[str], i: int, kept: Sequence[int]) -> list[int]:
     """The one file of a run beside which another lies, or whose name it has."""
     path = PurePath(names[i])
-    same = [k for k in kept if PurePath(names[k]).stem == path.stem] or [
-        k for k in kept if PurePath(names[k]).parent == path.parent] or [
-        k for k in kept if PurePath(names[k]).parent.name and path.is_relative_to(PurePath(names[k]).parent)]
-    return same if len(same) == 1 else []
+    named = [k for k in kept if PurePath(names[k]).stem == path.stem]
+    beside = [k for k in kept if PurePath(names[k]).parent == path.parent]
+    around = [k for k in kept if PurePath(names[k]).parent.name and path.is_relative_to(PurePath(names[k]).parent)]
+    return next((same for same in ([k for k in named if k in beside], beside, named, around) if len(same) == 1), [])
+
+
+def _alone(reading: Reading, names: Sequence[str], kept: Sequence[int], job: frozenset[str]) -> list[int]:
+    """Files in a folder of their own beside those of the runs, the first of each: they tell of another run."""
+    folders = [PurePath(names[k]).parent for k in kept]
+    found: dict[PurePath, int] = {}
+    for i, part in enumerate(reading.parts):
+        folder = PurePath(names[i]).parent
+        if any(names[i] in job and names[k] in job for k in (*kept, *found.values())):
+            continue
+        if i not in kept and (
+                part.loss is not None or part.errors) and not _homes(names, i, kept) and all(
+                apart_as_folders(folder, other) for other in folders):  # fmt: skip
+            found.setdefault(folder, i)
+    return list(found.values())
 
 
 def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:

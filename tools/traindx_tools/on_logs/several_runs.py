@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.run import Ints, Run, Series
 from traindx_tools.on_logs.stores import STORED
 
 ENOUGH = 5
@@ -37,7 +37,7 @@ def files_apart(run: Run) -> tuple[str, ...]:
     for series in run.find(judged.name, group=judged.group):
         alike.setdefault((formats.get(series.source), series.rank), []).append(series)
     apart = [s.source for group in alike.values() for s in group
-             if any(s.source != other.source and _differ(s, other) for other in group[:MOST])]
+             if any(s.source != other.source and differ(s, other) for other in group[:MOST])]
     return tuple(dict.fromkeys(apart))
 
 
@@ -55,12 +55,29 @@ def told_apart(files: Sequence[str], name: str) -> str:
             "Each was judged by itself; give the path of one run's file or folder to see that one alone")
 
 
-def _differ(one: Series, other: Series) -> bool:
+def apart_as_folders(one: PurePath, other: PurePath) -> bool:
+    """Whether neither of two folders lies in the other."""
+    return not (one.is_relative_to(other) or other.is_relative_to(one))
+
+
+def positions_shared(one: Series, other: Series) -> bool:
+    """Whether two series hold enough of the same steps to be compared."""
+    return _common(one, other) is not None
+
+
+def _common(one: Series, other: Series) -> tuple[Ints, Ints] | None:
     if one.unit != other.unit or one.unit == "line":
-        return False
+        return None
     _, here, there = np.intersect1d(one.position, other.position, return_indices=True)
-    if len(here) < max(ENOUGH, SHARED * min(len(one), len(other))):
+    return None if len(here) < max(ENOUGH, SHARED * min(len(one), len(other))) else (here, there)
+
+
+def differ(one: Series, other: Series) -> bool:
+    """Whether two series hold other values at the steps that both have."""
+    common = _common(one, other)
+    if common is None:
         return False
+    here, there = common
     a, b = one.values[here], other.values[there]
     both = np.isfinite(a) & np.isfinite(b)
     if not both.any():

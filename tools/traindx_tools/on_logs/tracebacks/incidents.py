@@ -20,6 +20,7 @@ import numpy as np
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.blocks import ANOMALY, CUT
+from traindx_tools.on_logs.tracebacks.mismatched import speaks_of_mismatch
 from traindx_tools.on_logs.tracebacks.teardown import is_teardown
 from traindx_tools.rules import rules_in
 
@@ -196,12 +197,13 @@ def _may_follow(echo: Incident, first: Incident, level: int) -> bool:
 
 
 def echo_level(event: ErrorEvent) -> int:
-    """0 for a process's own error, 1 for a wait that ran out, 2 for what only follows when another process ends."""
+    """0 for a process's own error, 1 for a wait that ran out or a collective that met another one, 2 for what only
+    follows when another process ends."""
     if event.type == "KeyboardInterrupt" or (_ECHO_TYPES.search(event.type) and "exitcode  : -9" not in event.message):
         return 2
     if event.type == CUT or _ECHO.search(event.message) is not None or is_teardown(event):
         return 2
-    return 1 if _WAITED.search(event.message) is not None else 0
+    return 1 if _WAITED.search(event.message) is not None or speaks_of_mismatch(event.message) else 0
 
 
 def _with(incident: Incident, companions: Sequence[ErrorEvent]) -> Incident:

@@ -1,4 +1,4 @@
-"""A collective operation waited until its timeout: the ranks do not run the same sequence of collectives.
+"""A collective waited until its timeout, or met another one: the ranks do not run the same sequence of collectives.
 
 The rank that reports is the one that waits; the fault is with a rank that diverged: an uneven number of batches, a
 collective under `if rank == 0`, an exception or a long job on another rank, parameters unused on one rank only.
@@ -15,6 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
+from traindx_tools.on_logs.tracebacks.mismatched import speaks_of_mismatch
 from traindx_tools.on_logs.tracebacks.report import report
 from traindx_tools.rules import Rule
 
@@ -61,7 +62,7 @@ _BACKENDS = (("nccl", re.compile(r"(?i)nccl")), ("gloo", re.compile(r"(?i)gloo")
 def claims(event: ErrorEvent) -> bool:
     """Waiting or broken collectives."""
     waiting = event.type == fatal_lines.COLLECTIVE_TIMEOUT or _CLAIM.search(event.message) is not None
-    return event.kind != "warning" and waiting
+    return event.kind != "warning" and (waiting or speaks_of_mismatch(event.message))
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -90,7 +91,8 @@ def _judged(incident: Incident) -> Finding:
         statement = (f"{who} waited{time} in {operation}{sequence} for the others: the ranks do not run the same "
                      "collectives")
     return report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured,
-                  surfaced="a rank that waits reports, the rank that diverged is another")
+                  surfaced="the rank that notices it need not be the one that diverged"
+                  if measured["kind"] == "mismatch" else "a rank that waits reports, the rank that diverged is another")
 
 
 def _numbers(text: str) -> dict[str, Value]:
@@ -119,7 +121,7 @@ def _numbers(text: str) -> dict[str, Value]:
 
 
 def _kind(text: str) -> str:
-    if "mismatch between collectives" in text or "Mismatched collective" in text:
+    if speaks_of_mismatch(text):
         return "mismatch"
     if re.search(r"(?i)timeout|timed out|monitoredBarrier", text):
         return "timeout"

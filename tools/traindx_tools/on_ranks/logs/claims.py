@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from traindx_tools.on_logs.tracebacks.mismatched import speaks_of_mismatch
 from traindx_tools.on_ranks.logs.speaking import speaks_of_others
 from traindx_tools.on_ranks.logs.told import Claim
 from traindx_tools.on_ranks.logs.words import absent_in, fingerprints
 
-KILLED, MEMORY, SEGFAULT, EXITED, LOST, ABSENT, TOLD, RUNNING = (
-    "killed", "host-memory", "segfault", "exited", "host-lost", "absent", "told-to-end", "running")
+KILLED, MEMORY, SEGFAULT, EXITED, LOST, ABSENT, TOLD, RUNNING, MISMATCH = (
+    "killed", "host-memory", "segfault", "exited", "host-lost", "absent", "told-to-end", "running", "mismatch")
 _SIGNALS = {9: KILLED, 11: SEGFAULT, 7: SEGFAULT, 6: EXITED, 15: TOLD}
 
 
@@ -53,6 +54,8 @@ class ClaimReader:
 
     def _told(self, text: str, host: str) -> Iterator[tuple[str, str]]:
         yield from self._table(text)
+        if speaks_of_mismatch(text):
+            yield MISMATCH, ""
         if closing := _CLOSING.search(text):
             self._closed.add(closing[1] or closing[2])
         elif failed := _FAILED.search(text):

@@ -1,7 +1,8 @@
 """Which rank failed first, told from what follows: by steps and by kinds of errors, never by clocks.
 
 When one process ends, the others wait for it, lose their connection, are told to end and are killed when they do not.
-A rank that waited in a collective, or complains of another, followed. Of ranks with an error of their own the one that
+A rank that waited in a collective, or complains of another, followed; so did one that ended without a word of its own
+where a process says that its collective met another one. Of ranks with an error of their own the one that
 came least far is the first; where they are equally far, the one whose error is the rarest.
 """
 
@@ -13,12 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Location
+from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_ranks.logs import claims
 from traindx_tools.on_ranks.logs.job import Rank, Start
 from traindx_tools.on_ranks.logs.told import Claim
 
 COMMON = 0.5
 """Share of the ranks that met one and the same error: it is not one rank's."""
+_WORDLESS = (fatal_lines.NATIVE, fatal_lines.ABORTED)
 _ORDER = ("device-memory", "host-memory", "segfault", "hardware", "host-lost", "exception", "killed", "exited")
 
 
@@ -39,7 +42,7 @@ class Failure:
 
 def failed_first(start: Start) -> tuple[Failure, ...]:
     """The ranks that failed first and alike (one, or those of a host); empty where none did or all did the same."""
-    found = [f for r in start.ranks.values() if (f := _failure(start, r)) is not None]
+    found = [f for r in start.ranks.values() if (f := _failure(start, r)) is not None and not _parted(start, f)]
     if not found:
         return ()
     alike = Counter((f.kind, f.type) for f in found)
@@ -73,6 +76,14 @@ def _failure(start: Start, rank: Rank) -> Failure | None:
     quoted = Location(file=claim.source, line=claim.line, rank=rank.rank, quote=claim.text,
                       step=None if math.isnan(rank.step) else rank.step)
     return Failure(rank.rank, rank.host, claim.kind, claim.kind, claim.text, "", rank.step, quoted, claim.source)
+
+
+def _parted(start: Start, failure: Failure) -> bool:
+    """Whether two collectives that do not belong together met, and nothing else is said of how it ended.
+
+    Native code ends by an exception that names no rank: the launcher then only tells that the process is gone.
+    """
+    return start.mismatch is not None and (failure.kind == claims.EXITED or failure.type in _WORDLESS)
 
 
 def _followed(rank: Rank) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from traindx_tools.finding import Location
-from traindx_tools.on_ranks.logs.claims import numbers
+from traindx_tools.on_ranks.logs.claims import MISMATCH, numbers
 from traindx_tools.on_ranks.logs.numbering import numbered
 from traindx_tools.on_ranks.logs.told import Attempt, Claim, Fault, FileTold, Stream, Wait
 
@@ -60,6 +60,8 @@ class Start:
     """What launchers and other ranks say of a rank."""
     lost: Mapping[str, Claim] = field(default_factory=dict)
     """Hosts that a scheduler says are gone."""
+    mismatch: Claim | None = None
+    """Where a process says that its collective met another one of a peer."""
 
     @cached_property
     def world(self) -> int | None:
@@ -83,7 +85,8 @@ class Start:
     @cached_property
     def troubled(self) -> bool:
         """Whether some rank waited until a timeout, met an error that it did not survive, or is said to be gone."""
-        return bool(self.lost) or any(r.wait is not None or r.faults for r in self.ranks.values())
+        return (bool(self.lost) or self.mismatch is not None
+                or any(r.wait is not None or r.faults for r in self.ranks.values()))  # fmt: skip
 
     def of_host(self, host: str) -> list[int]:
         """The ranks of a host."""
@@ -251,7 +254,8 @@ def _claimed(start: Start, claims: Sequence[Claim]) -> Start:
                 about[rank].append(claim)
         elif local.isdigit() and (ranks := sorted(_of_host(places, host))) and int(local) < len(ranks):
             about[ranks[int(local)]].append(claim)
-    return Start(start.number, start.ranks, {r: tuple(c) for r, c in about.items()}, lost)
+    return Start(start.number, start.ranks, {r: tuple(c) for r, c in about.items()}, lost,
+                 next((c for c in claims if c.kind == MISMATCH), None))
 
 
 def _of_host(places: Mapping[str, Sequence[int]], host: str) -> Sequence[int]:

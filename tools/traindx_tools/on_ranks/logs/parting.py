@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traindx_tools.on_ranks.logs.claims import ABSENT, RUNNING
 from traindx_tools.on_ranks.logs.job import Rank, Start
@@ -32,7 +32,7 @@ _LEFT = re.compile(r"(?i)\beval|validat|epoch \S+ (?:is )?(?:done|end|finish|com
 
 @dataclass(frozen=True)
 class Parting:
-    """The odd ranks. `kind`: "operation", "shape", "missing", "data-loading", "left-loop"."""
+    """The odd ranks. `kind`: "operation", "shape", "missing", "data-loading", "left-loop", "met-another"."""
 
     kind: str
     ranks: tuple[int, ...]
@@ -50,7 +50,8 @@ def parted(start: Start) -> Parting | None:
     """The first place where few ranks leave what all others call; None where there is none, or nothing stopped."""
     if not start.troubled and not any(c.kind == ABSENT for said in start.claims.values() for c in said):
         return None
-    return _by_fingerprints(start) or _by_traces(start) or _by_waits(start) or _by_absence(start)
+    told = _by_fingerprints(start) or _by_traces(start) or _by_waits(start) or _by_absence(start)
+    return told or _by_mismatch(start)
 
 
 def _few(odd: int, every: int) -> bool:
@@ -162,6 +163,19 @@ def _by_absence(start: Start) -> Parting | None:
     common = Counter(map(_said_after, waiting.values())).most_common(1)[0][0]
     odd = [r for r in absent if r.step < start.usual_step or _said_after(r) not in ("", common)]
     return _classed(start, tuple(r.rank for r in odd or absent), number, operation, len(waiting))
+
+
+def _by_mismatch(start: Start) -> Parting | None:
+    """Where a collective met another one of a peer: the few ranks that had said something else than all others last."""
+    if start.mismatch is None:
+        return None
+    said = {r.rank: _said_after(r) for r in start.ranks.values() if not r.told.finished}
+    common = Counter(said.values()).most_common(1)[0][0] if said else ""
+    odd = tuple(k for k, last in said.items() if last not in ("", common))
+    if not _few(len(odd), len(said)):
+        return None
+    found = _classed(start, odd, None, None, len(said) - len(odd))
+    return replace(found, kind=found.kind if found.kind == "left-loop" else "met-another")
 
 
 def _is_pair(start: Start) -> bool:

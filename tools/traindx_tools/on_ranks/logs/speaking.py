@@ -8,7 +8,9 @@ _ERROR = re.compile(r"rror|raceback|xception|atal|illed|SIG|egmentation|imeout|i
                     r"|terminate called|exitcode|onitoredBarrier|NCCL WARN|UNAVAILABLE|nterrupt|last enqueued"
                     r"|Bus error")
 _OTHERS = re.compile(r"srun: error|slurmstepd|exitcode|exit code|SIGKILL|SIGTERM|SIGSEGV|OOMKilled|NotReady|NODE FAIL|"
-                     r"Node failure|monitoredBarrier|task:\d|rank +: \d|evicted|preempt|rebooted|CollectiveFingerPrint")
+                     r"Node failure|monitoredBarrier|task:\d|rank +: \d|evicted|preempt|rebooted|CollectiveFingerPrint"
+                     r"|op\.preamble|ollectives?\b.{0,40}ismatch|ismatch.{0,40}ollective|inconsistent collective"
+                     r"|TRUNCATE|truncated")
 
 
 def speaks_of_error(text: str) -> bool:

@@ -111,7 +111,7 @@ class Claim:
     """What a launcher, scheduler or another rank says of a rank that may no longer speak for itself.
 
     `about`: a rank ("37"), a process of a host ("node-4/5") or a host ("node-4/"). `kind` as of `Fault`, or "absent"
-    (it did not come to a barrier), or "told-to-end".
+    (it did not come to a barrier), or "told-to-end"; of "mismatch" (its collective met another one) nobody says whose.
     """
 
     kind: str

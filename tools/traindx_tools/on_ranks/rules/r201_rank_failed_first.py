@@ -22,7 +22,7 @@ RULE = Rule(
     title="One rank failed first",
     severity=Severity.CRITICAL,
     sees="How each rank's log ends, and what launchers (torchrun, Slurm, Kubernetes, JAX) say of each rank.",
-    matters="The timeout of the others is a consequence: only this rank's error tells the cause.",
+    matters="What the others report is a consequence: only this rank's error tells the cause.",
     alike=("A rank that the launcher killed at the end: it had waited, or was told to end.",
            "An error that all ranks meet alike."),
     confirm=("Read the log of this rank around the line, and dmesg and the scheduler's events of its host.",),

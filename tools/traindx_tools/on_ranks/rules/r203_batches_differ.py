@@ -15,7 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_ranks.logs.failing import failed_first
 from traindx_tools.on_ranks.logs.job import Job, Start, named, ranges
 from traindx_tools.on_ranks.logs.parting import FEW, parted
-from traindx_tools.on_ranks.rules.r202_collectives_part import place_of
+from traindx_tools.on_ranks.rules.r202_collectives_part import met_words, place_of
 from traindx_tools.rules import Rule, Threshold
 
 NOUNS = ("batches", "iterations", "steps", "num_batches", "n_batches", "steps_per_epoch")
@@ -46,9 +46,11 @@ def check(job: Job) -> Iterator[Finding]:
     odd = start.ranks[found.ranks[0]]
     others = "1 other rank waits" if found.agreeing == 1 else f"{found.agreeing:,} other ranks wait"
     usual = f"{found.usual}" + (f" (sequence number {found.number:,})" if found.number is not None else "")
+    went_on = f"while {others} for another batch in {usual}{place_of(odd)}" if found.usual is not None else (
+        f"while the others went on with another batch{place_of(odd)}; its next collective met theirs{met_words(start)}")
     yield RULE.finding(
-        f"{named(found.ranks)} left the loop while {others} for another batch in "
-        f"{usual}{place_of(odd)}", odd.at(odd.told.last[0], odd.told.last[1], odd.step), odd.source,
+        f"{named(found.ranks)} left the loop {went_on}", odd.at(odd.told.last[0], odd.told.last[1], odd.step),
+        odd.source,
         bearing=Bearing.SIGN,
         measured={"kind": "left-loop", "ranks": found.ranks[:64], "rank": odd.rank, "host": odd.host,
                   "operation": str(found.usual or ""), "sequence": found.number, "step": odd.step,
