@@ -279,7 +279,4 @@ def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]
 
 
 def _worth_following(file: SourceFile) -> bool:
-    known: bool | None = file.__dict__.get("_worth_following")
-    if known is None:
-        known = file.__dict__["_worth_following"] = file.mentions(_IMPORTS)
-    return known
+    return file.mentions(_IMPORTS)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeVar
 
 from traindx_tools.on_code.source import below
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def listed(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """The second of each pair, by the first."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 def last_name(node: ast.AST | None) -> str:

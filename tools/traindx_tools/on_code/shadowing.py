@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.syntax import FunctionNode, Syntax
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -33,23 +34,18 @@ def _parameters(spec: ast.arguments) -> set[str]:
     return {n for n in named if not (isinstance(d := defaults.get(n), ast.Name) and d.id == n)}
 
 
+@kept
 def _bindings(code: Syntax) -> dict[str, set[int]]:
-    """By name the functions and comprehensions that bind it, without parameters; worked out once for a file."""
-    known: dict[str, set[int]] | None = code.__dict__.get("_shadows")
-    if known is None:
-        known = code.__dict__["_shadows"] = {}
-        for node in code.of(ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                known.setdefault(node.id, set()).add(id(_binder(code, node)))
-        for alias in code.of(ast.alias):
-            known.setdefault((alias.asname or alias.name).split(".")[0], set()).add(id(code.function(alias)))
-        for handler in code.of(ast.ExceptHandler):
-            if handler.name:
-                known.setdefault(handler.name, set()).add(id(code.function(handler)))
-        declared = [(o, o.names) for o in code.of(ast.Global)] + [(o, o.names) for o in code.of(ast.Nonlocal)]
-        for outer, names in declared:
-            for name in names:
-                known.get(name, set()).discard(id(code.function(outer)))
+    """By name the functions and comprehensions that bind it, without parameters."""
+    known = {name: {id(_binder(code, node)) for node in nodes} for name, nodes in code.stores.items()}
+    for alias in code.of(ast.alias):
+        known.setdefault((alias.asname or alias.name).split(".")[0], set()).add(id(code.function(alias)))
+    for handler in code.of(ast.ExceptHandler):
+        known.setdefault(handler.name or "", set()).add(id(code.function(handler)))
+    declared = [(o, o.names) for o in code.of(ast.Global)] + [(o, o.names) for o in code.of(ast.Nonlocal)]
+    for outer, names in declared:
+        for name in names:
+            known.get(name, set()).discard(id(code.function(outer)))
     return known
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.binding import Binding
 from traindx_tools.on_code.evaluate import loop_block
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.source import below, next_arm
+from traindx_tools.on_code.source import SourceFile, below, next_arm
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
@@ -201,10 +202,10 @@ class Statements(Binding):
 
     def _loop(self, block: Block, body: list[ast.stmt], orelse: list[ast.stmt], frame: Frame) -> str:
         outer, inner = self.loops, frame.loops
-        for name in _bound_in(block.node):
+        for name in _bound_in(block.file, block.node):
             before = frame.env.get(name)
             if isinstance(before, Const) and before.fixed:
-                counts = type(before.value) is int and name in _counted_in(block.node)
+                counts = type(before.value) is int and name in _counted_in(block.file, block.node)
                 frame.env[name] = (Symbol("index", name) if counts else
                                    Const(before.value, fixed=False))  # in the next turn it is something else
         self.blocks.append(block)
@@ -312,23 +313,18 @@ _HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {kind:
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 
 
-def _bound_in(loop: ast.AST) -> set[str]:
-    """The names that a loop's body binds anew, its target aside; kept with the node."""
-    known: set[str] | None = loop.__dict__.get("_bound_in")
-    if known is None:
-        body = [*loop.body, *loop.orelse] if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
-        known = {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        loop.__dict__["_bound_in"] = known
-    return known
+@kept
+def _bound_in(file: SourceFile, loop: ast.AST) -> set[str]:
+    """The names that a loop's body binds anew, its target aside."""
+    body = [*loop.body, *loop.orelse] if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
+    return {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _counted_in(loop: ast.AST) -> set[str]:
-    """The names to which a loop's body adds 1; kept with the node."""
-    known: set[str] | None = loop.__dict__.get("_counted_in")
-    if known is None:
-        known = loop.__dict__["_counted_in"] = {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign)
-                                                and isinstance(n.target, ast.Name) and adds_one(n)}
-    return known
+@kept
+def _counted_in(file: SourceFile, loop: ast.AST) -> set[str]:
+    """The names to which a loop's body adds 1."""
+    return {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+            and adds_one(n)}
 
 
 def adds_one(node: ast.AugAssign) -> bool:

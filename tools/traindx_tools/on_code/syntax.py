@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traindx_tools.finding import Location
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.literals import literal
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.nodes import (
@@ -103,11 +104,9 @@ class Syntax(Tree):
             return []
         if isinstance(name, ast.Attribute):
             return self._bound.get(key, [])
-        known = self._nearest.get(key)
-        if known is None:
-            known = self._nearest[key] = self._bound_around(self.scope(name), key[1])
-        return known
+        return self._bound_around(self.scope(name), key[1])
 
+    @kept
     def _bound_around(self, scope: ast.AST, name: str) -> list[tuple[ast.stmt, ast.expr]]:
         """The assignments of a name in a function, or in the nearest one around it that has any."""
         for at in (scope, *(a for a in self.above(scope) if isinstance(a, FunctionNode)), self.file.tree):
@@ -120,10 +119,6 @@ class Syntax(Tree):
     @cached_property
     def _bound_names(self) -> frozenset[str]:
         return frozenset(name for _, name in self._bound)
-
-    @cached_property
-    def _nearest(self) -> dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]]:
-        return {}
 
     def origin(self, node: ast.expr) -> ast.expr:
         """Where a value comes from: names and attributes of self followed through the assignments that reach them."""
@@ -144,8 +139,7 @@ class Syntax(Tree):
         here = self.statement(node)
         if here is None or isinstance(node, ast.Attribute):
             return None
-        lines = self._lines(bound)
-        before = bisect_left(lines, here.lineno)
+        before = bisect_left(bound, here.lineno, key=_line)
         holder = self.parent(bound[before - 1][0]) if before else None
         if holder is None or not any(a is holder for a in self.above(node)):
             return None
@@ -153,21 +147,10 @@ class Syntax(Tree):
         passed = {id(x) for x in self.loops(reaching)}
         loops = {id(x): x for x in self.loops(node) if id(x) not in passed}
         if loops:  # an assignment further down comes before this place in the next turn
-            end = bisect_right(lines, max(getattr(x, "end_lineno", 0) or 0 for x in loops.values()))
+            end = bisect_right(bound, max(getattr(x, "end_lineno", 0) or 0 for x in loops.values()), key=_line)
             if any(id(x) in loops for s, _ in bound[before:end] for x in self.loops(s)):
                 return None
         return value
-
-    def _lines(self, bound: list[tuple[ast.stmt, ast.expr]]) -> list[int]:
-        """The lines of the assignments of one name, which come in their order."""
-        known = self._lines_of.get(id(bound))
-        if known is None:
-            known = self._lines_of[id(bound)] = [s.lineno for s, _ in bound]
-        return known
-
-    @cached_property
-    def _lines_of(self) -> dict[int, list[int]]:
-        return {}
 
     def apart(self, one: ast.AST, other: ast.AST) -> bool:
         """Whether two nodes stand in the two branches of one condition."""
@@ -244,9 +227,11 @@ class Syntax(Tree):
         return f"{self.file.path}:{getattr(node, 'lineno', 1)}"
 
 
+def _line(bound: tuple[ast.stmt, ast.expr]) -> int:
+    return bound[0].lineno
+
+
+@kept
 def syntax(file: SourceFile) -> Syntax:
     """The syntax of a source, walked at the first request."""
-    known: Syntax | None = file.__dict__.get("_syntax")
-    if known is None:
-        known = file.__dict__["_syntax"] = Syntax(file)
-    return known
+    return Syntax(file)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.shadowing import shadows
 from traindx_tools.on_code.source import below, children
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters
@@ -35,15 +36,9 @@ class Traced:
     static: frozenset[str]
 
 
+@kept
 def traced(code: Syntax) -> list[Traced]:
     """Every function of a file whose values are abstract while it runs; each once."""
-    known: list[Traced] | None = code.__dict__.get("_traced")
-    if known is None:
-        known = code.__dict__["_traced"] = _traced(code)
-    return known
-
-
-def _traced(code: Syntax) -> list[Traced]:
     found: dict[int, Traced] = {}
     for function in code.of(ast.FunctionDef):
         for decorator in function.decorator_list:

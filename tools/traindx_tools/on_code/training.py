@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.on_code import names
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
@@ -65,13 +66,10 @@ def inside(value: Value, left: int = 4) -> Iterator[Value]:
         yield from inside(one, left - 1)
 
 
+@kept
 def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:
     """The steps of known optimizers that a block inside a loop holds, in order; found once."""
-    known: dict[int, list[Place]] = loop.__dict__.setdefault("_steps_inside", {})
-    found = known.get(id(block))
-    if found is None:
-        found = known[id(block)] = [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
-    return found
+    return [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
 
 
 def sent_backward(event: Event) -> Value | None:

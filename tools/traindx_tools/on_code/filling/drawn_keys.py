@@ -52,13 +52,13 @@ def handed_on(look: Lookup, code: Syntax, body: ast.AST) -> Iterator[tuple[ast.C
 
 def drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
     """The draw for which a parameter is the key, as it was passed: in the function, its loops and what it calls."""
-    known: dict[tuple[int, str], ast.Call | None] = look.__dict__.setdefault("_drawn_from", {})
+    known, key = look.answers, (drawn_from, body, name)
     if left <= 0 or isinstance(body, ast.Lambda):
         return None
-    if (id(body), name) not in known:
-        known[id(body), name] = None  # while it is looked at: a function that calls itself
-        known[id(body), name] = _drawn_inside(look, code, body, name, left)
-    return known[id(body), name]
+    if key not in known:
+        known[key] = None  # while it is looked at: a function that calls itself
+        known[key] = _drawn_inside(look, code, body, name, left)
+    return known[key]  # type: ignore[no-any-return]
 
 
 def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:

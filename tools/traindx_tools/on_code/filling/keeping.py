@@ -68,7 +68,7 @@ class Keeping:
 
     def emptied(self, event: Event) -> Kept | None:
         """What begins anew or loses what it held."""
-        if event.kind not in ("store", "delete", "call"):
+        if event.kind not in ("store", "delete", "call") or not self._filled:
             return None
         known = self._known_by(event)
         if event.kind == "store":

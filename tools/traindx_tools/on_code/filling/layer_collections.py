@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.filling.ownership import short
 from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.layers import with_parameters
@@ -39,13 +40,10 @@ def collected(project: Project) -> Iterator[Collection]:
         yield Collection(name, spot_of(event), short(inside[0]), kept, event)
 
 
+@kept
 def registered_in(project: Project) -> set[int]:
     """The identities of what anything registers; found once."""
-    known: set[int] | None = project.__dict__.get("_registered")
-    if known is None:
-        known = project.__dict__["_registered"] = {
-            id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
-    return known
+    return {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
 
 
 def is_torch(owner: Instance) -> bool:

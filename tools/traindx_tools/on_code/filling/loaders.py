@@ -12,6 +12,7 @@ from traindx_tools.on_code.filling.row_order import class_by_class
 from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
 from traindx_tools.on_code.filling.workers import objects_of, spawned_member
 from traindx_tools.on_code.lengths import whole_data
+from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import names_in
@@ -28,12 +29,12 @@ def loaders(project: Project) -> Iterator[Loader]:
     if not made:
         return
     seeded = any(word in f.text for f in project.files for word in _TELLS_WORKERS)
-    stores: dict[int, list[Place]] = {}
-    for place in (p for root in project.roots for p in root.places if p.event.kind == "store"):
-        stores.setdefault(id(place.event.receiver), []).append(place)
-    loops: dict[int, list[Block]] = {}
-    for block in (b for b in project.blocks if b.kind == "loop"):
-        loops.setdefault(id(block.subject), []).append(block)
+    data = [e.result.argument(0, "dataset") for e in made if isinstance(e.result, Thing)]
+    ids = {id(d) for one in data for d in (one, whole_data(one)) if d is not None}
+    changed = any(e.kind == "store" and id(e.receiver) in ids for e in project.events)
+    stores = listed((id(p.event.receiver), p) for root in (project.roots if changed else ()) for p in root.places
+                    if p.event.kind == "store" and id(p.event.receiver) in ids)
+    loops = listed((id(b.subject), b) for b in project.blocks if b.kind == "loop")
     for event in made:
         loader = _made(project, event, stores)
         if loader is not None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from traindx_tools.knowledge.calls import effects, is_called_a_reference
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axis_uses
@@ -77,11 +78,9 @@ _ENTRY = frozenset({"chain", "backward", "manual_backward", "step", "zero_grad",
                     "load_state_dict"})
 
 
+@kept
 def program_of(project: Project) -> Program:
     """The program of a project that was followed; made once."""
-    known = project.__dict__.get("_program")
-    if isinstance(known, Program):
-        return known
     made = Program(_framework(project))
     entities = Entities(made)
     sections = Sections(made, entities)
@@ -115,7 +114,6 @@ def program_of(project: Project) -> Program:
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
     made.unknown += [f"{o.kind}: which parameters it holds is not known" for o in made.optimizers if o.holds is None]
     made.unknown = list(dict.fromkeys(made.unknown))
-    project.__dict__["_program"] = made
     return made
 
 

@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Callable, Iterator
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.jitted import JITS, Inside, Jitted, inside, is_pytree, jitted, runs_outside
 from traindx_tools.on_code.lookup import Lookup
@@ -288,9 +289,7 @@ def _names(look: Lookup, one: Jitted, code: Syntax, name: ast.Name) -> Iterator[
     bound = code.bindings(name)
     home = code.scope(bound[0][0]) if bound else None
     called = {one.name, *(last_name(m.targets[0]) for _, m in look.made_with.get(one.name, ()))} - {""}
-    for store in code.of(ast.Name):
-        if store.id != name.id or not isinstance(store.ctx, ast.Store) or home is None:
-            continue
+    for store in code.stores.get(name.id, ()) if home is not None else ():
         if code.scope(store) is home and not isinstance(code.statement(store), (ast.For, ast.AsyncFor)):
             for loop in code.loops(store):
                 calls = any(last_name(c.func) in called for c in code.inside(loop, ast.Call))
@@ -327,6 +326,7 @@ def _of_object(look: Lookup, name: str, attribute: str, bodies: set[int]) -> tup
     return _by_method(look, made, attribute, lambda call: written(getattr(call.func, "value", None)) == name)
 
 
+@kept
 def _tops(code: Syntax) -> set[str]:
     """What the top of a file binds: by an assignment, an import or a class (of settings)."""
     bound: set[str] = set(code.aliases)
@@ -372,7 +372,18 @@ def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodie
 
 def _is_free(here: Inside, name: str) -> bool:
     """Whether a function takes a name from outside."""
-    bound = {n.id for n in below(here.node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    bound |= {n.name for n in below(here.node) if isinstance(n, (*FunctionNode, ast.ClassDef)) and n is not here.node}
-    return name not in bound and not any(name in parameters(n) for n in below(here.node)
-                                         if isinstance(n, (*FunctionNode, ast.Lambda)))
+    return name not in _bound(here.code, here.node)
+
+
+@kept
+def _bound(code: Syntax, body: ast.AST) -> set[str]:
+    """The names that a function, or one inside it, binds or takes."""
+    found: set[str] = set()
+    for node in below(body):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, (*FunctionNode, ast.ClassDef)) and node is not body:
+            found.add(node.name)
+        if isinstance(node, (*FunctionNode, ast.Lambda)):
+            found.update(parameters(node))
+    return found
