@@ -57,8 +57,7 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
     evaluates = _evaluates(told, by, model)
     if trained is True and within and not evaluates and not by.restores:
         yield from _never_in_training_mode(run, by, model)
-    if trained is False or (within and not evaluates and not by.restores) or not (
-            within or evaluates or model.by_mode):
+    if trained is False or (within and not evaluates and not by.restores) or not (within or evaluates or model.by_mode):
         return
     harmless = model.layers_known and not model.by_mode
     layers = sorted({text.partition(" ")[0] for text in model.by_mode.values()})

@@ -12,7 +12,7 @@ from traindx_tools.on_code import axis_layers
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.attributes import Attributes
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import Const, Tensor, Thing, Value
 
@@ -90,8 +90,7 @@ class Aligned(Attributes):
         differs = name == "-" or name in _ELEMENTWISE
         if differs:
             self._note_both(name, sides[:2], node, frame)
-        if ax.clash(one, other) is not None or (
-                differs and any(_column_and_row(*two) for two in (sides, sides[::-1]))):
+        if ax.clash(one, other) is not None or (differs and any(_column_and_row(*two) for two in (sides, sides[::-1]))):
             found = zip(sides, (one, other), strict=False)
             self.event("clash", name, node, frame, args=tuple(
                 replace(side, axes=known) if isinstance(side, Tensor) else side for side, known in found))

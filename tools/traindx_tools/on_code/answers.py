@@ -25,7 +25,7 @@ def kept(question: Callable[Concatenate[Of, About], Answer]) -> Callable[Concate
     """A question about an object, or about something in it, that is answered once. The answer is not to be changed."""
 
     @wraps(question)
-    def asked(of: Of, *about: About.args, **named: About.kwargs) -> Answer:
+    def asked(of: Of, /, *about: About.args, **named: About.kwargs) -> Answer:
         key = (question, *about)
         answers = of.answers
         if key not in answers:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.iteration import Iteration
 from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parameters, submodules, thaw_some
 from traindx_tools.on_code.names import canonical

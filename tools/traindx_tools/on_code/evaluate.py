@@ -10,7 +10,7 @@ from typing import Any
 from traindx_tools.on_code import arithmetic, axes, axis_calls, containers, gradient_tests, mask_truth
 from traindx_tools.on_code.aligned import Aligned
 from traindx_tools.on_code.definitions import FunctionInfo
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.operators import BINARY, SIGNS, compared, joined
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.interpreter import Interpreter
+from traindx_tools.on_code.interpreter import Frame, Interpreter
 from traindx_tools.on_code.nesting import MOST_PARTS, Nested
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event

@@ -28,7 +28,7 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.frame import Frame
+    from traindx_tools.on_code.interpreter import Frame
 
 FUNCTIONS: dict[str, Handler] = {}
 FACTORIES = words("names.toml", "factories")

@@ -38,8 +38,7 @@ from traindx_tools.on_code import (
 )
 from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.evaluate import Evaluator
-from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.interpreter import Call
+from traindx_tools.on_code.interpreter import Call, Frame
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.optimizer_parameters import frozen_parts, iterators, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged

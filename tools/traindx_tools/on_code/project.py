@@ -13,6 +13,7 @@ from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events
 from traindx_tools.on_code.values import Instance, Klass, Site
+from traindx_tools.program.moments import Spot
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,11 @@ class Project(Keeps):
         """The source with this path."""
         return self._by_path.get(path)
 
+    def spot(self, site: Site) -> Spot:
+        """The place where a value arose."""
+        file = self.file(site.path)
+        return Spot(site.path, site.line, None, file.quote(site.line) if file is not None else "")
+
     @cached_property
     def _by_path(self) -> dict[str, SourceFile]:
         return {f.path: f for f in reversed(self.files)}
@@ -142,10 +148,10 @@ class TrainingLoop(Keeps):
 def location(event: Event) -> Location:
     """The place of an event, with the line quoted."""
     return Location(file=event.file.path, line=event.line, end_line=getattr(event.node, "end_lineno", None),
-        module=event.function.qualified if event.function else None, quote=event.file.line(event.line).strip()[:200])
+        module=event.function.qualified if event.function else None, quote=event.file.quote(event.line))
 
 
 def at(site: Site, project: Project) -> Location:
     """The place of a site, with the line quoted."""
     file = project.file(site.path)
-    return Location(file=site.path, line=site.line, quote=file.line(site.line).strip()[:200] if file else None)
+    return Location(file=site.path, line=site.line, quote=file.quote(site.line) if file else None)

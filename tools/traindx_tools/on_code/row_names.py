@@ -84,8 +84,7 @@ class Frame:
 
     def spot(self, node: ast.AST) -> Spot:
         """The place of a piece of its text."""
-        at = self.code.place(node)
-        return Spot(at.file or "", at.line or 1, at.end_line, at.quote or "", at.module)
+        return self.code.spot(node)
 
     def inside(self, method: ast.AST, made: Made) -> Frame:
         """A method of an object, nothing known of its arguments."""
@@ -217,8 +216,7 @@ class Names:
     def joined(self, values: list[Value]) -> Value:
         """What may be any of them; a list that is empty at first is what is put into it."""
         values = [v for v in values if not (isinstance(v, Seq) and v.length == 0)]
-        one = values[0] if len(values) == 1 else next(
-            (v for v in values if not isinstance(v, (frozenset, Said))), None)
+        one = values[0] if len(values) == 1 else next((v for v in values if not isinstance(v, (frozenset, Said))), None)
         return one if one is not None else NOTHING.union(*map(self.flat, values))
 
     def bindings(self, frame: Frame) -> dict[str, list[Binding]]:

@@ -50,6 +50,10 @@ class SourceFile(Keeps):
         """Line `number` (1-based), or "" outside the file."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
+    def quote(self, number: int) -> str:
+        """Line `number` without its indentation, as a finding quotes it."""
+        return self.line(number).strip()[:200]
+
     @kept
     def mentions(self, pattern: re.Pattern[str]) -> bool:
         """Whether a pattern is found anywhere in the text; looked for once."""

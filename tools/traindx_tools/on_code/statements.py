@@ -12,7 +12,7 @@ from traindx_tools.on_code import containers
 from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.binding import Binding
 from traindx_tools.on_code.evaluate import loop_block
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.source import SourceFile, below, next_arm
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (

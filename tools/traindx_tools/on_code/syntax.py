@@ -27,6 +27,7 @@ from traindx_tools.on_code.nodes import (
 )
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.tree import FunctionNode, Loops, Node, Tree
+from traindx_tools.program.moments import Spot
 
 __all__ = ["FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "names_in", "parameters",
     "syntax", "written"]
@@ -218,9 +219,13 @@ class Syntax(Tree):
         line = getattr(node, "lineno", 1)
         function, owner = self.function(node), self.owner(node)
         name = ".".join(n.name for n in (owner, function) if n is not None)
-        quote = self.file.line(line).strip()[:200]
         return Location(file=self.file.path, line=line, end_line=getattr(node, "end_lineno", None), module=name or None,
-                        quote=quote)  # fmt: skip
+                        quote=self.file.quote(line))  # fmt: skip
+
+    def spot(self, node: ast.AST) -> Spot:
+        """The same in the terms of a program."""
+        at = self.place(node)
+        return Spot(self.file.path, at.line or 1, at.end_line, at.quote or "", at.module)
 
     def at(self, node: ast.AST) -> str:
         """`file.py:12`."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from traindx_tools.on_code.axes import INSERTED
 from traindx_tools.on_code.descriptions import Axes, Axis
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
@@ -52,8 +51,7 @@ def ignored(project: Project) -> Iterator[Indexing]:
                 _counted(_as_it_is(index)) == _counted(t))), None)
             if loss is not None and str(event.site) not in told:
                 told.add(str(event.site))
-                yield Indexing("ignored", 0, _ignores(loss) or 0.0, 0.0, event.file.segment(event.node), spot_of(event),
-                               str(loss.site))
+                yield Indexing("ignored", 0, _ignores(loss) or 0.0, 0.0, event.text, event.spot, str(loss.site))
 
 
 def _ignores(loss: Event) -> float | None:
@@ -87,8 +85,7 @@ def _counted(value: Value | None) -> Value | None:
 def _of(event: Event, kind: str, rows: int | None, index: Value | None) -> Iterator[Indexing]:
     chosen = isinstance(index, Tensor) and index.dtype != "bool"  # a mask keeps rows, it names none
     if rows is not None and isinstance(index, Tensor) and chosen and index.low is not None and index.high is not None:
-        yield Indexing(kind, rows, index.low, index.high, event.file.segment(event.node), spot_of(event),
-                       str(index.site or "?"))
+        yield Indexing(kind, rows, index.low, index.high, event.text, event.spot, str(index.site or "?"))
 
 
 def _rows(table: Value | None) -> int | None:

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.splits import named, part_of
@@ -35,8 +34,8 @@ def part_fits(project: Project) -> Iterator[PartFit]:
                     around = next((b.function for b in reversed(path) if b.kind == "call"), root.function)
                     group = f"{id(around.owner or around) if around else 0} {kind}" if kind else str(id(at.node))
                     whole = at.node if kind else syntax(at.file).statement(at.node) or at.node
-                    spot = spot_of(at) if isinstance(at, Event) else spot_of_block(at)
-                    yield PartFit(kind, " ".join(written(whole).split())[:80], spot, part, group, id(_made(at)))
+                    text = " ".join(written(whole).split())[:80]
+                    yield PartFit(kind, text, at.spot, part, group, id(_made(at)))
 
 
 def _fitted(place: Place) -> Iterator[tuple[str, Event | Block, tuple[Block, ...]]]:

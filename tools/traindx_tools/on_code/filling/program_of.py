@@ -12,57 +12,53 @@ from traindx_tools.knowledge.calls import effects, is_called_a_reference
 from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
-from traindx_tools.on_code.filling.axis_uses import axis_uses
-from traindx_tools.on_code.filling.bootstraps import bootstraps
-from traindx_tools.on_code.filling.code_lookups import code_lookups
-from traindx_tools.on_code.filling.collectives import collectives
+from traindx_tools.on_code.filling.axis_uses import axes_moved, axis_uses
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
-from traindx_tools.on_code.filling.distances import distances, to_itself, whole_cuts
+from traindx_tools.on_code.filling.distances import code_lookups, distances, to_itself, whole_cuts
 from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
-from traindx_tools.on_code.filling.hooked_schedules import hooked_schedules
 from traindx_tools.on_code.filling.indexing import ignored, indexings
-from traindx_tools.on_code.filling.kept_arrays import kept_arrays
+from traindx_tools.on_code.filling.keeping import kept_arrays
 from traindx_tools.on_code.filling.key_draws import shared_keys
-from traindx_tools.on_code.filling.layer_collections import collected
 from traindx_tools.on_code.filling.loaders import loaders
 from traindx_tools.on_code.filling.loop_exits import ways_out
-from traindx_tools.on_code.filling.loss_calls import loss_calls
-from traindx_tools.on_code.filling.loss_shapes import mismatches
+from traindx_tools.on_code.filling.loss_calls import loss_calls, mismatches
 from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
-from traindx_tools.on_code.filling.output_layers import output_layers
-from traindx_tools.on_code.filling.own_ratios import own_ratios
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
-from traindx_tools.on_code.filling.part_calls import part_calls
+from traindx_tools.on_code.filling.part_calls import output_layers, part_calls
 from traindx_tools.on_code.filling.part_fits import part_fits
 from traindx_tools.on_code.filling.poles import poles, rounded_numbers
-from traindx_tools.on_code.filling.rank_uses import left_by_one, rank_uses
+from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
+from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
-from traindx_tools.on_code.filling.reordered_axes import axes_moved
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.restored import restored_lost
 from traindx_tools.on_code.filling.resumes import resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
-from traindx_tools.on_code.filling.running_states import running_states
-from traindx_tools.on_code.filling.schedule_uses import formulas, schedule_uses, schedules_left, schedules_reset
+from traindx_tools.on_code.filling.schedule_uses import (
+    formulas,
+    hooked_schedules,
+    in_epochs,
+    schedule_uses,
+    schedules_left,
+    schedules_reset,
+    windows,
+)
 from traindx_tools.on_code.filling.sections import Sections
+from traindx_tools.on_code.filling.settings import text_switches, unread_settings
 from traindx_tools.on_code.filling.sizes import sized_models
-from traindx_tools.on_code.filling.spots import spot_of
-from traindx_tools.on_code.filling.states import states_back, states_skipped
-from traindx_tools.on_code.filling.text_switches import text_switches
+from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
 from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled_methods import uncalled
-from traindx_tools.on_code.filling.unread_settings import unread_settings
-from traindx_tools.on_code.filling.unregistered import unregistered
+from traindx_tools.on_code.filling.unregistered import collected, unregistered
 from traindx_tools.on_code.filling.unused_results import unused_results
-from traindx_tools.on_code.filling.windows import in_epochs, windows
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
@@ -219,7 +215,7 @@ def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:
         if event.kind == "alias" and isinstance(event.node, ast.Assign) and (
                 is_module(event.args[0]) or entities.is_met(event.args[0])):
             name, of = event.file.segment(event.node.targets[0]), event.file.segment(event.node.value)
-            yield Alias(name, of, spot_of(event), entities.model(event.args[0]),
+            yield Alias(name, of, event.spot, entities.model(event.args[0]),
                         is_called_a_reference(name) and not is_called_a_reference(of),
                         any(f"{name}{use}(" in event.file.text for use in ("", ".eval", ".load_state_dict")))
 
@@ -266,7 +262,7 @@ def _by_hand(project: Project, root: Block, section: Section) -> None:
     section.framework = "lightning manual"
     stores = [e for e in project.events if e.kind == "store" and e.name == "attribute.automatic_optimization"
               and isinstance(e.receiver, Instance) and e.receiver.klass.info is owner]
-    section.because = spot_of(stores[0]) if stores else section.at
+    section.because = stores[0].spot if stores else section.at
 
 
 def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:

@@ -11,8 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.drawn_keys import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.filling.key_draws import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
 from traindx_tools.on_code.jitted import is_pytree
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
@@ -52,7 +51,7 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
 
 
 def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True) -> SharedKey:
-    return SharedKey(kind, code.file.segment(draw), spot_in(code, draw), why, trains)
+    return SharedKey(kind, code.file.segment(draw), code.spot(draw), why, trains)
 
 
 def _mapped(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:

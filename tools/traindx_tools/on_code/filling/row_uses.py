@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table, words
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.row_calls import Origins
@@ -49,8 +48,7 @@ def row_uses(project: Project) -> Iterator[RowUse]:
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
                 if rows:
-                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200],
-                                 _says(event.node, rows, node), late)
+                    yield RowUse(role, rows, event.spot, written(event.node)[:200], _says(event.node, rows, node), late)
         yield from _choices(origins, root, frames)
 
 
@@ -130,7 +128,7 @@ def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]
                 b.kind == "loop" and _LEARNS & b.methods for b in path):
             rows = origins.rows(test, _frame(origins, path, frames))
             if rows:
-                yield RowUse("chosen", rows, spot_of_block(block), written(test)[:80])
+                yield RowUse("chosen", rows, block.spot, written(test)[:80])
 
         stack += [(b, (*path, block)) for b in block.body if isinstance(b, Block)]
 

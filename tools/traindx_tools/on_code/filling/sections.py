@@ -7,11 +7,10 @@ import ast
 from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a_reference
 from traindx_tools.knowledge.names import LOSSES
 from traindx_tools.on_code.filling import blocks
-from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
+from traindx_tools.on_code.filling.blocks import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
-from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
 from traindx_tools.on_code.values import (
@@ -63,7 +62,7 @@ class Sections:
             return known
         self._kept.append(block)
         made = self._made[id(block)] = Section(
-            _KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left, origin=block,
+            _KINDS.get(block.kind, "call"), block.spot, leaves=block.left, origin=block,
             framework=blocks.framework(block), name=block.function.qualified if block.function else "")
         if made.kind == "loop":
             made.count, made.turns = blocks.count(block), blocks.turns(block)
@@ -167,8 +166,7 @@ class Sections:
         return [*also, *([act] if act is not None else [])]
 
     def _act(self, event: Event, moment: Moment) -> Act:
-        owner = owner_of(event) if isinstance(event.node, ast.Call) else ""
-        return Act(moment, spot_of(event), event.method, owner, gradients=event.grad, origin=event)
+        return Act(moment, event.spot, event.method, _owner_of(event), gradients=event.grad, origin=event)
 
     def _backward(self, event: Event, effect: Effect) -> Act:
         act = self._act(event, Moment.BACKWARD)
@@ -387,6 +385,13 @@ _MAKERS = {
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode, Moment.HANDED: Sections._handed_on,
     Moment.KEPT: _KEEP, Moment.EMPTIED: _KEEP, Moment.HOOKED: _HOOK, Moment.UNHOOKED: _HOOK, Moment.GRADIENT: _HOOK}
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call", "hook": "hook"}
+
+
+def _owner_of(event: Event) -> str:
+    """What a method is called on, as it is written."""
+    node = event.node
+    target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return event.file.segment(target) if target is not None else ""
 
 
 def _domain(value: Tensor) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from math import prod
 
 from traindx_tools.on_code import containers
-from traindx_tools.on_code.filling.spots import spot_at
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.values import Bag, Const, Instance, Table, Tensor, Thing, Value, number, truth, unwrap, whole
@@ -63,7 +62,7 @@ def _layer(project: Project, layer: Thing, path: str, times: int) -> Iterator[Si
     sizes = [literal(layer.argument(*place)) for place in row[1]]
     own = None if None in sizes else row[2](layer, *sizes)
     kind = "Embedding" if layer.short.startswith("Embedding") else layer.short
-    yield None if own is None else Sized(path, kind, spot_at(layer.site, project), tuple(s or 0 for s in sizes),
+    yield None if own is None else Sized(path, kind, project.spot(layer.site), tuple(s or 0 for s in sizes),
                                          own * times)
 
 
