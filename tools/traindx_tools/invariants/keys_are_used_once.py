@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
-from traindx_tools.program.keys import SharedKey
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.traced import SharedKey
 
 RULES = pages("jax", ("C501", "C563"))
 _KINDS = {"reuse": "reuse", "loop": "constant key in a loop", "scan": "constant key in a scan",

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, pages
 from traindx_tools.program.known import Known
+from traindx_tools.program.parts import RestoredLost
 from traindx_tools.program.program import Program
-from traindx_tools.program.restored import RestoredLost
 
 RULES = pages("state", ("C354",))
 

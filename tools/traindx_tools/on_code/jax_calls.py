@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import axes, containers, shapes
+from traindx_tools.on_code import axes, containers
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
@@ -23,6 +23,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     number,
     parts,
 )
@@ -176,7 +177,7 @@ def _train_state(caller: Interpreter, call: Call) -> Value:
 @_function("jax.random.split")
 def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
-    count = shapes.literal(wanted) if wanted is not None else 2
+    count = integer(wanted) if wanted is not None else 2
     site = call.site
     made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
         for i in range(min(count or 2, 64))]

@@ -8,9 +8,12 @@ from typing import Any
 
 from traindx_tools.program.constants import (
     Constants,
+    HalfUpdate,
     HookedSchedule,
     Indexing,
+    Pole,
     RateProduct,
+    Rounded,
     ScheduleUse,
     TextSwitch,
     Window,
@@ -29,7 +32,6 @@ from traindx_tools.program.entities import (
     Schedule,
     StateFile,
 )
-from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section, Spot
 from traindx_tools.program.parts import (
@@ -41,19 +43,30 @@ from traindx_tools.program.parts import (
     Lack,
     PartCall,
     PartFit,
+    RestoredLost,
     RunningState,
     SizedModel,
     StateBack,
     StateSkipped,
     TimedCall,
 )
-from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
-from traindx_tools.program.restored import RestoredLost
-from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
-from traindx_tools.program.traced import CompiledAnew, TracedFunction
-from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch, WholeCut
+from traindx_tools.program.traced import CompiledAnew, SharedKey, TracedFunction
+from traindx_tools.program.uses import (
+    AxisMoved,
+    AxisUse,
+    Bootstrap,
+    Distance,
+    KeptArray,
+    MaskUse,
+    Mismatch,
+    OwnRatio,
+    UnreadSetting,
+    UnusedResult,
+    Watch,
+    WholeCut,
+)
 
 
 @dataclass

@@ -8,8 +8,8 @@ from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, parts, truth, unwrap
+from traindx_tools.program.constants import HalfUpdate
 from traindx_tools.program.moments import Spot
-from traindx_tools.program.poles import HalfUpdate
 
 _HALVES = ("float16", "bfloat16")
 _OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RMSprop", "Adamax", "RAdam")

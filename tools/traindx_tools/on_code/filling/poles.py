@@ -16,7 +16,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Operation, Table, Tensor, Thing, Value, number
-from traindx_tools.program.poles import Pole, Rounded
+from traindx_tools.program.constants import Pole, Rounded
 
 _CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max", "maximum")
 _ADAMS = frozenset({"adam", "adamw", "scale_by_adam", "nadam", "radam", "lamb", "amsgrad"})

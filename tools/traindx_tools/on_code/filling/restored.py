@@ -10,7 +10,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.restoring.held import Loss, kind_of
 from traindx_tools.on_code.restoring.playing import Player
 from traindx_tools.program.moments import Spot
-from traindx_tools.program.restored import RestoredLost
+from traindx_tools.program.parts import RestoredLost
 
 _READS = ("load", "restore", "from_bytes", "deserialise")
 

@@ -16,7 +16,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.uses import UnusedResult
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _INFERENCE = frozenset({"equinox.nn.inference_mode", "equinox.tree_inference"})
