@@ -159,6 +159,8 @@ class UnusedResult:
     name: str = ""
     known: Known = Known.DERIVED
     origin: Any = None
+    other: str = ""
+    """Of an argument: what its gradients are applied to."""
 
 
 @dataclass(frozen=True)

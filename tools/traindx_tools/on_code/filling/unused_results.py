@@ -303,7 +303,7 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     for apply in code.calls_in(scope, "apply_updates"):
         to = apply.args[0] if len(apply.args) == 2 and any(_means(code, apply.args[1], m) for m in made) else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
-            yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
+            yield UnusedResult("argument", f"{written(call.func)}()", code.spot(call), written(by), other=written(to))
 
 
 def _means(code: Syntax, read: ast.expr, bound: ast.expr) -> bool:
