@@ -155,7 +155,7 @@ class Foreign(Evaluator):
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         call = Call(name, None, tuple(args), kwargs, node, frame)
-        handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
+        handler = library.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
         marked = library.transformed(name, call.args, kwargs)

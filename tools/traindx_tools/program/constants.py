@@ -40,6 +40,16 @@ class Indexing:
     made: str = "?"
     """Where the numbers are made."""
 
+    @property
+    def last(self) -> int:
+        """The highest number that chooses a row."""
+        return self.rows - 1
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether a number chooses no row."""
+        return self.high > self.last or self.low < -self.rows
+
 
 @dataclass(frozen=True)
 class Window:

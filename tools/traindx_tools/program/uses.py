@@ -114,6 +114,8 @@ class Watch:
     said: bool = True
     """It was told; False: this is what it does where nothing is said."""
     given_at: Any = None
+    better: str = ""
+    """The same for the metric by its name; "" where that does not say."""
 
 
 @dataclass(frozen=True)
