@@ -25,6 +25,7 @@ _FACTS: Mapping[str, list[_Row]] = {fact: [row for row in table("told.toml")["to
                                     for fact in dict.fromkeys(row["fact"] for row in table("told.toml")["told"])}
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "not": lambda value, those: value not in those, "exactly": lambda value, that: value is that,
+    "lacks": lambda value, one: one not in value,
     "above": lambda value, limit: value is not None and value > limit,
     "below": lambda value, limit: value is not None and value < limit,
     "least": lambda value, limit: value is not None and value >= limit,
@@ -94,5 +95,5 @@ def _remedy(row: _Row | None, one: Any, at: Spot) -> Remedy | None:
     """What mends it; nothing where the reader has kept no place for it."""
     if row is None or one.origin is None:
         return None
-    act = Act(Moment(row["moment"]), at, getattr(one, "name", ""), origin=one.origin)
-    return Remedy(row["kind"], act, text=row.get("text", "").format(one=one))
+    kind, act = row["kind"], Act(Moment(row["moment"]), at, getattr(one, "name", ""), origin=one.origin)
+    return Remedy(kind, act, text=row.get("text", "").format(one=one))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from traindx_tools.program.known import Known
@@ -66,6 +67,12 @@ class Window:
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
 
+    @property
+    def off(self) -> float:
+        """By which share its length differs from how often it would be asked by the other count."""
+        counts = self.length if self.per_window else self.length * self.every
+        return abs(counts - self.rounds) / self.rounds if self.rounds else inf
+
 
 @dataclass(frozen=True)
 class HookedSchedule:
@@ -124,6 +131,36 @@ class ScheduleUse:
     processes: Known | None = None
     """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
     starts several processes."""
+
+    @property
+    def around(self) -> float | None:
+        """Turns of the loop around the one that steps the optimizer."""
+        return self.passes[-1] if self.passes else None
+
+    @property
+    def epochs(self) -> float | None:
+        """The outermost number of turns that is known."""
+        return next((n for n in self.passes if n is not None), None)
+
+    @property
+    def batches(self) -> float:
+        """In windows stepped at each batch: how long they are."""
+        return 1 / (self.every or inf)
+
+    @property
+    def decays_early(self) -> bool:
+        """Its last decay is a number of epochs that the loops have."""
+        return self.last is not None and self.epochs is not None and 1 < self.last < self.epochs
+
+    @property
+    def left(self) -> float | None:
+        """The share of the rate that its factor leaves at the end."""
+        return self.factor**self.steps if self.factor is not None and self.steps is not None else None
+
+    @property
+    def after_1000(self) -> float | None:
+        """The share that it leaves after 1000 steps."""
+        return self.factor**1000 if self.factor is not None else None
 
 
 @dataclass(frozen=True)
