@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from traindx_tools.edits.remedies import patches
 from traindx_tools.finding import Finding, Location
 from traindx_tools.invariants.breach import Breach
+from traindx_tools.on_code.answers import answered
 from traindx_tools.on_code.filling.program_of import program_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.program.program import Program
 from traindx_tools.rules import RuleModule
 
 ROOM = "traindx_tools.invariants"
@@ -26,8 +26,8 @@ def findings(module: RuleModule, project: Project) -> Iterator[Finding]:
 
 def program_failures(project: Project) -> list[str]:
     """What could not be asked of a program that was judged, each with its error."""
-    known = project.__dict__.get("_program")
-    return known.failed if isinstance(known, Program) else []
+    known = answered(program_of, project)
+    return known.failed if known is not None else []
 
 
 def _finding(module: RuleModule, breach: Breach) -> Finding:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import weakest
 from traindx_tools.program.entities import Model
 from traindx_tools.program.gradients import optimizers_of

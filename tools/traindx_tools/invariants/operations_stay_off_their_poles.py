@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindx_tools.finding import Severity, Value
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
+from traindx_tools.program.constants import Pole, Rounded
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
-from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.model_in_use import over_another_model
-from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import path_of
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.moments import Act, Section

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import path_of, weakest
 from traindx_tools.program.entities import Model
 from traindx_tools.program.known import Known
@@ -57,8 +56,7 @@ def _breaches(run: Section, told: Sequence[Sequence[Called]], act: Act, by: Act,
     evaluates = _evaluates(told, by, model)
     if trained is True and within and not evaluates and not by.restores:
         yield from _never_in_training_mode(run, by, model)
-    if trained is False or (within and not evaluates and not by.restores) or not (
-            within or evaluates or model.by_mode):
+    if trained is False or (within and not evaluates and not by.restores) or not (within or evaluates or model.by_mode):
         return
     harmless = model.layers_known and not model.by_mode
     layers = sorted({text.partition(" ")[0] for text in model.by_mode.values()})

@@ -8,7 +8,7 @@ from traindx_tools.knowledge.names import THING_ATTRIBUTES
 from traindx_tools.on_code import axes, axis_calls, containers
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.evaluation import Evaluation
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.values import (
     Const,

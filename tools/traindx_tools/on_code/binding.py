@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.iteration import Iteration
 from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, static_parameters, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.operators import BINARY
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.tensors import WRITTEN
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import (
@@ -238,7 +239,7 @@ class Binding(Iteration):
         """Bind a target. Names that gather values are followed: where one begins anew is an event."""
         if isinstance(target, ast.Name):
             old = frame.env.get(target.id)
-            if old is not None and target.id in frame.file.gathering:
+            if old is not None and target.id in syntax(frame.file).gathering:
                 self.event("store", f"name.{target.id}", target, frame, args=(value, old))
             if isinstance(old, Const) and old.value is None:  # `if sum is None: sum = loss`: it began before
                 self._rebind(target, value, frame)

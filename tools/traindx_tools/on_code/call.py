@@ -11,8 +11,7 @@ from traindx_tools.on_code.axes import of, ranked
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.descriptions import Axes
-from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.interpreter import Call
+from traindx_tools.on_code.interpreter import Call, Frame
 from traindx_tools.on_code.library_calls import Foreign, from_model
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.trace import Block, Event

@@ -14,8 +14,7 @@ from traindx_tools.on_code.values import NONE, Bag, Const, Table, Thing, Value
 def _deque(caller: Interpreter, call: Call) -> Value:
     items = list(call.first.items) if call.args and isinstance(call.first, Bag) else []
     bound = call.get(1, "maxlen")
-    return Bag("deque", items, open=True, site=call.site, born_in=caller.loops,
-               bound=bound if bound != NONE else None)
+    return Bag("deque", items, open=True, site=call.site, born_in=caller.loops, bound=bound if bound != NONE else None)
 
 
 @function("collections.namedtuple", "typing.NamedTuple")

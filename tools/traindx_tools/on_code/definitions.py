@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.descriptions import Axes, Const, Ref, Site, Tensor
 from traindx_tools.on_code.nesting import Nested
-from traindx_tools.on_code.source import SourceFile, children
+from traindx_tools.on_code.source import SourceFile, below, children
 
 MOST_BASES = 50
 """Most classes of one inheritance that are looked through; the deepest in the large libraries have under 20."""
@@ -233,22 +233,8 @@ class Method:
     name: str
 
 
-Value = (
-    Symbol
-    | Const
-    | Operation
-    | Tensor
-    | Ref
-    | Function
-    | Klass
-    | ModuleValue
-    | Thing
-    | Instance
-    | Bag
-    | Table
-    | Parameters
-    | Method
-)
+Value = (Symbol | Const | Operation | Tensor | Ref | Function | Klass | ModuleValue | Thing | Instance | Bag | Table
+         | Parameters | Method)
 
 
 _SAID = re.compile(r"\b(\w+): \(((?:[A-Z]\w?|batch|samples|rows|time|steps|n|b)(?:,[ \w+*/-]*)*)\)")
@@ -318,18 +304,22 @@ class ClassInfo:
     is_dataclass: bool = False
 
     @cached_property
+    def _changes(self) -> list[ast.Assign | ast.AugAssign]:
+        """The assignments of the methods, those of the constructor aside."""
+        bodies = [f.info.node for name, f in self.methods.items() if name != "__init__"]
+        return [n for body in bodies for n in below(body) if isinstance(n, (ast.Assign, ast.AugAssign))]
+
+    @cached_property
     def counters(self) -> frozenset[str]:
         """The attributes to which a method adds 1: they count calls."""
-        bodies = [f.info.node for name, f in self.methods.items() if name != "__init__"]
-        return frozenset(n.target.attr for body in bodies for n in ast.walk(body) if isinstance(n, ast.AugAssign)
+        return frozenset(n.target.attr for n in self._changes if isinstance(n, ast.AugAssign)
                          and isinstance(n.target, ast.Attribute) and isinstance(n.op, ast.Add)
                          and isinstance(n.value, ast.Constant) and n.value.value == 1)
 
     @cached_property
     def flags(self) -> frozenset[str]:
         """The attributes that a method other than the constructor sets to True or False."""
-        bodies = [f.info.node for name, f in self.methods.items() if name != "__init__"]
-        return frozenset(t.attr for body in bodies for n in ast.walk(body) if isinstance(n, ast.Assign)
+        return frozenset(t.attr for n in self._changes if isinstance(n, ast.Assign)
                          and isinstance(n.value, ast.Constant) and isinstance(n.value.value, bool)
                          for t in n.targets if isinstance(t, ast.Attribute))
 

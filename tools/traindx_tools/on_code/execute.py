@@ -9,7 +9,7 @@ from functools import partial
 
 from traindx_tools.on_code.call import LARGE
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.lengths import whole_data
 from traindx_tools.on_code.names import DEEP_LEARNING
 from traindx_tools.on_code.source import SourceFile
@@ -279,7 +279,4 @@ def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]
 
 
 def _worth_following(file: SourceFile) -> bool:
-    known: bool | None = file.__dict__.get("_worth_following")
-    if known is None:
-        known = file.__dict__["_worth_following"] = file.mentions(_IMPORTS)
-    return known
+    return file.mentions(_IMPORTS)

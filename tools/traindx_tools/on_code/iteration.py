@@ -10,7 +10,7 @@ from traindx_tools.on_code.axes import place
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.call import Caller
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest
-from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,

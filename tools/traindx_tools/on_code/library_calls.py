@@ -29,17 +29,14 @@ from traindx_tools.on_code import (
     layers,
     library,
     mask_truth,
-    module_hooks,
-    number_functions,
+    operators,
     python_calls,
     quantities,
-    shapes,
     torch_calls,
 )
 from traindx_tools.on_code.descriptions import Axes
 from traindx_tools.on_code.evaluate import Evaluator
-from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.interpreter import Call
+from traindx_tools.on_code.interpreter import Call, Frame
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.optimizer_parameters import frozen_parts, iterators, parts_held, why_frozen
 from traindx_tools.on_code.tensors import merged
@@ -58,10 +55,11 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     unwrap,
 )
 
-_ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls, module_hooks)
+_ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls)
 """Importing them fills the registry in `library`."""
 _ELEMENTWISE = words("axes.toml", "elementwise_losses")
 _SIDES = words("axes.toml", "equal_sides") | words("axes.toml", "class_ids")
@@ -157,7 +155,7 @@ class Foreign(Evaluator):
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         call = Call(name, None, tuple(args), kwargs, node, frame)
-        handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
+        handler = library.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
         marked = library.transformed(name, call.args, kwargs)
@@ -180,7 +178,7 @@ class Foreign(Evaluator):
                     held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
-                made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))
+                made.state["largest"] = operators.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
@@ -268,7 +266,7 @@ class Foreign(Evaluator):
             at = call.args[0] if call.args else None
             if name == "size" and (known := axes.shape(x)) is not None:
                 return known if at is None else containers.item(known, at, ast.Constant(0))
-            if name == "size" and x.axes and (one := axes.at(x.axes, shapes.literal(at) or 0)).size and at is not None:
+            if name == "size" and x.axes and (one := axes.at(x.axes, integer(at) or 0)).size and at is not None:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
             if name == "size":
                 whole = Symbol("shape", str(x.site))
@@ -314,7 +312,7 @@ class Foreign(Evaluator):
                                                                            call.site)) is not None:
             return Symbol("call", f"{name}@{call.site}{axes.text(receiver)}", axes=known)
         if isinstance(receiver, Symbol):
-            at = shapes.literal(call.args[0]) if call.args else None
+            at = integer(call.args[0]) if call.args else None
             if name == "size" and at is not None and (one := axes.at(axes.of(receiver), at)).size:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
             self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindx_tools.on_code.nodes import computed
+from traindx_tools.on_code.answers import Keeps, kept
+from traindx_tools.on_code.nodes import computed, listed
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
@@ -23,7 +24,7 @@ _DEEP = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
+class Lookup(Keeps):
     """The sources of a project, asked together."""
 
     codes: tuple[Syntax, ...]
@@ -31,20 +32,12 @@ class Lookup:
     @cached_property
     def functions(self) -> dict[str, list[tuple[Syntax, ast.FunctionDef]]]:
         """Every function and method by its name."""
-        found: dict[str, list[tuple[Syntax, ast.FunctionDef]]] = {}
-        for code in self.codes:
-            for body in code.of(ast.FunctionDef):
-                found.setdefault(body.name, []).append((code, body))
-        return found
+        return listed((body.name, (code, body)) for code in self.codes for body in code.of(ast.FunctionDef))
 
     @cached_property
     def classes(self) -> dict[str, list[tuple[Syntax, ast.ClassDef]]]:
         """Every class by its name."""
-        found: dict[str, list[tuple[Syntax, ast.ClassDef]]] = {}
-        for code in self.codes:
-            for kind in code.of(ast.ClassDef):
-                found.setdefault(kind.name, []).append((code, kind))
-        return found
+        return listed((kind.name, (code, kind)) for code in self.codes for kind in code.of(ast.ClassDef))
 
     def callers(self, body: Body, code: Syntax) -> list[tuple[Syntax, ast.Call]]:
         """Every call of a function, of the class for `__init__`; nothing where the name is not the function's alone."""
@@ -63,49 +56,30 @@ class Lookup:
     @cached_property
     def calls(self) -> dict[str, list[tuple[Syntax, ast.Call]]]:
         """Every call by the last part of its name."""
-        found: dict[str, list[tuple[Syntax, ast.Call]]] = {}
-        for code in self.codes:
-            for call in code.of(ast.Call):
-                found.setdefault(last_name(call.func), []).append((code, call))
-        return found
+        return listed((last_name(call.func), (code, call)) for code in self.codes for call in code.of(ast.Call))
 
     @cached_property
     def made_with(self) -> dict[str, list[tuple[Syntax, ast.Assign]]]:
         """Assignments of a call's result, by the last part of what is called and of what it is given: f = jit(step)."""
-        found: dict[str, list[tuple[Syntax, ast.Assign]]] = {}
-        for code in self.codes:
-            for made in code.of(ast.Assign):
-                if isinstance(made.value, ast.Call):
-                    for name in {last_name(made.value.func), *(last_name(a) for a in made.value.args)}:
-                        found.setdefault(name, []).append((code, made))
-        return found
+        return listed((name, (code, made)) for code in self.codes for made in code.of(ast.Assign)
+                      if isinstance(made.value, ast.Call)
+                      for name in {last_name(made.value.func), *(last_name(a) for a in made.value.args)})
 
     @cached_property
     def stores(self) -> dict[str, list[tuple[Syntax, ast.Attribute]]]:
         """Attributes of anything but self that are set, by their name."""
-        found: dict[str, list[tuple[Syntax, ast.Attribute]]] = {}
-        for code in self.codes:
-            for node in code.of(ast.Attribute):
-                if isinstance(node.ctx, ast.Store) and written(node.value) != "self":
-                    found.setdefault(node.attr, []).append((code, node))
-        return found
+        return listed((node.attr, (code, node)) for code in self.codes for node in code.of(ast.Attribute)
+                      if isinstance(node.ctx, ast.Store) and written(node.value) != "self")
 
     @cached_property
     def _options(self) -> dict[str, list[Where]]:
         """Fields and options by their name."""
-        found: dict[str, list[Where]] = {}
-        for code in self.codes:
-            for name, default in code.options.items():
-                found.setdefault(name, []).append((code, default))
-        return found
+        return listed((name, (code, default)) for code in self.codes for name, default in code.options.items())
 
     @cached_property
     def _modules(self) -> dict[str, list[Syntax]]:
         """Files by the name that they are imported by."""
-        found: dict[str, list[Syntax]] = {}
-        for code in self.codes:
-            found.setdefault(code.file.path.rpartition("/")[2].removesuffix(".py"), []).append(code)
-        return found
+        return listed((code.file.path.rpartition("/")[2].removesuffix(".py"), code) for code in self.codes)
 
     def one_step(self, code: Syntax, node: ast.expr) -> Where | None:
         """Where a name or attribute comes from, one step back; None at its origin or where several could be meant."""
@@ -206,11 +180,8 @@ class Lookup:
 
     def _by(self, around: Callable[[Syntax, ast.AST], ast.AST | None]
             ) -> dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]]:  # fmt: skip
-        found: dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]] = {}
-        for name, same in self.functions.items():
-            for code, body in same:
-                found.setdefault((id(around(code, body)), name), []).append((code, body))
-        return found
+        return listed(((id(around(code, body)), name), (code, body)) for name, same in self.functions.items()
+                      for code, body in same)
 
     def number(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> float | None:
         """A number, through files and fields."""
@@ -239,9 +210,7 @@ def returned(body: Body) -> Iterator[ast.expr]:
             queue += [c for c in ast.iter_child_nodes(node) if isinstance(c, (ast.stmt, ast.ExceptHandler))]
 
 
+@kept
 def lookup(project: Project) -> Lookup:
     """The sources of a project, asked together; made once."""
-    known: Lookup | None = project.__dict__.get("_lookup")
-    if known is None:
-        known = project.__dict__["_lookup"] = Lookup(tuple(syntax(f) for f in project.files))
-    return known
+    return Lookup(tuple(syntax(f) for f in project.files))

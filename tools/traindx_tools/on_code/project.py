@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from traindx_tools.finding import Location
+from traindx_tools.on_code.answers import Keeps, kept
 from traindx_tools.on_code.execute import Interpreter
+from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events
 from traindx_tools.on_code.values import Instance, Klass, Site
+from traindx_tools.program.moments import Spot
 
 
 @dataclass(frozen=True, eq=False)
-class Project:
+class Project(Keeps):
     """Sources that belong together, followed once."""
 
     files: tuple[SourceFile, ...]
@@ -67,10 +70,7 @@ class Project:
     @cached_property
     def by_method(self) -> dict[str, list[Event]]:
         """The calls by the last part of their name."""
-        found: dict[str, list[Event]] = {}
-        for event in self.events:
-            found.setdefault(event.method, []).append(event)
-        return found
+        return listed((event.method, event) for event in self.events)
 
     def calls(self, *methods: str) -> Iterator[Event]:
         """Every call whose name ends in one of these, each once."""
@@ -100,14 +100,23 @@ class Project:
 
     def file(self, path: str) -> SourceFile | None:
         """The source with this path."""
-        return next((f for f in self.files if f.path == path), None)
+        return self._by_path.get(path)
+
+    def spot(self, site: Site) -> Spot:
+        """The place where a value arose."""
+        file = self.file(site.path)
+        return Spot(site.path, site.line, None, file.quote(site.line) if file is not None else "")
+
+    @cached_property
+    def _by_path(self) -> dict[str, SourceFile]:
+        return {f.path: f for f in reversed(self.files)}
 
 
 BACKWARD = frozenset({"backward", "manual_backward"})
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingLoop:
+class TrainingLoop(Keeps):
     """An outermost loop that trains: its root, the blocks above it and itself."""
 
     root: Block
@@ -119,30 +128,16 @@ class TrainingLoop:
         """Everything that happens inside, in order."""
         return self.block.places
 
+    @kept
     def of(self, *methods: str) -> list[Place]:
-        """The calls inside whose names end in one of these, in order. The list is kept: it is not to be changed."""
-        found = self._of.get(methods)
-        if found is None:
-            wanted = frozenset(methods)
-            found = [p for p in self.places if p.event.method in wanted and p.event.kind == "call"]
-            self._of[methods] = found
-        return found
+        """The calls inside whose names end in one of these, in order."""
+        wanted = frozenset(methods)
+        return [p for p in self.places if p.event.method in wanted and p.event.kind == "call"]
 
+    @kept
     def inside(self, block: Block, *methods: str) -> list[Place]:
-        """Those of these calls that a block inside holds, in order. The list is kept: it is not to be changed."""
-        key = id(block), methods
-        found = self._inside.get(key)
-        if found is None:
-            found = self._inside[key] = [p for p in self.of(*methods) if block in p.path]
-        return found
-
-    @cached_property
-    def _of(self) -> dict[tuple[str, ...], list[Place]]:
-        return {}
-
-    @cached_property
-    def _inside(self) -> dict[tuple[int, tuple[str, ...]], list[Place]]:
-        return {}
+        """Those of these calls that a block inside holds, in order."""
+        return [p for p in self.of(*methods) if block in p.path]
 
     @cached_property
     def backwards(self) -> list[Place]:
@@ -153,10 +148,10 @@ class TrainingLoop:
 def location(event: Event) -> Location:
     """The place of an event, with the line quoted."""
     return Location(file=event.file.path, line=event.line, end_line=getattr(event.node, "end_lineno", None),
-        module=event.function.qualified if event.function else None, quote=event.file.line(event.line).strip()[:200])
+        module=event.function.qualified if event.function else None, quote=event.file.quote(event.line))
 
 
 def at(site: Site, project: Project) -> Location:
     """The place of a site, with the line quoted."""
     file = project.file(site.path)
-    return Location(file=site.path, line=site.line, quote=file.line(site.line).strip()[:200] if file else None)
+    return Location(file=site.path, line=site.line, quote=file.quote(site.line) if file else None)

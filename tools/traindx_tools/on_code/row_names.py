@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from traindx_tools.on_code.lookup import Lookup, returned
-from traindx_tools.on_code.source import below
+from traindx_tools.on_code.source import below, children
 from traindx_tools.on_code.syntax import FunctionNode, Syntax
 from traindx_tools.program.moments import Spot
 from traindx_tools.program.rows import Rows, Step
@@ -84,8 +84,7 @@ class Frame:
 
     def spot(self, node: ast.AST) -> Spot:
         """The place of a piece of its text."""
-        at = self.code.place(node)
-        return Spot(at.file or "", at.line or 1, at.end_line, at.quote or "", at.module)
+        return self.code.spot(node)
 
     def inside(self, method: ast.AST, made: Made) -> Frame:
         """A method of an object, nothing known of its arguments."""
@@ -217,8 +216,7 @@ class Names:
     def joined(self, values: list[Value]) -> Value:
         """What may be any of them; a list that is empty at first is what is put into it."""
         values = [v for v in values if not (isinstance(v, Seq) and v.length == 0)]
-        one = values[0] if len(values) == 1 else next(
-            (v for v in values if not isinstance(v, (frozenset, Said))), None)
+        one = values[0] if len(values) == 1 else next((v for v in values if not isinstance(v, (frozenset, Said))), None)
         return one if one is not None else NOTHING.union(*map(self.flat, values))
 
     def bindings(self, frame: Frame) -> dict[str, list[Binding]]:
@@ -360,10 +358,19 @@ _FORMS: tuple[tuple[type[ast.AST], str, str], ...] = (
 _GROWS = frozenset({"append", "extend", "add", "update"})
 
 
+def _own_nodes(top: ast.AST) -> Iterator[ast.AST]:
+    """What is below a statement without the functions that it defines, in the order of `ast.walk`."""
+    queue = [top]
+    for node in queue:
+        if not isinstance(node, FunctionNode):
+            yield node
+            queue += children(node)
+
+
 def _bindings(code: Syntax, scope: ast.AST) -> dict[str, list[Binding]]:
     found: dict[str, list[Binding]] = {}
-    body = getattr(scope, "body", None)
-    for node in (n for s in (body if isinstance(body, list) else ()) for n in below(s) if code.scope(n) is scope):
+    body = scope.body if isinstance(scope, (*FunctionNode, ast.Module)) else ()
+    for node in (n for s in body for n in _own_nodes(s)):
         form = next((f for f in _FORMS if isinstance(node, f[0])), None)
         of, value = (getattr(node, form[1]), getattr(node, form[2])) if form is not None else (None, None)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from traindx_tools.artifact import Artifact
+from traindx_tools.on_code.answers import Keeps, kept
 from traindx_tools.source_files.texts import MAX_BYTES, Text, read_texts
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "Source", "SourceFile", "Unparsed", "parse_all", "parse_source",
@@ -27,12 +28,8 @@ MAX_DEPTH = 150
 NOT_PARSED = ("not parsed", "not followed")
 """How a note about a file begins whose code was not judged at all."""
 
-_ADDS = frozenset({"append", "extend", "appendleft", "insert", "add"})
-"""Methods by which a list, a deque or a set grows."""
-
-
 @dataclass(frozen=True, eq=False)
-class SourceFile:
+class SourceFile(Keeps):
     """One parsed source. `path` is as the user named it; `lines` are without line ends, index 0 is line 1."""
 
     path: str
@@ -53,32 +50,14 @@ class SourceFile:
         """Line `number` (1-based), or "" outside the file."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
-    @cached_property
-    def gathering(self) -> frozenset[str]:
-        """The names to which something is added somewhere: `x += y`, `x = x + y`, `x.append(y)`."""
-        found: set[str] = set()
-        for node in below(self.tree):
-            target: ast.AST | None = None
-            if isinstance(node, ast.AugAssign):
-                target = node.target
-            elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.IfExp)):
-                target = node.targets[0]
-            elif isinstance(node, ast.Attribute) and node.attr in _ADDS:
-                target = node.value
-            if isinstance(target, ast.Name):
-                found.add(target.id)
-        return frozenset(found)
+    def quote(self, number: int) -> str:
+        """Line `number` without its indentation, as a finding quotes it."""
+        return self.line(number).strip()[:200]
 
-    @cached_property
-    def _mentioned(self) -> dict[re.Pattern[str], bool]:
-        return {}
-
+    @kept
     def mentions(self, pattern: re.Pattern[str]) -> bool:
         """Whether a pattern is found anywhere in the text; looked for once."""
-        known = self._mentioned.get(pattern)
-        if known is None:
-            known = self._mentioned[pattern] = pattern.search(self.text) is not None
-        return known
+        return pattern.search(self.text) is not None
 
     def segment(self, node: ast.AST) -> str:
         """A short text for a syntax node, on one line."""

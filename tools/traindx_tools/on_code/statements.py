@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.binding import Binding
-from traindx_tools.on_code.evaluate import loop_block
-from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.source import below, next_arm
+from traindx_tools.on_code.interpreter import Frame
+from traindx_tools.on_code.source import SourceFile, below, next_arm
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
@@ -123,7 +122,7 @@ class Statements(Binding):
         if arm is None:
             other = self._branch(node.orelse, test, node, frame, is_other=True)
         else:
-            with self._in_branch(node, test, frame, is_other=True) as block:
+            with self.in_branch(node, test, frame, is_other=True) as block:
                 self.fuel -= 1
                 follow = self._do_If if arms < MOST_NESTED else self._long_chain
                 other = block.left = follow(arm, frame, arms + 1)
@@ -145,7 +144,7 @@ class Statements(Binding):
                 return
             both = ast.copy_location(ast.If(ast.Constant(...), [], []), arms[first])
             for start, stop in ((first, (first + last) // 2), ((first + last) // 2, last)):
-                with self._in_branch(both, UNKNOWN, frame):
+                with self.in_branch(both, UNKNOWN, frame):
                     follow(start, stop)
 
         follow(0, len(arms) + 1)
@@ -170,19 +169,11 @@ class Statements(Binding):
             taken.append((dict(frame.env), left))
             frame.env = _restored(frame, before)
 
-    @contextmanager
-    def _in_branch(self, node: ast.AST, test: Value, frame: Frame, is_other: bool = False) -> Iterator[Block]:
-        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
-        self.blocks[-1].body.append(block)
-        self.blocks.append(block)
-        yield block
-        self.blocks.pop()
-
     def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame,
                 is_other: bool = False) -> str:
         if not statements:
             return ""
-        with self._in_branch(node, test, frame, is_other) as block:
+        with self.in_branch(node, test, frame, is_other) as block:
             block.left = self._body(statements, frame) or ""
         return block.left
 
@@ -194,17 +185,17 @@ class Statements(Binding):
     _do_AsyncFor = _do_For
 
     def _do_While(self, node: ast.While, frame: Frame) -> str:
-        block = loop_block(node, frame.file, frame.function, None, None)
+        block = Block("loop", node, frame.file, frame.function)
         self.blocks[-1].body.append(block)
         block.subject = self.evaluate(node.test, frame)
         return self._loop(block, node.body, node.orelse, frame)
 
     def _loop(self, block: Block, body: list[ast.stmt], orelse: list[ast.stmt], frame: Frame) -> str:
         outer, inner = self.loops, frame.loops
-        for name in _bound_in(block.node):
+        for name in _bound_in(block.file, block.node):
             before = frame.env.get(name)
             if isinstance(before, Const) and before.fixed:
-                counts = type(before.value) is int and name in _counted_in(block.node)
+                counts = type(before.value) is int and name in _counted_in(block.file, block.node)
                 frame.env[name] = (Symbol("index", name) if counts else
                                    Const(before.value, fixed=False))  # in the next turn it is something else
         self.blocks.append(block)
@@ -222,7 +213,7 @@ class Statements(Binding):
             else iterable)
         if count is None and isinstance(subject, Thing) and subject.type == "range":
             count = subject.state.get("count")
-        block = loop_block(node, frame.file, frame.function, subject, count)
+        block = Block("loop", node, frame.file, frame.function, subject=subject, count=count)
         self.blocks[-1].body.append(block)
         outer, inner = self.loops, frame.loops
         self.blocks.append(block)
@@ -312,23 +303,18 @@ _HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {kind:
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 
 
-def _bound_in(loop: ast.AST) -> set[str]:
-    """The names that a loop's body binds anew, its target aside; kept with the node."""
-    known: set[str] | None = loop.__dict__.get("_bound_in")
-    if known is None:
-        body = [*loop.body, *loop.orelse] if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
-        known = {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        loop.__dict__["_bound_in"] = known
-    return known
+@kept
+def _bound_in(file: SourceFile, loop: ast.AST) -> set[str]:
+    """The names that a loop's body binds anew, its target aside."""
+    body = [*loop.body, *loop.orelse] if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
+    return {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _counted_in(loop: ast.AST) -> set[str]:
-    """The names to which a loop's body adds 1; kept with the node."""
-    known: set[str] | None = loop.__dict__.get("_counted_in")
-    if known is None:
-        known = loop.__dict__["_counted_in"] = {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign)
-                                                and isinstance(n.target, ast.Name) and adds_one(n)}
-    return known
+@kept
+def _counted_in(file: SourceFile, loop: ast.AST) -> set[str]:
+    """The names to which a loop's body adds 1."""
+    return {n.target.id for n in below(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+            and adds_one(n)}
 
 
 def adds_one(node: ast.AugAssign) -> bool:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traindx_tools.finding import Location
-from traindx_tools.on_code.literals import literal
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.nodes import (
     argument,
     computed,
     in_two_branches,
     last_name,
+    literal,
     names_in,
     pairs_of,
     parameters,
@@ -26,6 +27,7 @@ from traindx_tools.on_code.nodes import (
 )
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.tree import FunctionNode, Loops, Node, Tree
+from traindx_tools.program.moments import Spot
 
 __all__ = ["FunctionNode", "Loops", "Node", "Syntax", "argument", "computed", "last_name", "names_in", "parameters",
     "syntax", "written"]
@@ -103,11 +105,9 @@ class Syntax(Tree):
             return []
         if isinstance(name, ast.Attribute):
             return self._bound.get(key, [])
-        known = self._nearest.get(key)
-        if known is None:
-            known = self._nearest[key] = self._bound_around(self.scope(name), key[1])
-        return known
+        return self._bound_around(self.scope(name), key[1])
 
+    @kept
     def _bound_around(self, scope: ast.AST, name: str) -> list[tuple[ast.stmt, ast.expr]]:
         """The assignments of a name in a function, or in the nearest one around it that has any."""
         for at in (scope, *(a for a in self.above(scope) if isinstance(a, FunctionNode)), self.file.tree):
@@ -120,10 +120,6 @@ class Syntax(Tree):
     @cached_property
     def _bound_names(self) -> frozenset[str]:
         return frozenset(name for _, name in self._bound)
-
-    @cached_property
-    def _nearest(self) -> dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]]:
-        return {}
 
     def origin(self, node: ast.expr) -> ast.expr:
         """Where a value comes from: names and attributes of self followed through the assignments that reach them."""
@@ -144,8 +140,7 @@ class Syntax(Tree):
         here = self.statement(node)
         if here is None or isinstance(node, ast.Attribute):
             return None
-        lines = self._lines(bound)
-        before = bisect_left(lines, here.lineno)
+        before = bisect_left(bound, here.lineno, key=_line)
         holder = self.parent(bound[before - 1][0]) if before else None
         if holder is None or not any(a is holder for a in self.above(node)):
             return None
@@ -153,21 +148,10 @@ class Syntax(Tree):
         passed = {id(x) for x in self.loops(reaching)}
         loops = {id(x): x for x in self.loops(node) if id(x) not in passed}
         if loops:  # an assignment further down comes before this place in the next turn
-            end = bisect_right(lines, max(getattr(x, "end_lineno", 0) or 0 for x in loops.values()))
+            end = bisect_right(bound, max(getattr(x, "end_lineno", 0) or 0 for x in loops.values()), key=_line)
             if any(id(x) in loops for s, _ in bound[before:end] for x in self.loops(s)):
                 return None
         return value
-
-    def _lines(self, bound: list[tuple[ast.stmt, ast.expr]]) -> list[int]:
-        """The lines of the assignments of one name, which come in their order."""
-        known = self._lines_of.get(id(bound))
-        if known is None:
-            known = self._lines_of[id(bound)] = [s.lineno for s, _ in bound]
-        return known
-
-    @cached_property
-    def _lines_of(self) -> dict[int, list[int]]:
-        return {}
 
     def apart(self, one: ast.AST, other: ast.AST) -> bool:
         """Whether two nodes stand in the two branches of one condition."""
@@ -235,18 +219,24 @@ class Syntax(Tree):
         line = getattr(node, "lineno", 1)
         function, owner = self.function(node), self.owner(node)
         name = ".".join(n.name for n in (owner, function) if n is not None)
-        quote = self.file.line(line).strip()[:200]
         return Location(file=self.file.path, line=line, end_line=getattr(node, "end_lineno", None), module=name or None,
-                        quote=quote)  # fmt: skip
+                        quote=self.file.quote(line))  # fmt: skip
+
+    def spot(self, node: ast.AST) -> Spot:
+        """The same in the terms of a program."""
+        at = self.place(node)
+        return Spot(self.file.path, at.line or 1, at.end_line, at.quote or "", at.module)
 
     def at(self, node: ast.AST) -> str:
         """`file.py:12`."""
         return f"{self.file.path}:{getattr(node, 'lineno', 1)}"
 
 
+def _line(bound: tuple[ast.stmt, ast.expr]) -> int:
+    return bound[0].lineno
+
+
+@kept
 def syntax(file: SourceFile) -> Syntax:
     """The syntax of a source, walked at the first request."""
-    known: Syntax | None = file.__dict__.get("_syntax")
-    if known is None:
-        known = file.__dict__["_syntax"] = Syntax(file)
-    return known
+    return Syntax(file)

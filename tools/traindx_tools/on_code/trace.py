@@ -15,6 +15,7 @@ from functools import cached_property
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.values import Site, Value
+from traindx_tools.program.moments import Spot
 
 MAX_EVENTS = 30_000
 """Most events that one walk over a block visits; shared blocks are visited at each call."""
@@ -62,6 +63,23 @@ class Event:
         """File and line."""
         return Site(self.file.path, self.line)
 
+    @property
+    def spot(self) -> Spot:
+        """Its place, with the line quoted and the function named."""
+        return Spot(self.file.path, self.line, getattr(self.node, "end_lineno", None), self.file.quote(self.line),
+                    self.function.qualified if self.function else None)
+
+    @property
+    def text(self) -> str:
+        """Its text, on one line."""
+        return self.file.segment(self.node)
+
+    @property
+    def owner(self) -> str:
+        """What a method is called on, as it is written."""
+        function = self.node.func if isinstance(self.node, ast.Call) else None
+        return self.file.segment(function.value) if isinstance(function, ast.Attribute) else ""
+
     def argument(self, position: int, name: str) -> Value | None:
         """A call's argument by position or name."""
         if name in self.kwargs:
@@ -94,6 +112,12 @@ class Block:
     def line(self) -> int:
         """1-based line where it begins."""
         return int(getattr(self.node, "lineno", 1))
+
+    @property
+    def spot(self) -> Spot:
+        """The place where it begins."""
+        return Spot(self.file.path, self.line, None, self.file.quote(self.line),
+                    self.function.qualified if self.function else None)
 
     @cached_property
     def methods(self) -> frozenset[str]:

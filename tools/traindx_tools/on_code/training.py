@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from traindx_tools.on_code import names
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
@@ -65,13 +65,10 @@ def inside(value: Value, left: int = 4) -> Iterator[Value]:
         yield from inside(one, left - 1)
 
 
+@kept
 def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:
     """The steps of known optimizers that a block inside a loop holds, in order; found once."""
-    known: dict[int, list[Place]] = loop.__dict__.setdefault("_steps_inside", {})
-    found = known.get(id(block))
-    if found is None:
-        found = known[id(block)] = [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
-    return found
+    return [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
 
 
 def sent_backward(event: Event) -> Value | None:
@@ -106,12 +103,3 @@ def sites_of(value: Value | None) -> frozenset[Site]:
     if not isinstance(value, Tensor):
         return frozenset()
     return value.parents | (frozenset({value.site}) if value.site else frozenset())
-
-
-def text_of(event: Event, part: str = "receiver") -> str:
-    """The receiver or the callee of a call as it is written."""
-    node = event.node
-    if isinstance(node, ast.Call):
-        target = node.func.value if part == "receiver" and isinstance(node.func, ast.Attribute) else node.func
-        return event.file.segment(target)
-    return "?"

@@ -9,16 +9,19 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
 
-from traindx_tools.on_code.nodes import last_name, written
+from traindx_tools.on_code.answers import Keeps, kept
+from traindx_tools.on_code.nodes import last_name, listed, written
 from traindx_tools.on_code.source import SourceFile, below, children
 
 Node = TypeVar("Node", bound=ast.AST)
 FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef)
 Loops = (ast.For, ast.AsyncFor, ast.While)
+_ADDS = ("append", "extend", "appendleft", "insert", "add")
+"""Methods by which a list, a deque or a set grows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(Keeps):
     """One source, walked once."""
 
     file: SourceFile
@@ -48,10 +51,7 @@ class Tree:
 
     @cached_property
     def _calls(self) -> dict[str, list[ast.Call]]:
-        found: dict[str, list[ast.Call]] = {}
-        for call in self.of(ast.Call):
-            found.setdefault(last_name(call.func), []).append(call)
-        return found
+        return listed((last_name(call.func), call) for call in self.of(ast.Call))
 
     def functions(self, name: str) -> list[ast.FunctionDef]:
         """Every function and method of this name."""
@@ -59,10 +59,20 @@ class Tree:
 
     @cached_property
     def _functions(self) -> dict[str, list[ast.FunctionDef]]:
-        found: dict[str, list[ast.FunctionDef]] = {}
-        for body in self.of(ast.FunctionDef):
-            found.setdefault(body.name, []).append(body)
-        return found
+        return listed((body.name, body) for body in self.of(ast.FunctionDef))
+
+    @cached_property
+    def stores(self) -> dict[str, list[ast.Name]]:
+        """Every place that binds a name, by the name."""
+        return listed((n.id, n) for n in self.of(ast.Name) if isinstance(n.ctx, ast.Store))
+
+    @cached_property
+    def gathering(self) -> frozenset[str]:
+        """The names to which something is added somewhere: `x += y`, `x = x + y`, `x.append(y)`."""
+        grown = [*(n.target for n in self.of(ast.AugAssign)),
+                 *(n.targets[0] for n in self.of(ast.Assign) if isinstance(n.value, (ast.BinOp, ast.IfExp))),
+                 *(n.value for n in self.of(ast.Attribute) if n.attr in _ADDS)]
+        return frozenset(n.id for n in grown if isinstance(n, ast.Name))
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Every call whose name ends in one of these."""
@@ -70,43 +80,28 @@ class Tree:
 
     def inside(self, scope: ast.AST, kind: type[Node]) -> list[Node]:
         """Every node of this kind below a function or the file, in the order of `ast.walk`; walked once."""
-        known = self._inside.get(id(scope))
-        if known is None:
-            known = self._inside[id(scope)] = scope, {}
-            for node in below(scope):
-                known[1].setdefault(node.__class__, []).append(node)
-        return known[1].get(kind, [])  # type: ignore[return-value]
+        return self._inside(scope).get(kind, [])  # type: ignore[return-value]
 
-    @cached_property
-    def _inside(self) -> dict[int, tuple[ast.AST, dict[type, list[ast.AST]]]]:
-        return {}
+    @kept
+    def _inside(self, scope: ast.AST) -> dict[type, list[ast.AST]]:
+        return listed((node.__class__, node) for node in below(scope))
 
     def reads(self, scope: ast.AST, name: str) -> list[ast.Name]:
         """Every place below a function or the file that reads a name, in the order of `ast.walk`."""
-        found = self._reads.get(id(scope))
-        if found is None:
-            found = self._reads[id(scope)] = {}
-            for node in self.inside(scope, ast.Name):
-                if isinstance(node.ctx, ast.Load):
-                    found.setdefault(node.id, []).append(node)
-        return found.get(name, [])
+        return self._reads(scope).get(name, [])
+
+    @kept
+    def _reads(self, scope: ast.AST) -> dict[str, list[ast.Name]]:
+        return listed((n.id, n) for n in self.inside(scope, ast.Name) if isinstance(n.ctx, ast.Load))
 
     def calls_in(self, scope: ast.AST, *names: str) -> list[ast.Call]:
         """Every call below a function or the file whose name ends in one of these."""
-        found = self._calls_in.get(id(scope))
-        if found is None:
-            found = self._calls_in[id(scope)] = {}
-            for call in self.inside(scope, ast.Call):
-                found.setdefault(last_name(call.func), []).append(call)
+        found = self._calls_in(scope)
         return [c for n in names for c in found.get(n, ())]
 
-    @cached_property
-    def _calls_in(self) -> dict[int, dict[str, list[ast.Call]]]:
-        return {}
-
-    @cached_property
-    def _reads(self) -> dict[int, dict[str, list[ast.Name]]]:
-        return {}
+    @kept
+    def _calls_in(self, scope: ast.AST) -> dict[str, list[ast.Call]]:
+        return listed((last_name(call.func), call) for call in self.inside(scope, ast.Call))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node that holds this one."""
@@ -170,12 +165,8 @@ class Tree:
     @cached_property
     def item_stores(self) -> dict[str, list[ast.Assign]]:
         """Assignments to an item, by the text of what holds it: `table` for `table[key] = value`."""
-        found: dict[str, list[ast.Assign]] = {}
-        for statement in self.of(ast.Assign):
-            target = statement.targets[0]
-            if isinstance(target, ast.Subscript):
-                found.setdefault(written(target.value), []).append(statement)
-        return found
+        return listed((written(target.value), statement) for statement in self.of(ast.Assign)
+                      if isinstance(target := statement.targets[0], ast.Subscript))
 
     def loops(self, node: ast.AST) -> list[ast.AST]:
         """The loops around a node within its function, innermost first."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.source_files.configuration import text_of
 
@@ -28,11 +29,9 @@ def _key(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
+@kept
 def _tables(look: Lookup) -> tuple[Mapping[str, Any], ...]:
-    known: tuple[Mapping[str, Any], ...] | None = look.__dict__.get("_written_options")
-    if known is None:
-        known = look.__dict__["_written_options"] = tuple(_read(look))
-    return known
+    return tuple(_read(look))
 
 
 def _read(look: Lookup) -> Iterator[Mapping[str, Any]]:

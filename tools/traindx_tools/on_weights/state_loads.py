@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from traindx_tools.on_code.named_parts import learns, named_parts
+from traindx_tools.on_code.layers import learns, named_parts
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event

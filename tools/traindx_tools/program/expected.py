@@ -40,8 +40,7 @@ class _Noting(Player):
 def is_training(act: Act, modes: list[tuple[tuple[Model, ...] | None, bool]]) -> bool:
     """The mode of a called module: that of the last change of mode that concerns it, training where there is none."""
     parts = frozenset(i for m in act.models or () for i in m.inside)
-    concerned = (mode for models, mode in reversed(modes)
-                 if models is None or any(parts & m.inside for m in models))
+    concerned = (mode for models, mode in reversed(modes) if models is None or any(parts & m.inside for m in models))
     return next(concerned, True)
 
 

@@ -50,8 +50,7 @@ class _Modes(Player):
             model = act.models[0]
             found = [self.parts.get(i, self.rest) for i in (model.by_mode or model.inside)]
             by = next((a for _, a in found if a is not None), None)
-            self.calls.append(Called(act, model, frozenset(mode for mode, _ in found), by,
-                                     bool(self.told.passes)))
+            self.calls.append(Called(act, model, frozenset(mode for mode, _ in found), by, bool(self.told.passes)))
         return left
 
 

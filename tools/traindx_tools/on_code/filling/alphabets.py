@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
@@ -26,7 +25,7 @@ def blank_uses(project: Project) -> Iterator[BlankUse]:
             made = [e.result for e in project.calls("log_softmax") if e.site == scores.kind_site]
             shape = made[0].shape if made and isinstance(made[0], Tensor) else None
         if blank is not None:
-            yield BlankUse(spot_of(event), blank, shape.dims[-1] if shape is not None and shape.dims else None)
+            yield BlankUse(event.spot, blank, shape.dims[-1] if shape is not None and shape.dims else None)
 
 
 def alphabets(project: Project) -> Iterator[Alphabet]:
@@ -40,7 +39,7 @@ def alphabets(project: Project) -> Iterator[Alphabet]:
         told.add(str(event.site))
         target = made.generators[0].target
         if isinstance(target, ast.Tuple) and written(target.elts[-1]) == written(made.key):
-            yield Alphabet(spot_of(event), written(made.generators[0].iter), entries, start + _added(project, event))
+            yield Alphabet(event.spot, written(made.generators[0].iter), entries, start + _added(project, event))
 
 
 def _entries(value: Value | None) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from traindx_tools.knowledge import fetching
 from traindx_tools.on_code import lengths
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
@@ -142,7 +141,7 @@ def _made(project: Project, place: Place, owner: Value, new: Value | None, share
           trained: set[int]) -> Average:
     event, kept = place.event, _module(owner)
     node = event.node if event.kind == "call" else syntax(event.file).statement(event.node) or event.node
-    found = Average(spot_of(event), event.file.segment(node), share)
+    found = Average(event.spot, event.file.segment(node), share)
     if not isinstance(_plain(owner), Tensor):  # a tensor of zeros that is divided by 1 - d^n afterwards is no copy
         found.updates = _updates(place)
     first = next((i for i, b in enumerate(place.path) if b.kind == "loop" and BACKWARD & b.methods), len(place.path))

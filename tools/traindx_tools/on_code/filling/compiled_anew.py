@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.jitted import JITS
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
@@ -28,7 +27,7 @@ def by_value(project: Project) -> Iterator[CompiledAnew]:
             if (id(info), event.name) not in seen:
                 seen.add((id(info), event.name))
                 first = next(iter(getattr(info.node, "decorator_list", ())), info.node)
-                yield CompiledAnew(info.name, spot_in(syntax(info.file), first), spot_of(event), static=event.name)
+                yield CompiledAnew(info.name, syntax(info.file).spot(first), event.spot, static=event.name)
 
 
 def compiled_anew(look: Lookup) -> Iterator[CompiledAnew]:
@@ -37,13 +36,13 @@ def compiled_anew(look: Lookup) -> Iterator[CompiledAnew]:
         for place, local in _made(code) if "jit" in code.file.text else ():
             loop = next((x for x in code.loops(place) if _is_long(look, code, x)), None)
             if loop is not None:
-                yield CompiledAnew(code.file.segment(place), spot_in(code, place), spot_in(code, loop))
+                yield CompiledAnew(code.file.segment(place), code.spot(place), code.spot(loop))
             elif (body := code.function(place)) is not None and not code.loops(place) and _in_this_call(
                     code, place, body) and local:  # fmt: skip
                 around = next(((c, x) for c, call in look.callers(body, code) for x in c.loops(call)
                                if _is_long(look, c, x)), None)  # fmt: skip
                 if around is not None:
-                    yield CompiledAnew(code.file.segment(place), spot_in(code, place), spot_in(*around), body.name)
+                    yield CompiledAnew(code.file.segment(place), code.spot(place), Syntax.spot(*around), body.name)
 
 
 def _made(code: Syntax) -> Iterator[tuple[ast.Call | ast.FunctionDef, bool]]:

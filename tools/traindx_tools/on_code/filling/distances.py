@@ -1,4 +1,4 @@
-"""Distances between two values, and which of their sides gradients pass."""
+"""Distances between two values, which of their sides gradients pass, and choices of a code by products with a table."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.names import LOSS_CLASSES
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward
-from traindx_tools.on_code.values import Site, Tensor, Thing
+from traindx_tools.on_code.values import Site, Tensor, Thing, Value, parts
+from traindx_tools.program.parts import CodeLookup
 from traindx_tools.program.uses import Distance, WholeCut
 
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss")
@@ -39,7 +39,7 @@ def distances(project: Project) -> Iterator[Distance]:
         side = sides[fixed.index(True)]
         looked_up = any(s.site in tables for s in sides) or _pair(sides) in pulled if all(fixed) else (
             side.site in tables)
-        yield Distance(spot_of(event), event.file.segment(event.node), all(fixed), _text(event, fixed.index(True)),
+        yield Distance(event.spot, event.text, all(fixed), _text(event, fixed.index(True)),
                        looked_up, side.site in reached)
 
 
@@ -67,7 +67,7 @@ def to_itself(project: Project) -> Iterator[Distance]:
             is_further = sides[other].models < sides[one].models and last.get(sides[one].site) not in (
                 None, *sides[other].models)
             if is_further and isinstance(event.result, Tensor) and event.result.site not in contrasted:
-                yield Distance(spot_of(event), event.file.segment(event.node), False, _text(event, other))
+                yield Distance(event.spot, event.text, False, _text(event, other))
 
 
 def _text(event: Event, place: int) -> str:
@@ -109,6 +109,47 @@ def whole_cuts(project: Project) -> Iterator[WholeCut]:
             of = change if isinstance(change, ast.BinOp) and isinstance(change.op, ast.Sub) else None
             if of is not None and written(of.right) == written(kept) and isinstance(node, ast.Call):
                 cut = f"{written(node.func)}({written(change)})" if cuts else f"({written(change)}).detach()"
-                yield WholeCut(event.file.segment(node), spot_of(event), written(kept), written(change),
+                yield WholeCut(event.file.segment(node), event.spot, written(kept), written(change),
                                f"{written(kept)} + {cut}", event)
                 break
+
+
+_CHOOSES = ("argmax", "max", "topk", "argsort")
+_NORMALISES = ("normalize", "renorm_", "div_", "copy_", "weight_norm", "renorm")
+
+
+def code_lookups(project: Project) -> Iterator[CodeLookup]:
+    """Every choice behind such a product."""
+    products = {e.site: (e, t) for e in project.events if e.kind == "operation" and e.name == "@"
+                and (t := _table(e)) is not None}  # fmt: skip
+    for event in project.calls(*_CHOOSES) if products else ():
+        x = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
+        sites = (x.site, *x.parents) if isinstance(x, Tensor) else ()
+        found = next((products[s] for s in sites if s in products), None)
+        if found is not None:
+            product, table = found
+            taken = any(e.receiver is table for e in project.calls("__call__")) or any(
+                table in _of(e) for e in project.calls("embedding", "index_select"))
+            yield CodeLookup(f"{table.short} made at {table.site}", product.text,
+                             product.spot, event.spot, taken, _is_normalised(project, table))
+
+
+def _table(event: Event) -> Thing | None:
+    """The layer whose weight one side of a product is, where the other is of rows of length 1."""
+    for one, other in (event.args, event.args[::-1]):
+        if isinstance(one, Tensor) and "unit" in one.tags and not isinstance(other, Tensor):
+            things = [p for p in parts(other) if isinstance(p, Thing)]
+            return next((t for t in things if t.short in ("Embedding", "Parameter")), None)
+    return None
+
+
+def _of(event: Event) -> list[Value]:
+    given = [*event.args, *event.kwargs.values(), *([event.receiver] if event.receiver is not None else [])]
+    return [p for v in given for p in parts(v)]
+
+
+def _is_normalised(project: Project, table: Thing) -> bool:
+    """Whether a line other than those that make it normalises the table, or divides it."""
+    divided = [e for e in project.events if e.kind == "operation" and e.name == "/"]
+    return any(any(p is table for p in _of(e)) and not (e.function is not None and e.function.name == "__init__")
+               for e in (*project.calls(*_NORMALISES), *divided))  # fmt: skip

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge import calls
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, written
@@ -26,7 +25,7 @@ def dropped(project: Project) -> Iterator[Drop]:
         seen.add(id(event.node))
         given = event.argument(*row.probability)
         share = None if _is_asked(event, row.probability) else number(given)
-        yield Drop(event.name, share, spot_of(event), row.is_layer, isinstance(given, Const) and given.fixed,
+        yield Drop(event.name, share, event.spot, row.is_layer, isinstance(given, Const) and given.fixed,
                    "asks" if row.training is None else _mode(project, event, row.training), _in_module(event),
                    origin=event)
 

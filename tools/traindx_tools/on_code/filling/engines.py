@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.on_code.definitions import FunctionInfo
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event, Place
@@ -53,8 +52,8 @@ def engine_loops(project: Project) -> Iterator[EngineLoop]:
     trainers = [t for t in trainers if _precision(t) in _SCALED]
     for event in project.calls(*_CLIPS) if trainers else ():
         if event.function is not None and event.function.name == "on_after_backward" and _bounds(event):
-            yield EngineLoop(spot_of(event), "Trainer", str(trainers[0].site), precision=_precision(trainers[0]),
-                             scales=True, clip=spot_of(event))
+            yield EngineLoop(event.spot, "Trainer", str(trainers[0].site), precision=_precision(trainers[0]),
+                             scales=True, clip=event.spot)
 
 
 def own_losses(project: Project) -> Iterator[OwnLoss]:
@@ -101,21 +100,21 @@ def _bounds(event: Event) -> bool:
 
 
 def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Value]) -> EngineLoop:
-    found = EngineLoop(spot_of_block(loop.block), engine.short, str(engine.site))
+    found = EngineLoop(loop.block.spot, engine.short, str(engine.site))
     found.precision = _precision(engine)
     found.scales = found.precision in _SCALED
     found.window, found.window_known = _window(engine)
     for place in loop.backwards:
         found.accumulates = found.accumulates or _inside_accumulate(place)
         if isinstance(place.event.receiver, Tensor) and not place.branches and not _is_scaled(place.event.receiver):
-            found.plain = spot_of(place.event)
+            found.plain = place.event.spot
         elif place.event.receiver is engine:
-            found.own = spot_of(place.event)
+            found.own = place.event.spot
     for place in loop.of("step"):
         what = place.event.receiver if is_scheduler(place.event.receiver) else stepped(place.event)
         if isinstance(what, Thing) and (is_optimizer(what) or is_scheduler(what)):
             kind = "scheduler" if is_scheduler(what) else "optimizer"
-            left = Left(kind, place.event.file.segment(place.event.node), spot_of(place.event), _in(what, wrapped),
+            left = Left(kind, place.event.text, place.event.spot, _in(what, wrapped),
                         _guarded(loop, place), _inside_accumulate(place), _in_updates(what))
             found.steps.append(left)
             held = what.args[0] if what.args else None
@@ -125,7 +124,7 @@ def _read(project: Project, loop: TrainingLoop, engine: Thing, wrapped: list[Val
                 found.model = str(model.site)
     divides = any(p.event.receiver is engine for p in loop.of("unscale_gradients", "clip_gradients", *_CLIPS))
     if found.own is not None and found.scales and not divides:
-        found.clip = next((spot_of(p.event) for p in loop.of(*_CLIPS) if _bounds(p.event)), None)
+        found.clip = next((p.event.spot for p in loop.of(*_CLIPS) if _bounds(p.event)), None)
     shared = any(word in f.text for f in project.files for word in _SHARES)
     for block in {id(b): b for p in loop.backwards for b in p.loops}.values():
         loader = block.subject

@@ -8,7 +8,6 @@ from traindx_tools.knowledge.fetching import keeps_statistics
 from traindx_tools.on_code import names
 from traindx_tools.on_code.filling.keeping import born_in
 from traindx_tools.on_code.filling.ownership import Ownership, given, is_grouped
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.layers import MODE_DEPENDENT, with_parameters
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import held, modules_of
@@ -117,7 +116,7 @@ class Entities:
             made.only_read = made.frozen and bool(made.inside & self.from_files) and not made.inside & self.changed
             event = self.ownership.born.get(key) if isinstance(key, int) else None
             if event is not None:
-                made.born = spot_of(event)
+                made.born = event.spot
                 if event.method == "deepcopy" and event.args and any(id(p) in self.changed for p in parts):
                     made.average_of = frozenset(map(_identity, submodules(unwrap(event.args[0]))))
             self._models[key] = made

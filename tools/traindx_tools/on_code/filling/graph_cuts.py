@@ -7,9 +7,8 @@ from collections.abc import Hashable, Iterator
 from traindx_tools.knowledge.calls import harmless
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.keeping import traces
-from traindx_tools.on_code.filling.layer_collections import flat
 from traindx_tools.on_code.filling.ownership import made_at
-from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.filling.unregistered import flat
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.library_calls import drawn_from
 from traindx_tools.on_code.optimizer_parameters import held, parts_held
@@ -56,10 +55,10 @@ class Cuts:
         """Whether what is sent backward has a graph."""
         act.graph = loss.grad if isinstance(loss, Tensor) else None
         if isinstance(loss, Tensor):
-            act.copies = tuple((spot_at(at, self._project), str(of), models) for at, of, models in sorted(
+            act.copies = tuple((self._project.spot(at), str(of), models) for at, of, models in sorted(
                 loss.copies, key=lambda c: (c[0].path, c[0].line)))
         cut = self._why(event, loss)
-        act.cut = Cut(cut[0], spot_of(cut[1])) if cut is not None else None
+        act.cut = Cut(cut[0], cut[1].spot) if cut is not None else None
 
     def _why(self, event: Event, loss: Value | None) -> tuple[str, Event] | None:
         """Why the value that an event sends backward has no graph to a model, and where that became so."""
@@ -123,7 +122,7 @@ class Cuts:
                             reached & set(inside)) and not any(
                             m.state.get("frozen", False) is not False for m in inside.values()
                             if isinstance(m, (Thing, Instance))):
-                        yield CutPart(str(optimizer.site), made_at(module), spot_of(mine[0]))
+                        yield CutPart(str(optimizer.site), made_at(module), mine[0].spot)
 
     def _drawn(self, draw: Event, calls: list[Event], sent: frozenset[Site], optimizer: Thing) -> Iterator[CutPart]:
         """A draw without a gradient from what a model gave, which goes on into a module that the same optimizer holds
@@ -136,7 +135,7 @@ class Cuts:
                 and isinstance(e.result, Tensor) and e.result.grad and e.result.site in sent
                 and id(unwrap(e.receiver)) in mine]
         if into and not told and any(t.grad and t.models & mine for t in of):
-            yield CutPart(str(optimizer.site), str(into[0].site), spot_of(draw), drawn=True)
+            yield CutPart(str(optimizer.site), str(into[0].site), draw.spot, drawn=True)
 
     def handed(self) -> bool:
         """Whether a value with a graph is given to code that is not known."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Bag, Instance, Site, Symbol, Tensor, Thing, number, parts, truth, unwrap
+from traindx_tools.program.constants import HalfUpdate
 from traindx_tools.program.moments import Spot
-from traindx_tools.program.poles import HalfUpdate
 
 _HALVES = ("float16", "bfloat16")
 _OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RMSprop", "Adamax", "RAdam")
@@ -25,8 +24,8 @@ def half_updates(project: Project) -> Iterator[HalfUpdate]:
         if found is None or not isinstance(made, Thing):
             continue
         rate, eps = number(made.argument(1, "lr")), number(made.kwargs.get("eps"))
-        cast = spot_at(found[1], project) if found[1] is not None else spot_of(event)
-        yield HalfUpdate(made.short, spot_of(event), cast, found[0],
+        cast = project.spot(found[1]) if found[1] is not None else event.spot
+        yield HalfUpdate(made.short, event.spot, cast, found[0],
                          1e-3 if rate is None and "lr" not in made.kwargs else rate,
                          1e-8 if "eps" not in made.kwargs else eps)
 
@@ -41,7 +40,7 @@ def scaled_gradients(project: Project) -> Iterator[Spot]:
         scaled = "scaled" in of.tags if isinstance(of, Tensor) else of is not None and any(
             isinstance(p, Symbol) and (p.role, p.name) == ("call", "scale") for p in parts(of))
         if event.name == "torch.autograd.grad" and scaled and truth(graph):
-            yield spot_of(event)
+            yield event.spot
 
 
 def _half(optimizer: Thing) -> tuple[str, Site | None] | None:

@@ -1,12 +1,15 @@
-"""What keeps values over the steps of a program, from the events of the follower: lists, sums, hooks."""
+"""What keeps values over the steps of a program, from the events of the follower: lists, sums, hooks, arrays."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 from traindx_tools.knowledge.calls import reaching_inside
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.tensors import written_at
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -25,7 +28,8 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
-from traindx_tools.program.moments import Kept
+from traindx_tools.program.moments import Kept, Spot
+from traindx_tools.program.uses import KeptArray
 
 _NO_GRAPH = frozenset({"gradient", "maybe_detached"})
 _CUT = frozenset({"size", "numel", "dim", "nelement", "item", "tolist", "len", "detach", "numpy"})
@@ -68,7 +72,7 @@ class Keeping:
 
     def emptied(self, event: Event) -> Kept | None:
         """What begins anew or loses what it held."""
-        if event.kind not in ("store", "delete", "call"):
+        if event.kind not in ("store", "delete", "call") or not self._filled:
             return None
         known = self._known_by(event)
         if event.kind == "store":
@@ -79,7 +83,7 @@ class Keeping:
             if event.site in self._sums or _is_first(event) or (_is_item(event) and not _is_slice(event)):
                 return None
         known &= self._filled
-        return Kept(known, event.file.segment(event.node)) if known else None
+        return Kept(known, event.text) if known else None
 
     def joined(self, event: Event) -> Kept | None:
         """A container whose values are made one: what is sent backward tells whether that ends their life."""
@@ -99,7 +103,7 @@ class Keeping:
         name = event.kind != "call" and not isinstance(event.args[0], Bag) and _target(event) is not None
         given = value.items if isinstance(value, Bag) and value.kind == "tuple" else []
         return Kept(
-            known, event.file.segment(event.node), born_in(holder),
+            known, event.text, born_in(holder),
             event.crossing if name and not isinstance(holder, (Bag, Table, Instance, Thing)) else None,
             _bound(holder), carried, _hanging(value) | _made_of(value),
             own(event.result) if event.kind != "call" and not isinstance(event.result, Bag) else frozenset(),
@@ -282,3 +286,38 @@ def _lives(value: Value | None) -> frozenset[str] | None:
         if not (inside or of_inside or one.role in ("parameter", "global", "import", "attribute", "item")):
             return None
     return frozenset()
+
+
+_KEEPS = ("append", "appendleft", "add", "insert", "extend")
+
+
+def kept_arrays(project: Project) -> Iterator[KeptArray]:
+    """Every array that a loop puts into a list as it is."""
+    told: set[Site] = set()
+    for root in project.roots_with(_KEEPS):
+        for place in root.places:
+            event = place.event
+            if event.method not in _KEEPS or not place.loops or not isinstance(event.receiver, Bag):
+                continue
+            for value in _flat(event.args, 3):
+                site = written_at(value) if isinstance(value, Tensor) else None
+                if site is not None and site not in told:
+                    told.add(site)
+                    yield KeptArray(event.text, event.spot, _handed(project, site), str(site))
+
+
+def _flat(values: tuple[Value, ...] | list[Value], left: int) -> Iterator[Value]:
+    for value in values:
+        if isinstance(value, Bag) and left:
+            yield from _flat(value.items, left - 1)
+        else:
+            yield value
+
+
+def _handed(project: Project, site: Site) -> Spot:
+    """Where the method that writes returns what it wrote into."""
+    file = project.file(site.path)
+    bodies = [f for f in syntax(file).of(ast.FunctionDef) if f.lineno <= site.line <= (f.end_lineno or 0)
+              ] if file else []
+    returns = [n for n in below(bodies[-1]) if isinstance(n, ast.Return)] if bodies else []
+    return syntax(file).spot(returns[-1]) if file and returns else Spot(site.path, site.line)

@@ -13,13 +13,12 @@ from functools import cache
 from typing import NamedTuple
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import ModuleValue, Symbol, Tensor, Thing, Value
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.uses import UnusedResult
 
 TABLE = "results.toml"
 _PLAIN = frozenset({"no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "autocast", "open", "File",
@@ -63,14 +62,14 @@ def left_behind(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         if isinstance(statement, ast.Expr) and not _is_shown(code, statement) and (kind := _kind(look, code, event)):
             seen.add(id(call))
             if kind[0] == "entered":
-                yield UnusedResult("left", f"{written(call.func)}()", spot_of(event), f"|{kind[0]}")
+                yield UnusedResult("left", f"{written(call.func)}()", event.spot, other=kind[0])
                 continue
             first = call.args[0] if call.args else None
             old = call.func.value if isinstance(call.func, ast.Attribute) and kind[1] else first
             while isinstance(old, ast.Call) and isinstance(old.func, ast.Attribute):
                 old = old.func.value
             if old is not None and _is_used_after(code, statement, old):
-                yield UnusedResult("left", f"{written(call.func)}()", spot_of(event), f"{written(old)}|{kind[0]}")
+                yield UnusedResult("left", f"{written(call.func)}()", event.spot, written(old), other=kind[0])
 
 
 def _is_shown(code: Syntax, statement: ast.Expr) -> bool:

@@ -1,5 +1,5 @@
-"""The loaders of a program: over which data set, in which order, for what, and what happens when a sample is
-fetched."""
+"""The loaders of a program: over which data set, in which order, for what, what happens when a sample is fetched, and
+what their workers are sent."""
 
 from __future__ import annotations
 
@@ -8,16 +8,138 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from traindx_tools.knowledge import fetching
-from traindx_tools.on_code.filling.row_order import class_by_class
-from traindx_tools.on_code.filling.spots import spot_at, spot_of, spot_of_block
-from traindx_tools.on_code.filling.workers import objects_of, spawned_member
+from traindx_tools.knowledge.fetching import lies_by_class
 from traindx_tools.on_code.lengths import whole_data
+from traindx_tools.on_code.nodes import listed
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import names_in
+from traindx_tools.on_code.syntax import names_in, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Bag, Const, Function, Instance, Thing, Value, number, truth
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    truth,
+)
 from traindx_tools.program.loading import Draw, Fetch, Loader
+from traindx_tools.program.moments import Spot
+
+_ORDERS = ("shuffle", "permutation", "sample", "randperm")
+
+
+def class_by_class(project: Project, data: Value | None, is_stream: bool) -> tuple[str, str, int | None]:
+    """Why, as a clause, where the rows are made, and the rows of a buffer that they pass; ("", "", None) if not."""
+    rows = _ordered(data, 0)
+    if rows is not None:
+        orders = [e.args[0] if e.args else e.receiver for e in project.calls(*_ORDERS)]
+        if any(o is rows for o in orders):
+            return "", "", None
+        site = str(rows.site) if isinstance(rows, (Bag, Tensor)) else "?"
+        buffer = _buffer(data) if is_stream else None
+        through = f", passes through a buffer of {buffer} rows" if buffer else ""
+        return f"reads rows that are made class by class at {site}{through}", site, buffer
+    if not isinstance(data, Thing):
+        return "", "", None
+    why = lies_by_class(data.short)
+    if not why and data.short == "ConcatDataset" and _one_label_each(data.args[0] if data.args else None):
+        why = f"the parts that {data.site} puts in a row have one label each"
+    return why, str(data.site) if why else "", None
+
+
+def _ordered(value: Value | None, depth: int) -> Value | None:
+    """The rows inside a data set that were made class by class."""
+    if depth > 4:
+        return None
+    if isinstance(value, Bag):
+        return value if value.ordered_by else None
+    if isinstance(value, Tensor):
+        return value if {"ramp", "repeated"} <= value.tags else None
+    inner: list[Value] = []
+    if isinstance(value, Instance):
+        inner = list(value.attrs.values())
+    elif isinstance(value, Thing) and (value.short, len(value.args) > 1) in (
+            ("TensorDataset", True), ("TensorDataset", False), ("Subset", True)):
+        inner = list(value.args)
+    return next((found for v in inner if (found := _ordered(v, depth + 1)) is not None), None)
+
+
+def _one_label_each(parts: Value | None) -> bool:
+    """Whether a comprehension makes parts of which each has the same label for all its rows."""
+    part = parts.items[0] if isinstance(parts, Bag) and parts.open and parts.items else None
+    return isinstance(part, Thing) and any(isinstance(a, Tensor) and "uniform" in a.tags for a in part.args)
+
+
+def _buffer(data: Value | None) -> int | None:
+    """The size of a buffer in which a stream shuffles: a whole number that it keeps and that is no length
+    of its own."""
+    if not isinstance(data, Instance):
+        return None
+    sizes = [v.value for k, v in data.attrs.items() if isinstance(v, Const) and type(v.value) is int
+             and any(word in k for word in ("buffer", "window", "pool", "shuffle"))]
+    return sizes[0] if sizes else None
+
+
+_SPAWNS = ("spawn", "forkserver")
+
+
+def spawned_member(project: Project, loader: Thing, data: Value) -> tuple[str, str, int] | None:
+    """The first member that cannot be pickled: its name, what it is, its line."""
+    everywhere = any(_text(e.argument(0, "method")) in _SPAWNS for e in project.calls("set_start_method"))
+    if not (number(loader.kwargs.get("num_workers")) or 0) > 0 or not (everywhere or _context(loader) in _SPAWNS):
+        return None
+    members = list(data.attrs.items()) if isinstance(data, Instance) else []
+    members += [(n, loader.kwargs[n]) for n in ("collate_fn", "worker_init_fn") if n in loader.kwargs]
+    return next(((name, *why) for name, value in members if (why := _why(value, loader.site.line)) is not None), None)
+
+
+def _text(value: Value | None) -> object:
+    return value.value if isinstance(value, Const) else None
+
+
+def _context(loader: Thing) -> object:
+    given = loader.kwargs.get("multiprocessing_context")
+    if isinstance(given, Thing) and given.args:
+        return _text(given.args[0])
+    keywords = loader.node.keywords if isinstance(loader.node, ast.Call) else []
+    texts = [ast.unparse(k.value) for k in keywords if k.arg == "multiprocessing_context"]
+    return _text(given) or next((s for s in _SPAWNS for t in texts if s in t), None)  # get_context("spawn")
+
+
+def _why(value: Value, line: int) -> tuple[str, int] | None:
+    if isinstance(value, Function):
+        node = value.info.node
+        if isinstance(node, ast.Lambda):
+            return "a lambda", node.lineno
+        nested = syntax(value.info.file).function(node) is not None and value.owner is None
+        return ("a function defined inside another one", node.lineno) if nested else None
+    opened = isinstance(value, Symbol) and value.name.partition("@")[0] in ("open", "builtins.open")
+    return ("an open file", line) if opened else None
+
+
+def objects_of(project: Project, data: Value) -> tuple[str, str, float | None, Spot] | None:
+    """A list of Python objects that a data set keeps: its attribute, the class, how many they are, where it is made."""
+    for name, value in data.attrs.items() if isinstance(data, Instance) else ():
+        if isinstance(value, Bag) and value.kind == "list" and value.items and _is_object(value.items[0]):
+            count = number(value.size) if value.open else float(len(value.items))
+            at = project.spot(value.site) if value.site is not None else None
+            if at is not None and isinstance(data, Instance):
+                return name, data.klass.info.name, count, at
+    return None
+
+
+def _is_object(value: Value) -> bool:
+    if isinstance(value, Bag):
+        return not all(isinstance(v, Tensor) for v in value.items)
+    text = isinstance(value, Const) and isinstance(value.value, str)
+    return text or isinstance(value, (Table, Instance)) or (isinstance(value, Symbol) and value.role == "text")
+
 
 _TELLS_WORKERS = ("worker_init_fn", "get_worker_info")
 
@@ -28,12 +150,12 @@ def loaders(project: Project) -> Iterator[Loader]:
     if not made:
         return
     seeded = any(word in f.text for f in project.files for word in _TELLS_WORKERS)
-    stores: dict[int, list[Place]] = {}
-    for place in (p for root in project.roots for p in root.places if p.event.kind == "store"):
-        stores.setdefault(id(place.event.receiver), []).append(place)
-    loops: dict[int, list[Block]] = {}
-    for block in (b for b in project.blocks if b.kind == "loop"):
-        loops.setdefault(id(block.subject), []).append(block)
+    data = [e.result.argument(0, "dataset") for e in made if isinstance(e.result, Thing)]
+    ids = {id(d) for one in data for d in (one, whole_data(one)) if d is not None}
+    changed = any(e.kind == "store" and id(e.receiver) in ids for e in project.events)
+    stores = listed((id(p.event.receiver), p) for root in (project.roots if changed else ()) for p in root.places
+                    if p.event.kind == "store" and id(p.event.receiver) in ids)
+    loops = listed((id(b.subject), b) for b in project.blocks if b.kind == "loop")
     for event in made:
         loader = _made(project, event, stores)
         if loader is not None:
@@ -49,14 +171,14 @@ def _made(project: Project, event: Event, stores: Mapping[int, list[Place]]) -> 
     data = whole_data(given)
     if not isinstance(thing, Thing) or data is None or thing.state.get("annotation"):
         return None
-    found = Loader(spot_of(event), id(data), cut=_cut(given) if data is not given else 0)
+    found = Loader(event.spot, id(data), cut=_cut(given) if data is not given else 0)
     found.made = str(data.site) if isinstance(data, (Thing, Instance)) else ""
     found.known = isinstance(data, (Thing, Instance))
     wanted, sampler = thing.argument(2, "shuffle"), thing.argument(3, "sampler") or thing.argument(4, "batch_sampler")
     found.shuffles = truth(wanted) if wanted is not None else False
     found.sampler = sampler.short if isinstance(sampler, Thing) else "unknown" if sampler is not None else ""
     if isinstance(sampler, Thing) and not thing.state.get("prepared"):
-        found.sampler_at = spot_at(sampler.site, project)
+        found.sampler_at = project.spot(sampler.site)
         found.shuffles = truth(sampler.argument(3, "shuffle")) is not False
     found.drop_last = truth(thing.argument(8, "drop_last"))
     found.single = number(thing.argument(1, "batch_size") or Const(1)) == 1
@@ -93,13 +215,13 @@ def _used(project: Project, loops: list[Block], loader: Loader) -> None:
     for block in loops:
         attacks = steps and not any("step" in m for m in block.methods)  # gradients of the input: nothing is updated
         if BACKWARD & block.methods and not attacks:
-            loader.trains = spot_of_block(block)
+            loader.trains = block.spot
             loader.labels_unread = _throws_labels_away(block)
             loader.epochs = loader.epochs or any(
                 block in p.path and any(b.kind == "loop" for b in p.path[:p.path.index(block)])
                 for t in project.training_loops for p in t.backwards)
         elif any(m in block.methods for m in ("__call__", "argmax", "no_grad")) and not _carries_state(block):
-            loader.evaluates = spot_of_block(block)
+            loader.evaluates = block.spot
 
 
 def _carries_state(block: Block) -> bool:
@@ -134,8 +256,8 @@ def _fetch(project: Project, data: Value) -> Fetch:
     moved = next((p.event for p in places if _to_device(p.event)), None)
     return Fetch(
         tuple(_draws(places, data, project)),
-        None if slow is None else (slow.name, *fetching.slow_calls()[slow.name], spot_of(slow)),
-        None if moved is None else (moved.file.segment(moved.node), spot_of(moved)))
+        None if slow is None else (slow.name, *fetching.slow_calls()[slow.name], slow.spot),
+        None if moved is None else (moved.text, moved.spot))
 
 
 def _switched_off(place: Place) -> bool:
@@ -155,11 +277,11 @@ def _draws(places: list[Place], data: Instance, project: Project) -> Iterator[Dr
     for event in (p.event for p in places if p.event.kind == "call"):
         owner = event.receiver
         if event.name in fetching.drawing() and fetching.fixes_draws() not in event.kwargs:
-            yield Draw(event.file.segment(event.node), spot_of(event))
+            yield Draw(event.text, event.spot)
         elif isinstance(owner, Thing) and owner.type in fetching.generators():
             own = next((k for k, v in data.attrs.items() if v is owner), "")
             if own:
-                yield Draw(event.file.segment(event.node), spot_at(owner.site, project), own)
+                yield Draw(event.text, project.spot(owner.site), own)
         elif isinstance(owner, Thing) and event.method in ("__call__", owner.short):
             yield from _of_transforms([owner], project)
 
@@ -171,7 +293,7 @@ def _of_transforms(values: list[Value], project: Project, left: int = 4) -> Iter
             yield from _of_transforms(value.items, project, left - 1)
         elif isinstance(value, Thing) and fetching.is_random_transform(value.type):
             if number(value.kwargs.get("p")) != 0:
-                yield Draw(value.short, spot_at(value.site, project), by_library=True)
+                yield Draw(value.short, project.spot(value.site), by_library=True)
         elif isinstance(value, Thing) and fetching.is_container(value.type) and left:
             yield from _of_transforms([*value.args, *value.kwargs.values()], project, left - 1)
 
@@ -199,7 +321,7 @@ def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
             inner = event.name in drawing and fixes not in event.kwargs and any(
                 _is_callee(b, callees) for b in place.path)
             if library or inner:
-                return Draw(event.file.segment(event.node), spot_of(event)), data.klass.info.name
+                return Draw(event.text, event.spot), data.klass.info.name
     return None
 
 
@@ -224,9 +346,9 @@ def _changed(place: Place, data: Instance) -> tuple[str, str, object] | None:
     if inside or not place.loops or name not in _read(data):
         return None
     call = next((b for b in reversed(place.path) if b.kind == "call"), None)
-    spot = spot_of(event)
-    at = spot if call is None else replace(spot_of_block(call), quote=spot.quote)
-    return name, event.file.segment(event.node), at
+    spot = event.spot
+    at = spot if call is None else replace(call.spot, quote=spot.quote)
+    return name, event.text, at
 
 
 def _read(data: Instance) -> set[str]:

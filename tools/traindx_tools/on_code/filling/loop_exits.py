@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -41,7 +40,7 @@ def ways_out(project: Project) -> Iterator[WayOut]:
             if leaves and code.scope(branch) is code.scope(node):
                 kind, on = _decided_by(code, node, branch.test)
                 if kind:
-                    yield WayOut(written(branch.test)[:80], spot_in(code, branch), kind, on)
+                    yield WayOut(written(branch.test)[:80], code.spot(branch), kind, on)
 
 
 def _agrees(loop: TrainingLoop) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import mask_truth
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.tensors import dtype_of
 from traindx_tools.on_code.trace import Event
@@ -43,7 +42,7 @@ def _use(how: str, event: Event, mask: Value | None, target: str, text: str = ""
         said = "triangle"
     known = mask if isinstance(mask, Tensor) else Tensor(low=0.0, high=1.0) if mask_truth.of(mask) else Tensor()
     boolean = None if known.dtype is None and "floating" not in known.tags else known.dtype == "bool"
-    return MaskUse(how, spot_of(event), text or event.file.segment(event.node), target, said, boolean, known.low,
+    return MaskUse(how, event.spot, text or event.text, target, said, boolean, known.low,
                    known.high, origin=event, **more)
 
 
@@ -147,8 +146,7 @@ def _missing(project: Project) -> Iterator[MaskUse]:
         for event in project.calls("__call__"):
             layer = event.receiver
             if isinstance(layer, Thing) and id(layer) in logits.models and _is_unmasked(event, layer):
-                yield MaskUse("missing", spot_of(event), event.file.segment(event.node), layer.short,
-                              next_token=spot_of(loss), origin=event)
+                yield MaskUse("missing", event.spot, event.text, layer.short, next_token=loss.spot, origin=event)
 
 
 def _is_unmasked(event: Event, layer: Thing) -> bool:

@@ -8,7 +8,6 @@ from functools import cache, partial
 
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import quantities
-from traindx_tools.on_code.filling.spots import spot_at, spot_of
 from traindx_tools.on_code.optimizer_parameters import held, parts_held
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
@@ -32,24 +31,24 @@ def objectives(project: Project) -> Iterator[Objective]:
             value = sent_backward(event)
             if isinstance(value, Tensor) and value.grad is not False:
                 found, places = resolved(value)
-                yield Objective(spot_of(event), _made(value, event, project), found, places, _form(value), not several,
+                yield Objective(event.spot, _made(value, event, project), found, places, _form(value), not several,
                     len(steppers), next((m for o in steppers.values() if (m := _maximised(o))), ""),
                     _is_against_data(made.get(value.site, []), value), event.file.mentions(meant), event)
     for event in project.calls("backward", "manual_backward"):
         value = sent_backward(event)
         if id(event) not in in_loops and isinstance(value, Tensor) and quantities.of(value):
             found, places = resolved(value)
-            yield Objective(spot_of(event), _made(value, event, project), found, places, optimizers=0, origin=event)
+            yield Objective(event.spot, _made(value, event, project), found, places, optimizers=0, origin=event)
     for root in project.roots:
         value = root.result
         if root.framework == "training_step" and isinstance(value, Tensor) and quantities.of(value):
             found, places = resolved(value)
-            at = spot_at(value.site or Site(root.file.path, root.line), project)
+            at = project.spot(value.site or Site(root.file.path, root.line))
             yield Objective(at, at, found, places, optimizers=0)
 
 
 def _made(value: Tensor, event: Event, project: Project) -> Spot:
-    return spot_at(value.site, project) if value.site is not None else spot_of(event)
+    return project.spot(value.site) if value.site is not None else event.spot
 
 
 def _form(value: Tensor) -> str:
@@ -93,11 +92,11 @@ def _resolved(project: Project, trained: Callable[[], frozenset[int]], value: Te
         sign, (name, _, where) = tag[0], tag[1:].partition("@")
         event = _event_at(project, where, name) if where else None
         if event is not None:
-            places[name] = spot_of(event)
+            places[name] = event.spot
         if name == "apart" and event is not None:
             turn = _from_reference(event, trained())
             name = "divergence" if turn else name
-            places[name] = spot_of(event)
+            places[name] = event.spot
             sign = {"+": "-", "-": "+"}[sign] if turn < 0 else sign
         found[name] = (*found.get(name, ()), sign)
     return found, places

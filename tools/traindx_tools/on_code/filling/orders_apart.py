@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
@@ -51,7 +50,7 @@ def _within(code: Syntax, body: Body, outcome: ast.expr) -> Iterator[Apart]:
     for mine in (t for t in taken if t.order and _base(t.at) not in plain):
         for theirs in taken:
             if not theirs.order and mine.rows == theirs.rows:
-                yield Apart(written(theirs.at), written(mine.at), spot_in(code, mine.at), mine.order, reordered=True)
+                yield Apart(written(theirs.at), written(mine.at), code.spot(mine.at), mine.order, reordered=True)
                 return
 
 

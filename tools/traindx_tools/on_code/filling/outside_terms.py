@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.uses import UnusedResult
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "grad_and_value", "filter_grad", "filter_value_and_grad"})
 _ASKS = frozenset({"len", "isinstance", "hasattr", "getattr", "print", "range", "enumerate", "type", "stop_gradient"})
@@ -48,8 +47,7 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, maker: ast.Call) -> Ite
         for term in terms if len(terms) > 1 else ():
             inner = _names(code, body, term)
             if inner is not None and not inner & set(names) and (read := _read(code, body, term, outer - set(names))):
-                text = f"{written(term)[:60]}|{names[place]}|{read}"
-                yield UnusedResult("outside", written(term)[:60], spot_in(code, term), text)
+                yield UnusedResult("outside", written(term)[:60], code.spot(term), names[place], other=read)
 
 
 def _is_within(code: Syntax, body: Body, call: ast.Call) -> bool:

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from traindx_tools.knowledge.calls import growing
-from traindx_tools.on_code.layers import with_parameters
+from traindx_tools.on_code.layers import learns, with_parameters
 from traindx_tools.on_code.library import submodules
-from traindx_tools.on_code.named_parts import learns
 from traindx_tools.on_code.optimizer_parameters import held, one_by_one
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.trace import Event

@@ -7,7 +7,6 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge import fetching
-from traindx_tools.on_code.filling.spots import spot_in, spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, syntax, written
@@ -44,8 +43,8 @@ def _twice(places: tuple[Place, ...]) -> Apart | None:
     for same in calls.values():
         what = _moves(same[0].receiver, places) if len(same) == 2 else ""
         if what and same[0].function is same[1].function and _given(same[0]) != _given(same[1]):
-            texts = [e.file.segment(e.node) for e in same]
-            return Apart(texts[0], texts[1], spot_of(same[1]), what)
+            texts = [e.text for e in same]
+            return Apart(texts[0], texts[1], same[1].spot, what)
     return None
 
 
@@ -70,7 +69,7 @@ def _moves(callee: Value | None, places: tuple[Place, ...], left: int = 4) -> st
     drawn = next((e for e in inside if e.name in fetching.drawing()), None)
     moved = any(e.method in fetching.moving() for e in inside)
     if drawn is not None and moved:
-        return drawn.file.segment(drawn.node)
+        return drawn.text
     attributes = callee.attrs.values() if isinstance(callee, Instance) else ()
     held = [v for a in attributes if isinstance(a, Bag) for v in a.items]
     return next((v.klass.info.name for v in held if isinstance(v, Instance) and _is_written_so(v)), "")
@@ -107,7 +106,7 @@ def _alone(code: Syntax, function: ast.FunctionDef, first: ast.expr, second: ast
                 t == other and k == kind and (up := code.parent(s)) is not arm and isinstance(up, ast.If)
                 and written(up.test) == written(arm.test) and "(" not in written(arm.test) for t, k, s in moves):
             continue
-        yield Apart(other, code.file.segment(statement), spot_in(code, statement), kind, alone=True)
+        yield Apart(other, code.file.segment(statement), code.spot(statement), kind, alone=True)
         return
 
 

@@ -1,4 +1,4 @@
-"""Layers inside a model that a training loop calls with gradients, on the way to its losses."""
+"""The layers that make what the losses compare, and those inside a model that a training loop calls on the way."""
 
 from __future__ import annotations
 
@@ -6,16 +6,51 @@ import re
 from collections.abc import Iterator, Mapping
 
 from traindx_tools.on_code.filling.entities import Entities
-from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.layers import learns, named_parts
 from traindx_tools.on_code.library import submodules
-from traindx_tools.on_code.named_parts import learns, named_parts
+from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
-from traindx_tools.on_code.values import Instance, Tensor, unwrap
+from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value, unwrap
+from traindx_tools.program.entities import OutputLayer
 from traindx_tools.program.moments import Act
 from traindx_tools.program.parts import PartCall
 from traindx_tools.program.timeline import Moment
+
+_LOSSES = ("cross_entropy", "binary_cross_entropy_with_logits", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss")
+_LAYERS = ("torch.nn.Linear", "torch.nn.Conv2d")
+
+
+def output_layers(project: Project, optimizers: list[Event]) -> Iterator[OutputLayer]:
+    """Those whose output a loss is given, and those put into a model of an installed package."""
+    loaded = any(True for _ in project.calls("load_state_dict", "load_from_checkpoint"))
+    seen: set[int] = set()
+    for head in (*_compared(project), *_put_in(optimizers)):
+        if isinstance(head, Thing) and head.type in _LAYERS and id(head) not in seen:
+            seen.add(id(head))
+            site = head.state.get("frozen_site") if head.state.get("frozen") is True else None
+            where = site if isinstance(site, Site) else head.site if head.state.get("frozen") is True else None
+            yield OutputLayer(head.short, project.spot(head.site), id(head),
+                              project.spot(where) if where is not None else None, loaded,
+                              (head, project.file(head.site.path), project.file(where.path) if where else None))
+
+
+def _compared(project: Project) -> list[Value]:
+    outputs = {e.args[0].kind_site for e in project.calls(*_LOSSES)
+               if e.grad is not False and e.args and isinstance(e.args[0], Tensor) and e.args[0].kind_site}
+    last = {e.result.kind_site: e.receiver for e in project.calls("__call__")
+            if isinstance(e.receiver, Thing) and isinstance(e.result, Tensor) and e.result.kind_site in outputs
+            and e.receiver.type in _LAYERS}
+    return list(last.values())
+
+
+def _put_in(optimizers: list[Event]) -> Iterator[Value]:
+    held = {id(p): p for e in optimizers for m in modules_of(e.result) or [] for p in submodules(m)}
+    for part in held.values():
+        if isinstance(part, Thing) and not part.type.startswith("torch.nn."):
+            yield from part.state.get("attrs", {}).values()
+
 
 _MOST_SITES = 55
 _READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|frozen|(^|[_.])ema(_|$|\.)|oracle"
@@ -53,8 +88,8 @@ def _of_model(loop: TrainingLoop, whole: Instance, entities: Entities, reached: 
         path, part = found
         if not _READ_ONLY.search(path) and not _is_tied(whole, path):
             later = stores.get(id(part))
-            put = Act(Moment.PARAMETERS, spot_of(later), origin=later) if later is not None else None
-            yield PartCall(entities.model(whole), entities.model(part), path, spot_of(event), put,
+            put = Act(Moment.PARAMETERS, later.spot, origin=later) if later is not None else None
+            yield PartCall(entities.model(whole), entities.model(part), path, event.spot, put,
                            later is not None and len(later.args) > 1)
 
 
@@ -65,4 +100,3 @@ def _is_tied(whole: Instance, path: str) -> bool:
     shared = re.compile(rf"\b{named}\s*=[^=]|=\s*[\w.]*\b{named}\s*(#.*)?$", re.MULTILINE)
     texts = [info.file.text for info in whole.klass.info.lineage()]
     return any("tie_weights(" in text or (weight in text and shared.search(text)) for text in texts)
-

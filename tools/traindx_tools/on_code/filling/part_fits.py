@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.on_code.definitions import FunctionInfo
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.splits import named, part_of
@@ -42,8 +41,8 @@ def part_fits(project: Project) -> Iterator[PartFit]:
                     around = next((b.function for b in reversed(path) if b.kind == "call"), root.function)
                     group = f"{id(around.owner or around) if around else 0} {kind}" if kind else str(id(at.node))
                     whole = at.node if kind else syntax(at.file).statement(at.node) or at.node
-                    spot = spot_of(at) if isinstance(at, Event) else spot_of_block(at)
-                    yield PartFit(kind, " ".join(written(whole).split())[:80], spot, part, group, id(_made(at)))
+                    text = " ".join(written(whole).split())[:80]
+                    yield PartFit(kind, text, at.spot, part, group, id(_made(at)))
 
 
 def _fitted(place: Place) -> Iterator[tuple[str, Event | Block, tuple[Block, ...]]]:
@@ -79,7 +78,7 @@ def _in_each_call(look: Lookup, at: Event | Block, inner: FunctionInfo) -> Itera
     for code, call in look.callers(inner.node, syntax(inner.file)):
         parts = {p for a in call.args if (p := part_of(look, code, a)) is not None} or {_bound(code, call) or OTHER}
         if len(parts) == 1:
-            yield PartFit("", text, spot_of(at), parts.pop(), str(id(at.node)), id(call))
+            yield PartFit("", text, at.spot, parts.pop(), str(id(at.node)), id(call))
 
 
 def _made(at: Event | Block) -> object:

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from traindx_tools.on_code.arrays import is_parameter
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
-from traindx_tools.on_code.filling.running_states import attribute_set
-from traindx_tools.on_code.filling.spots import spot_in, spot_of
+from traindx_tools.on_code.filling.states import attribute_set
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project
@@ -18,7 +17,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Operation, Table, Tensor, Thing, Value, number
-from traindx_tools.program.poles import Pole, Rounded
+from traindx_tools.program.constants import Pole, Rounded
 
 _CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max", "maximum")
 _ADAMS = frozenset({"adam", "adamw", "scale_by_adam", "nadam", "radam", "lamb", "amsgrad"})
@@ -67,11 +66,11 @@ def _logs(project: Project) -> Iterator[Pole]:
         attached = _attached(event, x)
         unknown = x.grad is None and not _only_told(event)
         made = str(x.kind_site or x.site or "")
-        yield Pole("log", event.file.segment(event.node), spot_of(event), x.low, x.high, x.kind,
+        yield Pole("log", event.text, event.spot, x.low, x.high, x.kind,
                    "" if made == str(event.site) else made,
                    True if attached else None if unknown else False, "spread" in x.tags,
                    x.dtype or "float32",
-                   f"{guard.file.segment(guard.node)} at {guard.site}" if guard else "",
+                   f"{guard.text} at {guard.site}" if guard else "",
                    _exact(guard, x.dtype or "float32") if guard else "", (event, x, guard))
 
 
@@ -96,7 +95,7 @@ def _epsilon_name(node: ast.AST) -> str:
 
 
 def _roots(project: Project) -> Iterator[Pole]:
-    written = {spot_in(code, node): (code, node, inside) for code in map(syntax, project.files)
+    written = {code.spot(node): (code, node, inside) for code in map(syntax, project.files)
                if "sqrt" in code.file.text or "0.5" in code.file.text for node, inside in spreads(code)}  # fmt: skip
     for spot, (code, node, inside) in written.items():
         event = Event("call", "", "sqrt", node, code.file, None)
@@ -116,7 +115,7 @@ def _roots(project: Project) -> Iterator[Pole]:
                 event.name.startswith("jax.") and not event.differentiated):  # fmt: skip
             continue
         certain = x.grad is True or (event.differentiated and bool({"one_row", "pairs"} & x.tags))
-        yield Pole("sqrt", event.file.segment(event.node), spot_of(event), 0.0, x.high, attached=certain or None,
+        yield Pole("sqrt", event.text, event.spot, 0.0, x.high, attached=certain or None,
                    spread="spread" in x.tags, guard=_outside(event), origin=(event, x))
 
 
@@ -142,7 +141,7 @@ def _counts(project: Project) -> Iterator[Pole]:
             top.grad is True or (top.grad is None and id(event) in sent))))
         stays = event.site in kept and not _asked(event)
         if attached or stays:
-            yield Pole("count", event.file.segment(event.node), spot_of(event), spread=stays, origin=(event,))
+            yield Pole("count", event.text, event.spot, spread=stays, origin=(event,))
 
 
 def _outside(event: Event) -> str:
@@ -163,8 +162,7 @@ def _divisions(project: Project) -> Iterator[Pole]:
         if isinstance(x, Tensor) and "spread" in x.tags and x.low == 0 and x.high is None:
             attached = x.grad is True or event.differentiated
             if (attached or id(event) in training) and not _asked(event) and not _only_told(event):
-                yield Pole("division", event.file.segment(event.node), spot_of(event), attached=attached, spread=True,
-                           origin=(event, x))
+                yield Pole("division", event.text, event.spot, attached=attached, spread=True, origin=(event, x))
 
 
 def _asked(event: Event) -> bool:
@@ -209,7 +207,7 @@ def _hidden(event: Event, node: ast.Call) -> Iterator[Pole]:
     for second, branch in enumerate(node.args[1:]):
         unsafe = _unsafe(_resolved(event, branch), watched)
         if unsafe is not None and not _keeps_off_zero(event, unsafe, condition, bool(second)):
-            yield Pole("where", event.file.segment(node), spot_of(event), of=event.file.segment(unsafe),
+            yield Pole("where", event.file.segment(node), event.spot, of=event.file.segment(unsafe),
                        guard=event.file.segment(node.args[0]), origin=(event, node, unsafe, bool(second)))
             return
 
@@ -280,12 +278,12 @@ def rounded_numbers(project: Project) -> Iterator[Rounded]:
         dtype = x.dtype if isinstance(x, Tensor) and x.dtype not in ("int", "bool") else None
         if limit is not None and 0.9 < limit < 1 and rounded(limit, dtype) == 1 and not event.name.startswith(
                 ("numpy.", "Const")):  # fmt: skip
-            yield Rounded("clamp", event.file.segment(event.node), spot_of(event), 1 - limit, dtype or "float32")
+            yield Rounded("clamp", event.text, event.spot, 1 - limit, dtype or "float32")
     for event in project.events:
         for x, other in (event.args, event.args[::-1]) if event.kind == "operation" and event.name == "+" else ():
             value = number(other) or 0.0
             if isinstance(x, Tensor) and x.dtype == "float16" and 0 < abs(value) < 1e-6 and not rounded(value, x.dtype):
-                yield Rounded("addition", event.file.segment(event.node), spot_of(event), value, "float16")
+                yield Rounded("addition", event.text, event.spot, value, "float16")
     makers = {id(e.result): e for e in project.calls(*_ADAMS)}
     for event in project.calls("init", "create"):
         optimizer = event.receiver if event.method == "init" else event.kwargs.get("tx")
@@ -294,7 +292,7 @@ def rounded_numbers(project: Project) -> Iterator[Rounded]:
             eps = number(adam.kwargs["eps"]) if "eps" in adam.kwargs else 1e-8
             if eps is not None and rounded(eps, "float16") == 0 and id(adam) in makers:
                 made = makers[id(adam)]
-                yield Rounded("adam eps", made.file.segment(made.node), spot_of(made), eps, "float16")
+                yield Rounded("adam eps", made.text, made.spot, eps, "float16")
 
 
 def _adams(value: Value | None) -> Iterator[Thing]:

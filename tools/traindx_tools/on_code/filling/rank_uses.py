@@ -1,4 +1,4 @@
-"""What one process of a distributed run does as if it were alone: files, figures, batches, and ways out of a loop."""
+"""What processes of a distributed run do together, and what one of them does as if it were alone."""
 
 from __future__ import annotations
 
@@ -6,17 +6,108 @@ import ast
 import re
 from collections.abc import Iterator
 
+from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.containers import depends_on_rank
-from traindx_tools.on_code.filling.collectives import asks_rank
 from traindx_tools.on_code.filling.loop_exits import TOGETHER
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import argument, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.values import Bag, Function, Instance, Symbol, Table, Thing, Value, parts, truth
-from traindx_tools.program.driving import RankUse, WayOut
+from traindx_tools.on_code.values import (
+    Bag,
+    Function,
+    Instance,
+    Operation,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    parts,
+    truth,
+)
+from traindx_tools.program.driving import Collective, RankUse, WayOut
 from traindx_tools.program.moments import Spot
+
+_ROWS = table("calls.toml")["collectives"]
+_TORCH, _ACCELERATE = frozenset(_ROWS["torch"]), frozenset(_ROWS["accelerate"])
+_WRAPPERS, _FLAGS = frozenset(_ROWS["wrappers"]), frozenset(_ROWS["main_process"])
+
+
+def collectives(project: Project) -> Iterator[Collective]:
+    """Every one of all processes."""
+    for root in project.roots:
+        for place in walk(root, _TORCH | _ACCELERATE | {"__call__"}):
+            if not _is_collective(place):
+                continue
+            event = place.event
+            arms = [b for b in place.branches if b.subject is not None and asks_rank(b.subject)]
+            arms += [b for b in _left_before(place) if b.subject is not None and asks_rank(b.subject)]
+            matched = any(_is_matched(place, arm) for arm in arms if arm in place.path)
+            shares = [(b, s) for b in place.loops if (s := _share(b.subject))]
+            loop, share = shares[0] if shares else (None, "")
+            yield Collective(
+                event.method, event.spot, arms[0].spot if arms and not matched else None,
+                loop.spot if loop is not None else None, share == "uneven share")
+
+
+def _is_collective(place: Place) -> bool:
+    event, model = place.event, place.event.receiver
+    if isinstance(model, Thing) and event.method == "__call__" and model.short in _WRAPPERS:
+        return event.grad is not False or model.short.startswith("Fully")
+    if event.kind != "call" or "group" in event.kwargs or "process_group" in event.kwargs:
+        return False
+    if event.name.startswith("torch.distributed.") and event.name.count(".") == 2:
+        return event.method in _TORCH
+    return event.name.startswith("accelerate.Accelerator.") and event.method in _ACCELERATE
+
+
+def asks_rank(test: Value) -> bool:
+    """Whether a condition holds in some processes only; rank > -1 asks whether the run is distributed at all."""
+    if isinstance(test, Operation) and test.op in ("not", "either"):
+        some = [asks_rank(o) for o in test.operands]
+        return any(some) if test.detail != "or" else all(some)
+    if isinstance(test, Operation) and test.op == "compare":
+        return depends_on_rank(test) and not any((number(o) or 0.0) < 0 for o in test.operands) and not any(
+            isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
+    return isinstance(test, Symbol) and test.name in _FLAGS
+
+
+def _left_before(place: Place) -> list[Block]:
+    """The arms before a place, in the blocks around it, that leave it out: `if rank != 0: return`."""
+    found: list[Block] = []
+    for at, block in enumerate(place.path):
+        inner = place.path[at + 1] if at + 1 < len(place.path) else place.event
+        before = block.body[: block.body.index(inner)]
+        found += [b for b in before if isinstance(b, Block) and b.kind == "branch" and (
+            b.left in ("return", "continue") or (b.left == "break" and block.kind == "loop"))
+            and place.event.method not in b.methods]
+    return found
+
+
+def _is_matched(place: Place, arm: Block) -> bool:
+    """Whether another arm of the same function makes the call: the others wait first, or make it where this one does
+    not."""
+    at = place.path.index(arm)
+    scope = next((b for b in reversed(place.path[:at]) if b.kind in ("call", "root")), place.path[0])
+    stack = [b for b in scope.body if isinstance(b, Block)]
+    while stack:
+        one = stack.pop()
+        if one.kind == "branch" and one not in place.path:
+            if place.event.method in one.methods:
+                return True
+        elif one.kind != "call":
+            stack.extend(b for b in one.body if isinstance(b, Block))
+    return False
+
+
+def _share(value: Value | None) -> str:
+    """Whether a loop runs over what one process has of the data, and whether the shares certainly differ in size."""
+    if isinstance(value, Tensor):
+        return next((t for t in ("uneven share", "share") if t in value.tags), "")
+    return next((s for s in map(_share, value.items[:3]) if s), "") if isinstance(value, Bag) else ""
+
 
 _TELLS = re.compile(r"rank|master|main_proc|is_main|world|zero|leader|primary|process_index|is_chief")
 _SEVERAL = re.compile(r"init_process_group|DistributedDataParallel|is_(local_)?main_process|num_processes"
@@ -45,7 +136,7 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             file = _file(place.event)
             if file is not None and id(place.event.node) not in seen and not _is_guarded(place, file):
                 seen.add(id(place.event.node))
-                yield RankUse("file", spot_of(place.event), written(file)[:60], several)
+                yield RankUse("file", place.event.spot, written(file)[:60], several)
         fed = {id(b.subject) for b, _ in _loops(root) if BACKWARD & b.methods}
         for block, path in _loops(root):
             loader = block.subject
@@ -54,11 +145,11 @@ def rank_uses(project: Project) -> Iterator[RankUse]:
             seen.add(id(block.node))
             if BACKWARD & block.methods:
                 if _is_same(root, loader, block.file):
-                    yield RankUse("batches", _made(loader, block), spot_of_block(block))
+                    yield RankUse("batches", _made(loader, block), block.spot)
             elif {"__call__"} < _FIGURES & block.methods and not _FILES & block.methods and _is_share(loader) and (
                     id(loader) not in fed and not _is_reduced(block, path)):
                 call = next((b for b in reversed(path) if b.kind == "call"), None)
-                yield RankUse("share", spot_of_block(call or block), spot_of_block(block), several)
+                yield RankUse("share", (call or block).spot, block.spot, several)
 
 
 def left_by_one(project: Project) -> Iterator[WayOut]:
@@ -72,7 +163,7 @@ def left_by_one(project: Project) -> Iterator[WayOut]:
                          for m in b.methods}
                 if arm.subject is not None and asks_rank(arm.subject) and not any(map(TOGETHER.search, other)):
                     for way in _leaving(arm):
-                        yield WayOut(written(getattr(way.node, "test", way.node))[:80], spot_of_block(way), "rank")
+                        yield WayOut(written(getattr(way.node, "test", way.node))[:80], way.spot, "rank")
 
 
 def _whole_batches(root: Block) -> Iterator[RankUse]:
@@ -83,7 +174,7 @@ def _whole_batches(root: Block) -> Iterator[RankUse]:
         if loop is None or given is None or not {"pmean", "psum"} & loop.methods or not _LEARNS & loop.methods:
             continue
         if event.name.startswith(("jax.", "flax.")) and _is_turn(loop.subject, given) and _is_whole(event):
-            yield RankUse("copies", spot_of(event), spot_of_block(loop))
+            yield RankUse("copies", event.spot, loop.spot)
 
 
 def _own_gradients(root: Block) -> Iterator[RankUse]:
@@ -92,7 +183,7 @@ def _own_gradients(root: Block) -> Iterator[RankUse]:
         mapped = next((b for b in place.path if b.kind == "call" and isinstance(b.subject, Function)
                        and "jax.pmap" in (*b.subject.wrappers, *b.subject.info.wrappers)), None)
         if mapped is not None and _GRADS & mapped.methods and not _MEANS & mapped.methods:
-            yield RankUse("gradients", spot_of(place.event), spot_of_block(mapped))
+            yield RankUse("gradients", place.event.spot, mapped.spot)
 
 
 def _is_turn(subject: Value | None, value: Value, left: int = 3) -> bool:

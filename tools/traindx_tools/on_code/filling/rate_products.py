@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.syntax import last_name, written
 from traindx_tools.on_code.trace import Event, Place
@@ -28,7 +27,7 @@ def rate_products(project: Project) -> Iterator[RateProduct]:
         counters = [p for p in parts(event.args[1]) if isinstance(p, Symbol) and p.role == "index"]
         grouped = isinstance(rate, ast.Subscript)
         if counters or (id(event) in each and grouped):
-            yield RateProduct(spot_of(event), event.file.segment(event.node), written(rate), bool(counters))
+            yield RateProduct(event.spot, event.text, written(rate), bool(counters))
 
 
 def _rate(event: Event) -> ast.expr | None:

@@ -11,14 +11,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.drawn_keys import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.filling.key_draws import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
 from traindx_tools.on_code.jitted import is_pytree
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.tracing import GRADIENTS
-from traindx_tools.program.keys import SharedKey
+from traindx_tools.program.traced import SharedKey
 
 _TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
 _CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
@@ -52,7 +51,7 @@ def repeated_keys(look: Lookup) -> Iterator[SharedKey]:
 
 
 def _same(kind: str, code: Syntax, draw: ast.AST, why: str, trains: bool = True) -> SharedKey:
-    return SharedKey(kind, code.file.segment(draw), spot_in(code, draw), why, trains)
+    return SharedKey(kind, code.file.segment(draw), code.spot(draw), why, trains)
 
 
 def _mapped(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.restoring.held import Loss
+from traindx_tools.on_code.restoring.held import Loss, kind_of
 from traindx_tools.on_code.restoring.playing import Player
-from traindx_tools.on_code.restoring.sources import kind_of
 from traindx_tools.program.moments import Spot
-from traindx_tools.program.restored import RestoredLost
+from traindx_tools.program.parts import RestoredLost
 
 _READS = ("load", "restore", "from_bytes", "deserialise")
 
@@ -24,7 +22,7 @@ def restored_lost(project: Project, look: Lookup) -> Iterator[RestoredLost]:
     player, told = Player(look), set()
     for loss in player.play():
         kind = _kind(loss)
-        at = spot_in(loss.mark.code, loss.mark.node)
+        at = loss.mark.code.spot(loss.mark.node)
         if kind == "position" and "optimizer" not in player.restored:
             continue
         if (at, loss.target) not in told:
@@ -36,8 +34,8 @@ def _place(loss: Loss) -> Spot:
     """Where it is lost: of an attribute of an object, the call of the method that sets it."""
     apart = loss.called is not None and loss.target.startswith("self.") and (
         loss.called[0].function(loss.called[1]) is not loss.code.function(loss.mark.node))
-    return spot_in(*loss.called) if apart and loss.called is not None and _is_reset(loss) else spot_in(
-        loss.code, loss.node)
+    code, node = loss.called if apart and loss.called is not None and _is_reset(loss) else (loss.code, loss.node)
+    return code.spot(node)
 
 
 def _is_reset(loss: Loss) -> bool:

@@ -10,9 +10,7 @@ from functools import cached_property
 from traindx_tools.knowledge.tables import table as rows_of
 from traindx_tools.on_code.definitions import ClassInfo, Function
 from traindx_tools.on_code.filling.averages import moved
-from traindx_tools.on_code.filling.running_states import attribute_set
-from traindx_tools.on_code.filling.spots import spot_at, spot_in, spot_of
-from traindx_tools.on_code.filling.states import READS
+from traindx_tools.on_code.filling.states import READS, attribute_set
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.optimizer_parameters import modules_of
@@ -167,9 +165,9 @@ class _Relation:
                 continue
             told.add(one.site)
             if one.site in here and one.site not in self.restored and load is not None:
-                yield Lack("restored", what, spot_of(load), spot_of(save))
+                yield Lack("restored", what, load.spot, save.spot)
             elif must and not _sites(one) & (self.saved | self.restored):
-                yield Lack("saved", what, spot_of(save))
+                yield Lack("saved", what, save.spot)
 
 
 def _key(node: ast.AST) -> object:
@@ -214,7 +212,7 @@ def _remade(project: Project, reads: list[Event]) -> Iterator[Lack]:
                     old = load.event.receiver
                     if id(old) not in moved_by and isinstance(old, Thing) and old.type == made.type and (
                             load.order < place.order):
-                        yield Lack("remade", made.short, spot_of(load.event), spot_at(made.site, project))
+                        yield Lack("remade", made.short, load.event.spot, project.spot(made.site))
 
 
 def _counters(save: Event, body: ast.AST, owner: ClassInfo | None) -> Iterator[Lack]:
@@ -231,7 +229,7 @@ def _counters(save: Event, body: ast.AST, owner: ClassInfo | None) -> Iterator[L
                 isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Mult, ast.Div, ast.Pow)) and (
                     name == last_name(n.left) or (isinstance(n.op, ast.Mult) and name == last_name(n.right)))
                 for _, n in nodes):
-            yield Lack("counter", f"{owner.name}.{name}", spot_of(save))
+            yield Lack("counter", f"{owner.name}.{name}", save.spot)
 
 
 def _statistics(project: Project) -> Iterator[Lack]:
@@ -255,7 +253,7 @@ def _statistics(project: Project) -> Iterator[Lack]:
             used = [c for m in applies for _, c in look.calls.get(m, ())] + [c for _, c in look.calls.get(name, ())]
             if used and instance.site not in whole and not {name, info.name} & _written_down(look, saves):
                 what = f"{name} = {info.name}(...) normalises by running statistics ({', '.join(running[:3])})"
-                yield Lack("statistics", what, spot_in(code, made), spot_of(load))
+                yield Lack("statistics", what, code.spot(made), load.spot)
                 return
 
 
@@ -286,7 +284,7 @@ def _weights_alone(project: Project) -> Iterator[Lack]:
             others = [n for up in arms for part in (up.orelse if isinstance(up.orelse, list) else [up.orelse])
                       for n in below(part) if isinstance(n, ast.Call) and last_name(n.func) == owner]
             if others and code.calls_in(code.scope(call), "fit"):
-                yield Lack("weights", owner, spot_in(code, call))
+                yield Lack("weights", owner, code.spot(call))
 
 
 def _without_optimizer(project: Project) -> Iterator[Lack]:
@@ -296,7 +294,7 @@ def _without_optimizer(project: Project) -> Iterator[Lack]:
         args = made.argument(1, "args") if isinstance(made, Thing) and made.type.startswith("transformers.") else None
         if isinstance(args, Thing) and truth(args.kwargs.get("save_only_model")) and given is not None and (
                 not isinstance(given, Const) or given.value):  # fmt: skip
-            yield Lack("model alone", made.short, spot_of(event), spot_at(args.site, project))  # type: ignore[union-attr]
+            yield Lack("model alone", made.short, event.spot, project.spot(args.site))  # type: ignore[union-attr]
 
 
 def _too_early(project: Project) -> Iterator[Lack]:
@@ -309,4 +307,4 @@ def _too_early(project: Project) -> Iterator[Lack]:
             names = [p.event.method for p in places]
             at = names.index(first) if first in names else 0
             if then in names[:at] and then not in names[at:]:
-                yield Lack("order", row["why"], spot_of(places[names.index(then)].event), spot_of(places[at].event))
+                yield Lack("order", row["why"], places[names.index(then)].event.spot, places[at].event.spot)

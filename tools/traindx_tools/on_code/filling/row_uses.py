@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table, words
-from traindx_tools.on_code.filling.spots import spot_of, spot_of_block
+from traindx_tools.on_code.filling.blocks import is_forward
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.row_calls import Origins
@@ -49,8 +49,7 @@ def row_uses(project: Project) -> Iterator[RowUse]:
                 trained = trained or role == "trained"
                 late = trained and not any(_LEARNS & b.methods for b in place.loops)
                 if rows:
-                    yield RowUse(role, rows, spot_of(event), written(event.node)[:200],
-                                 _says(event.node, rows, node), late)
+                    yield RowUse(role, rows, event.spot, written(event.node)[:200], _says(event.node, rows, node), late)
         yield from _choices(origins, root, frames)
 
 
@@ -75,7 +74,7 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
         inner = [b for b in place.path[place.path.index(loop):] if b.kind == "call"]
         learns = not inner or bool(_LEARNS & inner[0].methods)
     owner = event.receiver if isinstance(event.receiver, Instance) and event.method == "__call__" else None
-    if any(_is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
+    if any(is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
         return
     if event.method == "__call__" or event.method in _LOSSES:
         role = "trained" if learns and event.grad is not False else "evaluated"
@@ -109,12 +108,6 @@ def _watches(trainer: Thing) -> bool:
     return any(isinstance(v, Thing) and (v.short == "EarlyStopping" or "monitor" in v.kwargs) for v in items)
 
 
-def _is_forward(block: Block) -> bool:
-    info = block.function
-    return block.kind == "call" and info is not None and info.owner is not None and info.owner.is_module and (
-        info.name in ("forward", "__call__"))
-
-
 def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]) -> Iterator[RowUse]:
     """Conditions in a training loop that keep a model or leave the loop."""
     stack: list[tuple[Block, tuple[Block, ...]]] = [(root, ())]
@@ -130,7 +123,7 @@ def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]
                 b.kind == "loop" and _LEARNS & b.methods for b in path):
             rows = origins.rows(test, _frame(origins, path, frames))
             if rows:
-                yield RowUse("chosen", rows, spot_of_block(block), written(test)[:80])
+                yield RowUse("chosen", rows, block.spot, written(test)[:80])
 
         stack += [(b, (*path, block)) for b in block.body if isinstance(b, Block)]
 

@@ -1,18 +1,31 @@
-"""Where learning-rate schedules are stepped, and what their lengths count."""
+"""Where learning-rate schedules are stepped, and what their lengths count: in loops, in optax, by a framework."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import ceil, prod
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code.filling.conditions import condition_of
-from traindx_tools.on_code.filling.spots import spot_at, spot_of
+from traindx_tools.on_code.filling.blocks import condition_of
 from traindx_tools.on_code.project import Project, TrainingLoop
-from traindx_tools.on_code.trace import Block, Place
+from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, inside, is_optimizer, is_scheduler, same, stepped, steps_inside
-from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth, unwrap
-from traindx_tools.program.constants import ScheduleUse
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Method,
+    Operation,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    parts,
+    truth,
+    unwrap,
+)
+from traindx_tools.program.constants import HookedSchedule, ScheduleUse, Window
 from traindx_tools.program.known import Known
 
 LENGTHS: dict[str, tuple[int, str]] = {
@@ -50,8 +63,7 @@ def schedules_reset(project: Project) -> Iterator[ScheduleUse]:
                       and same(made.argument(0, "optimizer"), p.event.receiver)]
             restored = any(p.event.receiver is made and p.order > place.order for p in loads)
             if before and not restored and number(made.kwargs.get("last_epoch", Const(-1))) == -1:
-                yield ScheduleUse(made.short, spot_of(place.event), spot_of(place.event), "",
-                                  loaded=spot_of(before[0].event))
+                yield ScheduleUse(made.short, place.event.spot, place.event.spot, "", loaded=before[0].event.spot)
 
 
 def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, stepping: Block) -> ScheduleUse:
@@ -66,13 +78,13 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
     few = number(stepping.count) if stepping.count is not None else None
     gamma = scheduler.argument(1, "gamma") if scheduler.short == "ExponentialLR" else None
     return ScheduleUse(
-        scheduler.short, spot_of(place.event), spot_at(scheduler.site, project),
+        scheduler.short, place.event.spot, project.spot(scheduler.site),
         "batch" if around[-1] is stepping and always else "pass" if inside else "epoch",
         tuple(counts), _written(total) if total is not None else "",
         _counts(total, outer, stepping, scheduler) if total is not None else "",
         _last_milestone(scheduler), number(gamma),
         prod(c if c is not None else _UNKNOWN for c in (*counts, few)) if counts or few is not None else None,
-        next((spot_of(p.event) for p in first if place.order < p.order), None), few is not None and few <= FEW,
+        next((p.event.spot for p in first if place.order < p.order), None), few is not None and few <= FEW,
         processes=_of_one_process(project, scheduler, total), every=_window(place, steps, total))
 
 
@@ -109,7 +121,7 @@ def schedules_left(project: Project) -> Iterator[ScheduleUse]:
         if isinstance(made, Thing) and event.name == made.type and is_scheduler(made) and id(made) not in given:
             step = trained.get(id(made.argument(0, "optimizer")))
             if step is not None and not made.state.get("prepared"):
-                yield ScheduleUse(made.short, spot_of(step), spot_of(event), "never")
+                yield ScheduleUse(made.short, step.spot, event.spot, "never")
 
 
 def formulas(project: Project) -> Iterator[ScheduleUse]:
@@ -128,7 +140,7 @@ def formulas(project: Project) -> Iterator[ScheduleUse]:
                 counts = [p for p in top if isinstance(p, Symbol) and p.role == "index"]
                 lens = [any(isinstance(p, Operation) and p.op.startswith("len") for p in s) for s in (top, length)]
                 if counts and lens == [False, True] and all(any(c.parent is b.subject for b in outer) for c in counts):
-                    yield ScheduleUse("The formula of the rate", spot_of(event), spot_of(event), "epoch",
+                    yield ScheduleUse("The formula of the rate", event.spot, event.spot, "epoch",
                                       length="all", counts="batches")
                     break
 
@@ -192,3 +204,171 @@ def _written(value: Value) -> str:
     if isinstance(value, Symbol) and value.role in ("parameter", "attribute", "global", "item"):
         return value.name
     return "len(loader)" if isinstance(value, Operation) else f"{value.value}" if isinstance(value, Const) else "n"
+
+
+_OPTAX_LENGTHS = {"decay_steps": 2, "transition_steps": 2, "steps": 1}
+_OPTAX_LENGTH_AT = {"cosine_decay_schedule": 1, "warmup_cosine_decay_schedule": 3, "linear_schedule": 2,
+                    "polynomial_schedule": 3}
+"""Where the length stands among the arguments."""
+
+
+def windows(project: Project) -> Iterator[Window]:
+    """Every such schedule of an optimizer whose updates run a known number of times."""
+    collects = [e for e in project.calls("MultiSteps", "apply_every") if e.name.startswith("optax.")]
+    if not collects:
+        return
+    schedules = {e.site: e for e in project.calls(*_OPTAX_LENGTH_AT) if e.name.startswith("optax.")}
+    seen: set[int] = set()
+    updates = [p for r in project.roots_with({"update"}) for p in r.places if p.event.method == "update"]
+    for place in updates:
+        rounds = _rounds(place)
+        parts = list(nested(place.event.receiver))
+        made = next((e for e in collects if any(e.result is p or e.result == p for p in parts)), None)
+        every = size(made.argument(*_window_of(made))) if made is not None else None
+        if made is None or rounds is None or every is None or every <= 1:
+            continue
+        for event in {id(e): e for p in parts if isinstance(p, Tensor) and (e := schedules.get(p.site)) is not None  # type: ignore[arg-type]
+                      }.values():  # fmt: skip
+            length = _optax_length(event)
+            if length is not None and id(event) not in seen:
+                seen.add(id(event))
+                yield Window(event.method, event.spot, length, rounds, every, f"{made.method} at {made.site}",
+                             made.method == "MultiSteps")
+
+
+def in_epochs(project: Project) -> Iterator[ScheduleUse]:
+    """Schedules of optax, which counts updates, whose length is the number of epochs, or of the batches of one."""
+    schedules = {e.site: e for e in project.calls(*_OPTAX_LENGTH_AT) if e.name.startswith("optax.")}
+    seen: set[int] = set()
+    for root in project.roots_with({"update", "apply_gradients"}) if schedules else ():
+        for place in root.places:
+            event = place.event
+            if event.method not in ("update", "apply_gradients") or len(place.loops) < 2:
+                continue
+            inner = number(place.loops[-1].count) if place.loops[-1].count is not None else None
+            held = event.receiver.kwargs.get("tx") if isinstance(event.receiver, Thing) else None
+            for part in nested(held or event.receiver):
+                made = schedules.get(part.site) if isinstance(part, Tensor) and part.site is not None else None
+                length = _length_given(made) if made is not None else None
+                outer = [b.count for b in place.loops[:-1]]
+                if made is None or length is None or id(made) in seen or (inner is not None and inner <= FEW):
+                    continue
+                counts = "passes" if any(_is_one(length, c) for c in outer) else (
+                    "batches of a pass" if _is_one(length, place.loops[-1].count) and None not in outer else "")
+                if counts:
+                    seen.add(id(made))
+                    yield ScheduleUse(made.method, event.spot, made.spot, "batch",
+                                      tuple(number(c) for c in outer), "so many", counts, asked=True)
+
+
+def _is_one(length: Value, count: Value | None) -> bool:
+    """Whether two counts are one value, and not two numbers that happen to be equal."""
+    return length is count or (not isinstance(length, Const) and length == count)
+
+
+def _window_of(made: Event) -> tuple[int, str]:
+    return (1, "every_k_schedule") if made.method == "MultiSteps" else (0, "k")
+
+
+def _optax_length(event: Event) -> float | None:
+    return size(_length_given(event))
+
+
+def _length_given(event: Event) -> Value | None:
+    names = [n for n in _OPTAX_LENGTHS if n in event.kwargs]
+    return event.kwargs[names[0]] if names else event.argument(_OPTAX_LENGTH_AT[event.method], "")
+
+
+def _rounds(place: Place) -> float | None:
+    total = 1.0
+    for block in place.loops:
+        count = size(block.count)
+        if count is None:
+            return None
+        total *= count
+    return total if place.loops else None
+
+
+def nested(value: Value | None, left: int = 6) -> Iterator[Value]:
+    if value is None or left <= 0:
+        return
+    yield value
+    if isinstance(value, Thing):
+        for inner in (*value.args, *value.kwargs.values()):
+            yield from nested(inner, left - 1)
+
+
+def size(value: Value | None, left: int = 8) -> float | None:
+    """A count that arithmetic over known numbers and sizes of arrays gives."""
+    found = number(value)
+    if found is not None or not isinstance(value, Operation) or left <= 0:
+        return found
+    if value.op == "len":
+        of = value.operands[0]
+        if isinstance(of, Tensor) and of.shape is not None and of.shape.exact and of.shape.dims:
+            return of.shape.dims[0]
+        return float(len(of.items)) if isinstance(of, Bag) and not of.open else None
+    inner = [size(o, left - 1) for o in value.operands]
+    known = [i for i in inner if i is not None]
+    if len(known) < len(inner):
+        return None
+    if len(known) == 1:
+        return {"ceil": float(ceil(known[0])), "int": float(int(known[0]))}.get(value.op)
+    a, b = known[:2]
+    return {"*": a * b, "+": a + b, "-": a - b, "//": a // b if b else None, "/": a / b if b else None}.get(value.op)
+
+
+_HOOKED_LENGTHS = {**LENGTHS, "get_constant_schedule_with_warmup": (1, "num_warmup_steps")}
+_STEPS = frozenset({"estimated_stepping_batches", "num_training_batches"})
+_EPOCHS = frozenset({"max_epochs", "num_epochs", "epochs", "n_epochs"})
+
+
+def hooked_schedules(project: Project) -> Iterator[HookedSchedule]:
+    """Every one of which the unit of the length is known."""
+    for event in project.calls("Trainer", "Seq2SeqTrainer"):
+        pair, given = event.kwargs.get("optimizers"), event.kwargs.get("args")
+        if event.name.startswith("transformers.") and isinstance(pair, Bag) and len(pair.items) == 2 and (
+                isinstance(given, Thing) and isinstance(schedule := pair.items[1], Thing)):  # fmt: skip
+            unit = _unit(schedule, [e for n, e in given.kwargs.items() if n == "num_train_epochs"])
+            if unit == "epochs" and "max_steps" not in given.kwargs:
+                yield HookedSchedule(schedule.short, project.spot(schedule.site), unit, True, False)
+    for root in project.roots:
+        owner = root.function.owner if root.function is not None else None
+        if root.framework != "configure_optimizers" or owner is None or owner.method("lr_scheduler_step") or any(
+                word in root.file.text for word in ("lr_schedulers(", "automatic_optimization")):
+            continue
+        for schedule, interval in _returned(root):
+            counts = [v for i in project.instances if i.klass.info is owner for n, v in i.attrs.items() if n in _EPOCHS]
+            unit = _unit(schedule, counts)
+            if unit and (interval is None or isinstance(interval, Const)):
+                by_step = isinstance(interval, Const) and interval.value == "step"
+                at = project.spot(schedule.site)
+                yield HookedSchedule(schedule.short, at, unit, by_step, interval is not None)
+
+
+def _returned(root: Block) -> Iterator[tuple[Thing, Value | None]]:
+    value = root.result
+    given = value.items.get("lr_scheduler") if isinstance(value, Table) else None
+    if isinstance(value, Bag) and len(value.items) == 2 and isinstance(value.items[1], Bag):
+        listed = value.items[1].items
+    else:
+        listed = [given] if given is not None else []
+    for one in listed:
+        inside = one.items.get("scheduler") if isinstance(one, Table) else one
+        if isinstance(inside, Thing) and not (isinstance(one, Table) and one.open):
+            yield inside, one.items.get("interval") if isinstance(one, Table) else None
+
+
+def _unit(schedule: Thing, epochs: list[Value]) -> str:
+    """"steps" or "epochs", by the framework's own counts in the length; "" where it says neither."""
+    length = schedule.argument(*_HOOKED_LENGTHS.get(schedule.short, (99, "")))
+    if schedule.short == "OneCycleLR" and length is None:
+        return "steps" if schedule.argument(4, "steps_per_epoch") is not None else ""
+    if length is None:
+        return ""
+    seen = list(parts(length))
+    names = {p.name for p in seen if isinstance(p, (Method, Symbol))}
+    if names & _STEPS or any(isinstance(p, Operation) and p.op.startswith("len") for p in seen):
+        return "steps"
+    product = any(isinstance(p, Operation) and p.op == "*" for p in seen)
+    return "epochs" if (names & _EPOCHS or length in epochs) and not product else ""

@@ -7,13 +7,12 @@ import ast
 from traindx_tools.knowledge.calls import Effect, effects, harmless, is_called_a_reference
 from traindx_tools.knowledge.names import LOSSES
 from traindx_tools.on_code.filling import blocks
-from traindx_tools.on_code.filling.conditions import condition_of, mentions_scale
+from traindx_tools.on_code.filling.blocks import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
-from traindx_tools.on_code.filling.spots import owner_of, spot_of, spot_of_block
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -63,7 +62,7 @@ class Sections:
             return known
         self._kept.append(block)
         made = self._made[id(block)] = Section(
-            _KINDS.get(block.kind, "call"), spot_of_block(block), leaves=block.left, origin=block,
+            _KINDS.get(block.kind, "call"), block.spot, leaves=block.left, origin=block,
             framework=blocks.framework(block), name=block.function.qualified if block.function else "")
         if made.kind == "loop":
             made.count, made.turns = blocks.count(block), blocks.turns(block)
@@ -167,8 +166,7 @@ class Sections:
         return [*also, *([act] if act is not None else [])]
 
     def _act(self, event: Event, moment: Moment) -> Act:
-        owner = owner_of(event) if isinstance(event.node, ast.Call) else ""
-        return Act(moment, spot_of(event), event.method, owner, gradients=event.grad, origin=event)
+        return Act(moment, event.spot, event.method, event.owner, gradients=event.grad, origin=event)
 
     def _backward(self, event: Event, effect: Effect) -> Act:
         act = self._act(event, Moment.BACKWARD)
@@ -316,7 +314,8 @@ class Sections:
             return []  # a part of the module that was called here
         self._last = event.node, model
         act = self._act(event, Moment.FORWARD)
-        act.models, act.traces, act.text = (model,), own(event.result), text_of(event, "callee")
+        act.models, act.traces = (model,), own(event.result)
+        act.text = event.file.segment(event.node.func) if isinstance(event.node, ast.Call) else "?"
         model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides

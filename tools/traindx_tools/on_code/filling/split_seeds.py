@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.on_code.filling.resumes import goes_on_from
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import last_name, syntax, written
@@ -36,12 +35,12 @@ def drawn_anew(project: Project) -> Iterator[Lack]:
     seeds = [e for e in project.calls(*_SEEDS) if not isinstance(e.receiver, Thing)]
     told: set[str] = set()
     for event in project.calls("random_split", *_OF_SKLEARN, *_ORDERS):
-        spot = spot_of(event)
+        spot = event.spot
         if str(spot) not in told and _is_split(event) and not _is_kept(project, event):
             why = _why(project, event, seeds)
             if why:
                 told.add(str(spot))
-                yield Lack("split", why, spot, spot_of(back))
+                yield Lack("split", why, spot, back.spot)
 
 
 def _is_split(event: Event) -> bool:

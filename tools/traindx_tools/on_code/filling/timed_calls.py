@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.on_code import time_scales
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Instance, Symbol, Thing, Value
 from traindx_tools.program.parts import TimedCall
@@ -22,7 +21,7 @@ def timed_calls(project: Project) -> Iterator[TimedCall]:
             drawn = time_scales.DRAWN in told
             if told and (drawn or event.grad is False):
                 scale = next(iter(told & time_scales.SCALES))
-                yield TimedCall(event.file.segment(event.node), spot_of(event), network, str(place), scale, drawn)
+                yield TimedCall(event.text, event.spot, network, str(place), scale, drawn)
 
 
 def _network(value: Value | None) -> str:

@@ -7,7 +7,7 @@ import builtins
 import re
 from collections.abc import Callable, Iterator
 
-from traindx_tools.on_code.filling.spots import spot_in
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.jitted import JITS, Inside, Jitted, inside, is_pytree, jitted, runs_outside
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.source import below
@@ -46,13 +46,13 @@ def traced_functions(look: Lookup) -> Iterator[TracedFunction]:
             owner = code.parent(one.node)
             plain = owner.name if isinstance(owner, ast.ClassDef) and _traces_self(code, one, owner) else ""
             if asked or effects or plain:
-                yield TracedFunction(one.node.name, one.how, spot_in(code, one.node), (), effects, asked, plain)
+                yield TracedFunction(one.node.name, one.how, code.spot(one.node), (), effects, asked, plain)
     for compiled in jitted(look):
         around = inside(look, compiled)
         reads = tuple(_outside_reads(look, compiled, around))
         drawn = tuple(e for here in around for e in (*_drawn(here, told), *_kept(here, compiled, told)))
         if reads or drawn:
-            yield TracedFunction(compiled.name, compiled.how, spot_in(compiled.code, compiled.node), reads, drawn)
+            yield TracedFunction(compiled.name, compiled.how, compiled.code.spot(compiled.node), reads, drawn)
 
 
 def _traces_self(code: Syntax, one: Traced, owner: ast.ClassDef) -> bool:
@@ -72,11 +72,10 @@ def _asked(code: Syntax, one: Traced, told: set[int]) -> Iterator[Asked]:
     for node in own_nodes_of(one):
         test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
         if test is not None and depends(test, names) and not _guarded(code, test) and not _of_a_tuple(one, test):
-            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", spot_in(code, test), one.node.name,
-                          one.how)
+            found = Asked("branch", f"{_WORDS[type(node)]} {written(test)}", code.spot(test), one.node.name, one.how)
         elif isinstance(node, ast.Call) and _pulls(code, node, names) and not one.how.startswith("called in"):
             kind = "numpy" if code.qualified(node.func) else "cast"
-            found = Asked(kind, written(node), spot_in(code, node))
+            found = Asked(kind, written(node), code.spot(node))
         else:
             continue
         what = "branch" if found.kind == "branch" else "numbers"
@@ -120,7 +119,7 @@ def _effects(code: Syntax, one: Traced, told: set[int]) -> Iterator[Effect]:
         if found is not None and found[0] not in seen:
             seen.add(found[0])
             told.add(id(node))
-            yield Effect(*found, spot_in(code, node))
+            yield Effect(*found, code.spot(node))
 
 
 def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
@@ -132,7 +131,7 @@ def _drawn(here: Inside, told: set[int]) -> Iterator[Effect]:
         found = _once(here.code, node) or _counted(here, node)
         if found is not None and not runs_outside(here.code, node):
             told.add(id(node))
-            yield Effect(*found, spot_in(here.code, node))
+            yield Effect(*found, here.code.spot(node))
             return
 
 
@@ -157,7 +156,7 @@ def _kept(here: Inside, one: Jitted, told: set[int]) -> Iterator[Effect]:
         again = not isinstance(node, ast.Assign) or written(target) in written(node.value)
         if value is not None and again and written(target).startswith("self.") and depends(value, given - {"self"}):
             told.add(id(call))
-            yield Effect("append" if isinstance(node, ast.Call) else "attribute", written(call), spot_in(code, call))
+            yield Effect("append" if isinstance(node, ast.Call) else "attribute", written(call), code.spot(call))
             return
 
 
@@ -232,7 +231,7 @@ def _outside_reads(look: Lookup, one: Jitted, around: list[Inside]) -> Iterator[
                 where, store = changed
                 via = getattr(here.node, "name", "") if here.node is not one.node else ""
                 shown = here.via if via and here.via is not None and _is_property(here.node) else node
-                yield OutsideRead(written(node), spot_in(here.code, shown), spot_in(where, store),
+                yield OutsideRead(written(node), here.code.spot(shown), where.spot(store),
                                   written(where.statement(store))[:60].split("\n")[0], via,
                                   static and not via and written(node).startswith("self."))
                 return
@@ -288,9 +287,7 @@ def _names(look: Lookup, one: Jitted, code: Syntax, name: ast.Name) -> Iterator[
     bound = code.bindings(name)
     home = code.scope(bound[0][0]) if bound else None
     called = {one.name, *(last_name(m.targets[0]) for _, m in look.made_with.get(one.name, ()))} - {""}
-    for store in code.of(ast.Name):
-        if store.id != name.id or not isinstance(store.ctx, ast.Store) or home is None:
-            continue
+    for store in code.stores.get(name.id, ()) if home is not None else ():
         if code.scope(store) is home and not isinstance(code.statement(store), (ast.For, ast.AsyncFor)):
             for loop in code.loops(store):
                 calls = any(last_name(c.func) in called for c in code.inside(loop, ast.Call))
@@ -327,6 +324,7 @@ def _of_object(look: Lookup, name: str, attribute: str, bodies: set[int]) -> tup
     return _by_method(look, made, attribute, lambda call: written(getattr(call.func, "value", None)) == name)
 
 
+@kept
 def _tops(code: Syntax) -> set[str]:
     """What the top of a file binds: by an assignment, an import or a class (of settings)."""
     bound: set[str] = set(code.aliases)
@@ -372,7 +370,18 @@ def _of_self(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute, bodie
 
 def _is_free(here: Inside, name: str) -> bool:
     """Whether a function takes a name from outside."""
-    bound = {n.id for n in below(here.node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    bound |= {n.name for n in below(here.node) if isinstance(n, (*FunctionNode, ast.ClassDef)) and n is not here.node}
-    return name not in bound and not any(name in parameters(n) for n in below(here.node)
-                                         if isinstance(n, (*FunctionNode, ast.Lambda)))
+    return name not in _bound(here.code, here.node)
+
+
+@kept
+def _bound(code: Syntax, body: ast.AST) -> set[str]:
+    """The names that a function, or one inside it, binds or takes."""
+    found: set[str] = set()
+    for node in below(body):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, (*FunctionNode, ast.ClassDef)) and node is not body:
+            found.add(node.name)
+        if isinstance(node, (*FunctionNode, ast.Lambda)):
+            found.update(parameters(node))
+    return found

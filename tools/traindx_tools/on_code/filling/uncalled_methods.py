@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.calls import effects
-from traindx_tools.on_code.filling.spots import spot_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Function, Ref
-from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.uses import UnusedResult
 
 _ACTS = frozenset({Moment.BACKWARD, Moment.CLEAR, Moment.STEP, Moment.MODE, Moment.SCHEDULE, Moment.UNSCALE,
                    Moment.EMPTIED, Moment.UNHOOKED})
@@ -25,4 +24,4 @@ def uncalled(project: Project) -> Iterator[UnusedResult]:
         own = isinstance(made := event.args[0], Function) and not made.info.unknown_decorator
         if moments or in_place or own:
             cleared = Moment.CLEAR.value if event.method in ("zero_", "fill_") else ""
-            yield UnusedResult("method", event.file.segment(event.node), spot_of(event), [*moments, cleared][0])
+            yield UnusedResult("method", event.text, event.spot, [*moments, cleared][0])

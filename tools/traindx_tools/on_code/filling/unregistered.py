@@ -1,22 +1,89 @@
-"""What a module needs to learn and does not register: objects that hold layers, tensors, layers made in each pass."""
+"""What a module needs to learn and does not register: plain lists of layers, objects that hold some, tensors, closures,
+layers that are made in each pass."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.on_code.filling.layer_collections import flat, is_layer, is_torch, made_in, registered_in
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.filling.ownership import short
-from traindx_tools.on_code.filling.spots import spot_of
+from traindx_tools.on_code.layers import LEARNS, with_parameters
 from traindx_tools.on_code.library import submodules
-from traindx_tools.on_code.named_parts import LEARNS
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
-from traindx_tools.on_code.values import Function, Instance, Operation, Symbol, Tensor, Thing, Value, parts
+from traindx_tools.on_code.values import Bag, Function, Instance, Operation, Symbol, Table, Tensor, Thing, Value, parts
 from traindx_tools.program.entities import Collection
+
+_REGISTER = ("add_module", "register_module", "register_parameter", "register_buffer", "setattr", "ModuleList",
+             "ModuleDict", "Sequential", "ParameterList", "ParameterDict")  # fmt: skip
+_MODULES = ("nn.Module", "LightningModule", "PreTrainedModel")
+_OTHER_MODULES = ("flax", "equinox")
+
+
+def collected(project: Project) -> Iterator[Collection]:
+    """Every container of layers that becomes an attribute of a module and stays one."""
+    for event in project.events:
+        owner, layers = event.receiver, event.args[0] if event.args else None
+        if event.kind != "store" or not event.name.startswith("attribute.") or not isinstance(layers, (Bag, Table)):
+            continue
+        if not isinstance(owner, Instance) or not owner.klass.info.is_module or not is_torch(owner):
+            continue
+        name = event.name.partition(".")[2]
+        inside = flat(layers)
+        alone = isinstance(layers, Bag) and not layers.open and len(layers.items) < 2
+        if alone or not inside or not all(is_layer(v) for v in inside) or owner.attrs.get(name) is not layers:
+            continue
+        others = {id(m) for n, a in owner.attrs.items() if n != name and not isinstance(a, (Bag, Table))
+                  for m in submodules(a)}
+        kept = not all(made_in(v, event) for v in inside) or any(
+            id(v) in registered_in(project) | others for v in inside)
+        yield Collection(name, event.spot, short(inside[0]), kept, event)
+
+
+@kept
+def registered_in(project: Project) -> set[int]:
+    """The identities of what anything registers; found once."""
+    return {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
+
+
+def is_torch(owner: Instance) -> bool:
+    """Whether it is a module of torch."""
+    return any(b.endswith(_MODULES) and not any(o in b for o in _OTHER_MODULES) for b in owner.klass.info.foreign_bases)
+
+
+def flat(value: Value) -> list[Value]:
+    """The value, or what stands in it."""
+    if isinstance(value, Bag):
+        return [v for i in value.items for v in (flat(i) if isinstance(i, (Bag, Table)) else [i])]
+    if isinstance(value, Table):
+        return [*value.items.values(), *([value.rest] if value.rest else [])]
+    return [value]
+
+
+def is_layer(value: Value) -> bool:
+    """Whether it has weights."""
+    if isinstance(value, Thing):
+        return value.type.startswith("torch.nn.") and with_parameters(value.short)
+    inside = [p for p in submodules(value) if p is not value] if isinstance(value, Instance) else []
+    return any(isinstance(p, Thing) and with_parameters(p.short) for p in inside) or _has_own_parameters(value)
+
+
+def _has_own_parameters(value: Value) -> bool:
+    stored = [v for p in submodules(value) if isinstance(p, Instance) for v in p.attrs.values()]
+    return any(isinstance(v, Thing) and v.short == "Parameter" for v in stored)
+
+
+def made_in(value: Value, event: Event) -> bool:
+    """Whether a layer is made by the method that keeps it: one that came from elsewhere may be registered there."""
+    node = event.function.node if event.function else None
+    if node is None or not isinstance(value, (Thing, Instance)) or value.site.path != event.file.path:
+        return False
+    return node.lineno <= value.site.line <= (node.end_lineno or node.lineno)
+
 
 _DRAWS = ("normal", "uniform", "truncated_normal")
 _PASSES = ("forward", "__call__")
@@ -54,7 +121,7 @@ def _object(project: Project, event: Event, owner: Instance, value: Instance) ->
               for v in inside)
     others = {id(m) for n, a in owner.attrs.items() if a is not value for m in submodules(a)}
     if inside and own and not any(id(v) in others | registered_in(project) for v in inside):
-        yield Collection(event.method, spot_of(event), short(inside[0]), False, event, f"object of {info.name}")
+        yield Collection(event.method, event.spot, short(inside[0]), False, event, f"object of {info.name}")
 
 
 def _closure(project: Project, event: Event, owner: Instance, value: Function) -> Iterator[Collection]:
@@ -63,13 +130,13 @@ def _closure(project: Project, event: Event, owner: Instance, value: Function) -
     names = {n.id for n in below(value.info.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     others = {id(m) for a in owner.attrs.values() for m in (*submodules(a), *flat(a))} | registered_in(project)
     drawn = {e.site for e in project.calls(*_DRAWS) if e.name.startswith("jax.random.")}
-    for kept in (inside[n] for n in names & inside.keys() if id(inside[n]) not in others):
-        if isinstance(kept, Tensor) and any("equinox" in b for b in owner.klass.info.foreign_bases) and (
-                kept.site in drawn and event.function is not None and kept.site is not None
-                and event.function.node.lineno <= kept.site.line <= event.line):
-            yield Collection(event.method, spot_of(event), "an array of random numbers", False, event, "closure")
-        elif is_torch(owner) and is_layer(kept) and made_in(kept, event):
-            yield Collection(event.method, spot_of(event), short(kept), False, event, "closure")
+    for held in (inside[n] for n in names & inside.keys() if id(inside[n]) not in others):
+        if isinstance(held, Tensor) and any("equinox" in b for b in owner.klass.info.foreign_bases) and (
+                held.site in drawn and event.function is not None and held.site is not None
+                and event.function.node.lineno <= held.site.line <= event.line):
+            yield Collection(event.method, event.spot, "an array of random numbers", False, event, "closure")
+        elif is_torch(owner) and is_layer(held) and made_in(held, event):
+            yield Collection(event.method, event.spot, short(held), False, event, "closure")
 
 
 def _is_set_elsewhere(project: Project, name: str, owner: Instance) -> bool:
@@ -109,7 +176,7 @@ def _tensor(project: Project, event: Event, owner: Instance, value: Value) -> It
     given = [t.site for e in project.events if e.kind == "call" and is_optimizer(e.result)
              for a in (*e.args, *e.kwargs.values()) for t in flat(a) if isinstance(t, Tensor)]
     if not isinstance(value, Tensor) or value.site not in given:
-        yield Collection(name, spot_of(event), what, False, event, "tensor")
+        yield Collection(name, event.spot, what, False, event, "tensor")
 
 
 def _neutral(owner: Instance, name: str, value: Tensor) -> str:
@@ -142,4 +209,4 @@ def _made_in_passes(project: Project) -> Iterator[Collection]:
     for event in made:
         if id(event.result) in called - kept and id(event.node) not in seen:
             seen.add(id(event.node))
-            yield Collection("", spot_of(event), event.name.rpartition(".")[2], False, event, "pass")
+            yield Collection("", event.spot, event.name.rpartition(".")[2], False, event, "pass")

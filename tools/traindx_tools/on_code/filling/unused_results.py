@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 from traindx_tools.knowledge.orders import chains
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code.filling.spots import spot_in, spot_of
-from traindx_tools.on_code.filling.windows import nested
+from traindx_tools.on_code.filling.schedule_uses import nested
 from traindx_tools.on_code.lookup import Body, Lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.uses import UnusedResult
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _INFERENCE = frozenset({"equinox.nn.inference_mode", "equinox.tree_inference"})
@@ -91,7 +90,7 @@ def _of_call(look: Lookup, code: Syntax, call: ast.Call, owner: Value | None, re
 
 def _unused(kind: str, lost: Lost, name: str = "", known: Known = Known.DERIVED) -> UnusedResult:
     call = f"{written(lost.call.func)}()" if kind != "array" else lost.code.file.segment(lost.call)
-    return UnusedResult(kind, call, spot_in(lost.code, lost.call), name, known, lost)
+    return UnusedResult(kind, call, lost.code.spot(lost.call), name, known, lost)
 
 
 def _of_flax(code: Syntax, call: ast.Call) -> bool:
@@ -174,7 +173,7 @@ def _inference(code: Syntax, call: ast.Call, results: dict[int, Value]) -> Itera
     steps = [c for c in code.of(ast.Call) if code.scope(c) is code.scope(call) and _remakes(code, c, target.id, results)
              and any(id(loop) in around for loop in code.loops(c))]
     if steps and all(v is call for v in inside if not any(v is c for c in steps)):
-        yield UnusedResult("inference", code.file.segment(call), spot_in(code, call), target.id)
+        yield UnusedResult("inference", code.file.segment(call), code.spot(call), target.id)
 
 
 def _remakes(code: Syntax, call: ast.Call, name: str, results: dict[int, Value]) -> bool:
@@ -304,7 +303,7 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     for apply in code.calls_in(scope, "apply_updates"):
         to = apply.args[0] if len(apply.args) == 2 and any(_means(code, apply.args[1], m) for m in made) else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
-            yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
+            yield UnusedResult("argument", f"{written(call.func)}()", code.spot(call), written(by), other=written(to))
 
 
 def _means(code: Syntax, read: ast.expr, bound: ast.expr) -> bool:
@@ -388,4 +387,4 @@ def _masked(project: Project, look: Lookup) -> Iterator[UnusedResult]:
         mask = argument(event.node, 1, "mask") if isinstance(event.node, ast.Call) else None
         if mask is not None and not _LEAVES.search(written(mask) + written(code.origin(mask))):
             text = f"optax.masked({one.type}, {written(mask)[:50]})"
-            yield UnusedResult("masked", text, spot_of(event), one.type)
+            yield UnusedResult("masked", text, event.spot, one.type)

@@ -11,8 +11,20 @@ import ast
 from collections.abc import Sequence
 
 from traindx_tools.on_code.lookup import Body, Lookup
-from traindx_tools.on_code.restoring import sources
-from traindx_tools.on_code.restoring.held import Frame, Held, Loss, Mark
+from traindx_tools.on_code.restoring.held import (
+    CONVERTS,
+    QUIET,
+    Frame,
+    Held,
+    Loss,
+    Mark,
+    is_own_source,
+    is_source,
+    key_of,
+    keys_written,
+    kind_of,
+    puts_in,
+)
 from traindx_tools.on_code.source import children
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters
 
@@ -27,7 +39,7 @@ class Player:
         self.look = look
         self.losses: list[Loss] = []
         self.pending: dict[_Place, Mark] = {}
-        self.written = _keys_written(look)
+        self.written = keys_written(look)
         self.files: dict[int, Frame] = {id(code): Frame() for code in look.codes}
         self.waiting: list[Loss] = []
         """What was emptied by the call that is being played."""
@@ -100,8 +112,7 @@ class Player:
             after.append(self.pending)
         self.conditions = outer
         went = [p for p, ended in zip(after, ends, strict=True) if not ended] or after
-        self.pending = {k: m for p in went for k, m in p.items()
-                        if all(k in q or before.get(k) is not m for q in went)}
+        self.pending = {k: m for p in went for k, m in p.items() if all(k in q or before.get(k) is not m for q in went)}
         return all(ends)
 
     def _loop(self, code: Syntax, frame: Frame, one: ast.For | ast.AsyncFor | ast.While) -> None:
@@ -240,7 +251,7 @@ class Player:
         self.value(code, frame, node.slice)
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int) and owner.parts:
             return owner.parts[node.slice.value] if -len(owner.parts) <= node.slice.value < len(owner.parts) else Held()
-        return Held(loaded=self.entry(owner, code, node, sources.key_of(node))) if owner.loaded is not None else owner
+        return Held(loaded=self.entry(owner, code, node, key_of(node))) if owner.loaded is not None else owner
 
     def entry(self, owner: Held, code: Syntax, node: ast.expr, key: str | None) -> Mark | None:
         """What is taken out of something that a file gave."""
@@ -255,14 +266,14 @@ class Player:
 
     def called(self, code: Syntax, frame: Frame, node: ast.Call) -> Held:
         """A call: of the project's own functions and classes their bodies; of others what is known of them."""
-        if last_name(node.func) in sources.QUIET:
+        if last_name(node.func) in QUIET:
             self.quiet += 1
             held = self._unknown(code, frame, node, None)
             self.quiet -= 1
             return held
-        if sources.is_source(code, node) or sources.is_own_source(code, node):
+        if is_source(code, node) or is_own_source(code, node):
             self._unknown(code, frame, node, None)
-            return Held(loaded=Mark(code.file.segment(node), code, node, any_file=sources.is_own_source(code, node)))
+            return Held(loaded=Mark(code.file.segment(node), code, node, any_file=is_own_source(code, node)))
         owner = self.value(code, frame, node.func.value, reads=False) if isinstance(node.func, ast.Attribute) else None
         kind = self._class(code, node.func)
         target = self._method(owner, node.func.attr) if owner is not None and isinstance(
@@ -293,15 +304,15 @@ class Player:
             self._emptied(code, frame, node, node.func.value)
         if owner is None or not isinstance(node.func, ast.Attribute):
             self.value(code, frame, node.func)
-        elif mark is not None and sources.puts_in(node):
-            self.restored.add(sources.kind_of(owner.made))
+        elif mark is not None and puts_in(node):
+            self.restored.add(kind_of(owner.made))
             self._put_in(code, frame, node.func.value, mark)
             return Held()
         else:
             owner = self.value(code, frame, node.func.value)
-            if owner.loaded is not None and node.func.attr in sources.CONVERTS:
-                return Held(loaded=self.entry(owner, code, node, sources.key_of(node)))
-        converts = last_name(node.func) in sources.CONVERTS
+            if owner.loaded is not None and node.func.attr in CONVERTS:
+                return Held(loaded=self.entry(owner, code, node, key_of(node)))
+        converts = last_name(node.func) in CONVERTS
         return Held(loaded=mark if converts else None, made=name or _made_by(node, owner))
 
     def _emptied(self, code: Syntax, frame: Frame, node: ast.Call, target: ast.expr) -> None:
@@ -387,12 +398,3 @@ def _is_telling(held: Held) -> bool:
 
 def _as_load(node: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(node), mode="eval").body
-
-
-def _keys_written(look: Lookup) -> set[str]:
-    """The texts under which the program keeps something: keys of dicts, names of keyword arguments."""
-    found: set[str] = set()
-    for code in look.codes:
-        found |= {str(k.value) for d in code.of(ast.Dict) for k in d.keys if isinstance(k, ast.Constant)}
-        found |= {k.arg for c in code.of(ast.Call) for k in c.keywords if k.arg}
-    return found

@@ -1,4 +1,4 @@
-"""Entries of configuration files that no code reads, where the code knows the setting by another name."""
+"""Settings that are not what they say: texts that `bool` makes a truth value, entries of files that no code reads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,42 @@ from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.configuration_values import read
-from traindx_tools.on_code.filling.spots import spot_in
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
-from traindx_tools.on_code.values import Const, Site, Table
-from traindx_tools.program.results import UnreadSetting
+from traindx_tools.on_code.values import Const, Function, Ref, Site, Table, Thing, Value
+from traindx_tools.program.constants import TextSwitch
+from traindx_tools.program.uses import UnreadSetting
+
+_OFF = frozenset({"0", "false", "no", "off", "none", "n", "f"})
+
+
+def text_switches(project: Project) -> Iterator[TextSwitch]:
+    """Every option of argparse with `type=bool`, and every variable of the environment that says "off" by default."""
+    for event in project.calls("add_argument"):
+        names = [a.value for a in event.args if isinstance(a, Const) and isinstance(a.value, str)]
+        default = event.kwargs.get("default")
+        if isinstance(event.receiver, Thing) and event.receiver.type == "argparse.ArgumentParser" and names and (
+                _is_bool(event.kwargs.get("type")) and "action" not in event.kwargs):
+            on = isinstance(default, Const) and default.value is True
+            yield TextSwitch(f"option {max(names, key=len)}", event.spot, _says_off(default), on)
+    asked = {e.site: e for e in project.calls("getenv", "get") if e.name in ("os.environ.get", "os.getenv")}
+    for event in project.calls("bool"):
+        found = asked.get(event.site)
+        given = event.args[0] if event.args else None
+        if found is not None and found.result == given and _says_off(found.argument(1, "default")):
+            yield TextSwitch(event.text, event.spot, True, False)
+
+
+def _says_off(default: Value | None) -> bool:
+    return isinstance(default, Const) and isinstance(default.value, str) and default.value.lower() in _OFF
+
+
+def _is_bool(kind: Value | None) -> bool:
+    """`bool`, or a function that does nothing else."""
+    if isinstance(kind, Function) and isinstance(kind.info.node, ast.Lambda):
+        return ast.unparse(kind.info.node.body) in [f"bool({name})" for name in kind.info.parameters]
+    return isinstance(kind, Ref) and kind.name == "builtins.bool"
+
 
 _SAME: list[list[str]] = table("settings.toml")["same"]
 _PASSES_ALL = re.compile(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj")
@@ -36,7 +67,7 @@ def unread_settings(project: Project) -> Iterator[UnreadSetting]:
                 other = next((o for o in group if o in known), None) if key not in known else None
                 if other is not None:
                     home = _home(code, other) or code.file.tree
-                    yield UnreadSetting(name, key, str(value), other, spot_in(code, home))
+                    yield UnreadSetting(name, key, str(value), other, code.spot(home))
 
 
 def _words(code: Syntax) -> Iterator[str]:
