@@ -79,7 +79,7 @@ def test_a_station_that_changes_its_unit(form: str, by_station: bool, tmp_path: 
 
 @pytest.mark.parametrize(("how", "kind", "field"), [(kilometres, "unit", "wind"), (offset, "offset", "temp"),
                                                     (for_a_while, "unit", "wind")])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_factors_offsets_and_a_while(how: Callable[[Values], None], kind: str, field: str, seed: int, tmp_path: Path,
                                      seen_by: Seen) -> None:
     table(tmp_path / "weather", "csv", weather(seed, how))
@@ -120,7 +120,7 @@ def another_climate(made: Values) -> None:
 
 
 @pytest.mark.parametrize("how", [lambda v: None, drift, campaign, noisier, another_climate])
-@pytest.mark.parametrize("seed", [5, 6, 7])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (6, 7))])
 def test_what_is_no_change(how: Callable[[Values], None], seed: int, tmp_path: Path, seen_by: Seen) -> None:
     table(tmp_path / "weather", "csv", weather(seed, how))
     assert not alarms(seen_by(d150_changed_group, tmp_path))

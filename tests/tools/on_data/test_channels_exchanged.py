@@ -138,7 +138,7 @@ def _worn_otherwise(x: Any, rng: np.random.Generator) -> Any:
     return (x + 0.8 * rng.normal(size=x.shape)).astype(np.float32)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_rotation_is_told_where_two_siblings_are_of_another_device(seed: int, seen_by: Seen, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     for i in range(6):

@@ -112,7 +112,7 @@ def told_by_a_field(series: Values, rng: np.random.Generator) -> dict[str, Any]:
 
 @pytest.mark.parametrize("how", [in_order, episodes, pauses, shuffled, by_station, heavy_steps, single_rows,
                                  told_by_a_field])
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [4, pytest.param(5, marks=pytest.mark.slow)])
 def test_what_is_no_other_order(
     how: Callable[[Values, np.random.Generator], dict[str, Any]], seed: int, tmp_path: Path, seen_by: Seen
 ) -> None:

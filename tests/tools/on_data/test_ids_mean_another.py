@@ -73,7 +73,7 @@ def renumbered(shop: Shop, rows: dict[str, Array]) -> dict[str, Array]:
     return {**rows, "item": shop.rng.permutation(ITEMS)[rows["item"]]}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_an_alphabetical_order_of_a_table_beside_the_data_is_named(seed: int, tmp_path: Path, seen_by: Seen) -> None:
     files(tmp_path, alphabetical, table=True, seed=seed)
     (found,) = seen_by(d187, tmp_path)
@@ -152,7 +152,7 @@ def reversed_sign(shop: Shop, rows: dict[str, Array]) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize("edit", [None, shuffled, sale, popular, reversed_sign])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_changes_without_another_numbering_is_quiet(edit: Edit | None, seed: int, tmp_path: Path, seen_by: Seen
                                                          ) -> None:
     files(tmp_path, edit, table=True, seed=seed)
@@ -213,7 +213,7 @@ def _lengths(rng: np.random.Generator, low: int, high: int, rows: int = 1500) ->
     return sizes.astype(int)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize("named", [False, True])
 def test_a_length_by_which_rows_were_put_into_buckets_is_no_id(named: bool, seed: int, tmp_path: Path, seen_by: Seen
                                                                ) -> None:

@@ -93,7 +93,7 @@ def unsure(x: Any, y: Ints, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("inputs", [lambda x, y, rng: x, harder, another_relation, unsure])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_is_by_nature(
     inputs: Callable[[Any, Ints, np.random.Generator], Any], seed: int, tmp_path: Path, seen_by: Seen
 ) -> None:

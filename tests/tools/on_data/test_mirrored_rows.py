@@ -56,7 +56,7 @@ def _write(folder: Path, form: str, **splits: Rows) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_mirrored_rows_under_a_third_field_are_named(seed: int, form: str, tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(seed)
     train, val = _split(_combinations(rng, 1200), 1000)
@@ -68,7 +68,7 @@ def test_mirrored_rows_under_a_third_field_are_named(seed: int, form: str, tmp_p
     assert "with one and two exchanged and the same cell" in found.statement
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 5))])
 def test_combinations_that_are_in_one_split_only_are_quiet(seed: int, tmp_path: Path, seen_by: Seen) -> None:
     train, val = _split(_combinations(np.random.default_rng(seed), 1500), 1000)
     _write(tmp_path, "csv", train=train, val=val)

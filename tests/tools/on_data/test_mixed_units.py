@@ -131,7 +131,7 @@ def healthy_levels_of_shops(folder: Path, rng: Rng) -> None:
                    "price": (10.0 ** shop * rng.lognormal(0, 0.4, 900)).round(3)})
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize("make", [
     healthy_one_unit, healthy_two_columns, healthy_long_table, healthy_unit_beside, healthy_sizes_by_nature,
     healthy_few_wrong_entries, healthy_files_by_year, healthy_levels_of_shops])

@@ -118,7 +118,7 @@ def test_lags_that_differ_from_site_to_site_are_left_alone(tmp_path: Path, seen_
     assert seen_by(d194, tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))])
 def test_tables_without_a_relation_say_nothing(seed: int, tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(seed)
     for i in range(5):

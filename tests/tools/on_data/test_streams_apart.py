@@ -81,7 +81,7 @@ def test_a_stream_that_is_late_in_a_few_recordings_is_told(
 
 
 @pytest.mark.parametrize("by", [1, -1, -3])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_lags_of_either_sign(by: int, seed: int, tmp_path: Path, seen_by: Seen) -> None:
     as_keys(tmp_path, demos(lambda i, s: moved(s, "actions", by) if i == 5 else s, seed=seed))
     (found,) = seen_by(d188, tmp_path)
@@ -133,7 +133,7 @@ def slow(i: int, streams: Streams) -> Streams:
 
 @pytest.mark.parametrize("edit", [lambda i, s: s, noisy, still, by_design, of_all_lags, random_actions, other_policy,
                                   slow])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_recordings_that_fit_or_are_of_another_kind_are_quiet(
         edit: Callable[[int, Streams], Streams], seed: int, tmp_path: Path, seen_by: Seen) -> None:
     as_keys(tmp_path, demos(edit, seed=seed))

@@ -63,7 +63,7 @@ def _made(edit: Edit = lambda row, one: one, seed: int = 0) -> list[Streams]:
 
 
 @pytest.mark.parametrize("write", [_lists, _arrays])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_stretch_of_episodes_whose_actions_run_ahead(seed: int, write: Any, tmp_path: Path, seen_by: Seen) -> None:
     write(tmp_path, _made(_ahead(2, range(18, 26)), seed))
     (found,) = seen_by(d188, tmp_path)
@@ -81,7 +81,7 @@ def test_no_lag_a_lag_by_design_and_one_odd_episode_are_quiet(edit: Edit, write:
     assert seen_by(d188, tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_windows_that_say_nothing_of_each_other_are_quiet(seed: int, tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(seed)
     walks = rng.normal(size=(2, 300, 64, 3)).cumsum(axis=2)

@@ -138,7 +138,7 @@ def test_healthy_twins(make: Callable[[Rows], Rows], tmp_path: Path) -> None:
     assert seen(tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
 def test_the_next_state_is_no_shifted_field(seed: int, tmp_path: Path) -> None:
     saved(tmp_path, walks(seed))
     assert seen(tmp_path, "D153") == []

@@ -105,7 +105,7 @@ def test_an_older_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["keras", "gzip", "torch"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_statistics_of_two_layers_exchanged(form: str, seed: int, tmp_path: Path) -> None:
     layers = exchanged(network(seed), 2, 5)
     path = (write_safetensors(tmp_path / "m.safetensors", as_torch(layers)) if form == "torch" else
@@ -115,7 +115,7 @@ def test_statistics_of_two_layers_exchanged(form: str, seed: int, tmp_path: Path
     assert "_5" in found[0].statement or "layers.5" in found[0].statement
 
 
-@pytest.mark.parametrize("seed", [3, 4, 5])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5))])
 def test_healthy_layers(seed: int, tmp_path: Path) -> None:
     assert not alarms(write_keras(tmp_path / "m.weights.h5", network(seed)))
     assert not alarms(write_safetensors(tmp_path / "m.safetensors", as_torch(network(seed))))

@@ -81,7 +81,7 @@ def test_a_run_of_blocks_in_one_file(old: Sequence[int], told: bool, form: str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("old", [(), (4, 5)])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_blocks_that_their_average_does_not_follow(seed: int, old: Sequence[int], tmp_path: Path) -> None:
     torch.save({"model": _mixed(seed, old), "ema": planting.snapshots(seed=seed)[80]["ema"]}, tmp_path / "c.pt")
     assert len(_told(tmp_path / "c.pt")) == bool(old)
@@ -89,7 +89,7 @@ def test_blocks_that_their_average_does_not_follow(seed: int, old: Sequence[int]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("old", [(), (3, 4)])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_moments_of_another_step(seed: int, old: Sequence[int], tmp_path: Path) -> None:
     made = planting.snapshots(seed=seed)
     weights, late, early = made[80]["model"], made[80]["optimizer"], made[20]["optimizer"]["state"]

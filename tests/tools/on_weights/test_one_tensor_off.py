@@ -193,7 +193,7 @@ def test_a_broken_adapter_is_none(config: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_trained_models_are_left_alone(seed: int, tmp_path: Path) -> None:
     """Moments after few and many steps, models with and without biases, recurrent ones with two layers."""
     nn = torch.nn

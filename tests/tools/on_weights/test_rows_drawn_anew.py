@@ -58,7 +58,7 @@ def _at_the_beginning(table: Table, squares: Table, rng: np.random.Generator) ->
     table[:120] = rng.normal(size=(120, WIDTH)) * 0.05
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize(("change", "at", "rows"), [(_drawn, 200, 100), (_uniform, 200, 100),
                                                     (_at_the_beginning, 0, 120)])
 def test_the_rows_are_named(change: Change, at: int, rows: int, seed: int, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def _smaller(table: Table, squares: Table, rng: np.random.Generator) -> None:
     table[RUN] *= 0.2
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @pytest.mark.parametrize("change", [None, _scattered, _without_gradient, _seldom, _appended, _all_drawn, _smaller])
 def test_what_looks_like_it_is_quiet(change: Change | None, seed: int, tmp_path: Path) -> None:
     assert _found(_save(tmp_path, change, seed)) == []

@@ -127,7 +127,7 @@ def healthy(seed: int) -> Run:
                series("loss_scale", scale, **steps), **known)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 10))])
 def test_generated_healthy_runs_are_left_alone(block: int) -> None:
     size = N_SEEDS // 10
     alarms = {seed: [f"{f.rule}: {f.statement}" for f in serious(healthy(seed))]
