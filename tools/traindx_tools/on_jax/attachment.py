@@ -84,6 +84,7 @@ class Attachment:
             if hasattr(jax.random, name):
                 self._replace(jax.random, name, functools.partial(self._random, name))
         after_import("optax", self._patch_losses)
+        after_import("optax", self._patch_schedules)
         try:
             self._undo.append(internals.on_lowering(self._on_lowering))
         except internals.JaxMoved as error:
@@ -108,6 +109,23 @@ class Attachment:
             for home in homes:
                 if not self._off and contract.same_shape and callable(getattr(home, name, None)):
                     self._replace(home, name, functools.partial(self._loss, name))
+
+    def _patch_schedules(self) -> None:
+        """What makes an optimizer follow a schedule; optax itself calls it by the module that defines it."""
+        homes = [sys.modules[name] for name in ("optax", "optax._src.transform") if name in sys.modules]
+        for home in homes:
+            if not self._off and callable(getattr(home, "scale_by_schedule", None)):
+                self._replace(home, "scale_by_schedule", self._schedule)
+
+    def _schedule(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def schedule(*args: Any, **options: Any) -> Any:
+            function = args[0] if args else options.get("step_size_fn")
+            if not self._off and not self._busy and callable(function):
+                self._tell("schedule_made", function, caller())
+            return original(*args, **options)
+
+        return schedule
 
     def _loss(self, name: str, original: Any) -> Any:
         @functools.wraps(original)

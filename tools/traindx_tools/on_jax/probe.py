@@ -7,7 +7,7 @@ traces the user's function, keeps no arguments and no large outputs beyond a cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,9 @@ class JaxProbe:
 
     def loss_called(self, name: str, shapes: tuple[tuple[int, ...], ...], place: tuple[str, int] | None) -> None:
         """A loss of optax was called with arrays of these shapes, also within a trace."""
+
+    def schedule_made(self, function: Callable[[Any], Any], place: tuple[str, int] | None) -> None:
+        """An optimizer of optax was told to scale its updates by a function of their count."""
 
     def mapped(self, call: Mapped) -> None:
         """An eager `vmap` has returned."""

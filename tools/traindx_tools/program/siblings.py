@@ -65,8 +65,9 @@ def left_out(weights: Sequence[Weight]) -> LeftOut | None:
     drawn = {w.path: _drawn_like(w, moved) for w in still}
     if not all(drawn.values()):
         return None
-    row = [w for w in still if _has_earlier(w, moved)]
-    forgotten = row or [w for w in still if w.fed]
+    rows = {w.path: _row(w, moved) for w in still}
+    row = [w for w in still if _has_earlier(w, rows[w.path])]
+    forgotten = row or [w for w in still if w.fed and not rows[w.path]]  # not the lower blocks of a row
     if not forgotten:
         return None
     like = tuple(dict.fromkeys(p for w in forgotten for p in drawn[w.path]))
@@ -85,11 +86,15 @@ def _drawn_like(weight: Weight, moved: Sequence[Weight]) -> tuple[str, ...]:
     return tuple(near) if 2 * len(near) >= len(alike) else ()
 
 
-def _has_earlier(weight: Weight, moved: Sequence[Weight]) -> bool:
+def _row(weight: Weight, moved: Sequence[Weight]) -> list[tuple[int, ...]]:
+    """The numbers of the trained weights of the same place in other blocks."""
+    pattern = _place(weight.path)[0]
+    return [_place(m.path)[1] for m in moved if m.shape == weight.shape and _place(m.path)[0] == pattern]
+
+
+def _has_earlier(weight: Weight, row: Sequence[tuple[int, ...]]) -> bool:
     """Whether weights of the same place in a block with a lower number are trained, in a row of blocks."""
-    pattern, number = _place(weight.path)
-    row = [_place(m.path)[1] for m in moved if m.shape == weight.shape and _place(m.path)[0] == pattern]
-    return len(row) + 1 >= FEWEST_IN_A_ROW and any(n < number for n in row)
+    return len(row) + 1 >= FEWEST_IN_A_ROW and any(n < _place(weight.path)[1] for n in row)
 
 
 def _place(path: str) -> tuple[str, tuple[int, ...]]:

@@ -95,9 +95,10 @@ def test_what_a_pattern_misses(told, chosen, kind, still):
     (Net, lambda n: "head" in n),
     (Net, lambda n: "bias" in n),
     (Net, lambda n: "stem" not in n and "blocks.0" not in n),
+    (Net, lambda n: "blocks.0" not in n),
     (loaded, lambda n: "mix" not in n),
     (Distilled, lambda n: "target" not in n),
-], ids=["all", "a head", "biases", "lower blocks frozen", "loaded", "a random target"])
+], ids=["all", "a head", "biases", "lower blocks frozen", "a lower block frozen", "loaded", "a random target"])
 def test_frozen_on_purpose(told, make, chosen):
     assert told(lambda: trained(make(), chosen)) == []
 

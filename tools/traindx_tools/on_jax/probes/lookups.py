@@ -67,8 +67,9 @@ class LookupsProbe(JaxProbe):
         leaves = dynamic_leaves(call.watched, call.args, call.kwargs)
         for ids, seen in known.asked:
             leaf = leaves[ids.number] if ids.number < len(leaves) else None
-            if getattr(leaf, "size", 0) and leaf.size <= MOST_SIZE and (
-                    ids.cut is None or len(ids.cut[0]) == leaf.ndim):
+            if leaf is None or not 0 < getattr(leaf, "size", 0) <= MOST_SIZE:
+                continue
+            if ids.cut is None or len(ids.cut[0]) == leaf.ndim:
                 values = np.asarray(leaf)
                 part = values if ids.cut is None else values[tuple(slice(*c) for c in zip(*ids.cut, strict=True))]
                 if part.dtype.kind in "iu" and part.size:

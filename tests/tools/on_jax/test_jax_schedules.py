@@ -1,0 +1,90 @@
+"""Schedules of optax that do not fit the run, and those that do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from watching import watched
+
+from traindx_tools.finding import Finding
+from traindx_tools.live.settings import Settings
+from traindx_tools.on_jax.measures.schedule import course
+from traindx_tools.on_jax.rules import j710_schedule_and_run
+
+STEPS = 80
+
+
+def trained(make: Callable[[], Any], steps: int = STEPS, error: bool = False) -> None:
+    optimizer = make()
+    params = {"w": jnp.ones((4, 1))}
+    state, random = optimizer.init(params), np.random.default_rng(0)
+
+    @jax.jit
+    def step(params: Any, state: Any, x: Any) -> Any:
+        value, gradient = jax.value_and_grad(lambda p: ((x @ p["w"]) ** 2).mean())(params)
+        updates, state = optimizer.update(gradient, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    for _ in range(steps):
+        params, state, _ = step(params, state, random.normal(size=(8, 4)).astype(np.float32))
+    if error:
+        raise ValueError
+
+
+def warming(warmup: int, total: int) -> Any:
+    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, 1e-3, warmup, total))
+
+
+def accumulated(total: int) -> Any:
+    return optax.MultiSteps(optax.sgd(optax.cosine_decay_schedule(1e-2, total)), 4)
+
+
+def own(total: int) -> Any:
+    """A function of the program's own, given in a chain."""
+    return optax.chain(optax.scale_by_adam(), optax.scale_by_schedule(
+        lambda n: -1e-3 * jnp.maximum(1e-2, 1 - n / total)))
+
+
+def seen(program: Callable[[], Any], folder: Path) -> list[Finding]:
+    return [f for f in watched(program, Settings(str(folder), ("schedules",))) if f.rule == "J710"]
+
+
+@pytest.mark.parametrize(("make", "kind", "bearing"), [
+    (lambda: warming(600, 4000), "warmup", "cause"), (lambda: accumulated(2 * STEPS), "seldom", "cause"),
+    (lambda: own(10), "early", "sign"), (lambda: optax.sgd(optax.cosine_decay_schedule(1e-2, 900)), "longer", "sign")])
+def test_schedules_that_do_not_fit(make: Any, kind: str, bearing: str, tmp_path: Path) -> None:
+    (found,) = seen(lambda: trained(make, 2 * STEPS if kind == "seldom" else STEPS), tmp_path)
+    assert (found.measured["kind"], found.bearing.value) == (kind, bearing)
+    assert found.measured["steps"] == pytest.approx(STEPS // 2 if kind == "seldom" else STEPS, abs=2)
+    assert found.where.line is not None
+
+
+@pytest.mark.parametrize("make", [
+    lambda: warming(8, STEPS), lambda: accumulated(STEPS // 4), lambda: own(STEPS), lambda: optax.adam(1e-3),
+    lambda: optax.adam(optax.linear_schedule(0.0, 1e-3, 10)), lambda: optax.adam(lambda n: 1e-3),
+    lambda: optax.adam(optax.exponential_decay(1e-3, 10, 0.95)),
+    lambda: optax.chain(optax.sgd(optax.cosine_decay_schedule(1e-2, 10)), optax.scale_by_schedule(lambda n: 1.0))],
+    ids=["warm-up", "accumulated", "own", "no schedule", "constant after a warm-up", "constant", "exponential", "two"])
+def test_schedules_that_fit(make: Any, tmp_path: Path) -> None:
+    assert seen(lambda: trained(make), tmp_path) == []
+
+
+def test_broken_inputs(tmp_path: Path) -> None:
+    assert seen(lambda: trained(lambda: warming(600, 4000), error=True), tmp_path / "error") == []
+    assert seen(lambda: trained(lambda: warming(600, 4000), steps=5), tmp_path / "short") == []
+    assert course(lambda n: [][n], 100) is None
+    assert course(lambda n: float("nan"), 100) is not None
+    assert list(j710_schedule_and_run.check(None)) == []
