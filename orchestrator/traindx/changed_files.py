@@ -10,5 +10,5 @@ MEANWHILE = "meanwhile session "
 
 def changed_files(s: Session) -> tuple[str, ...]:
     """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
-    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    last = s.attempts[-1] if s.attempts and s.stands_in in ("verify", "strike") else None
     return () if last is None or last.reverted else last.where

@@ -16,7 +16,7 @@ from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
 from traindx.knowledge import Addition, read_knowledge
-from traindx.machine import ENDS, Session
+from traindx.machine import ACCEPTED, ENDS, Session
 from traindx.model import (
     Attempt,
     Budget,
@@ -169,7 +169,9 @@ def result_of(folder: SessionFolder) -> SessionResult:
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"lines moved by hand, also outside of the approved ones: {', '.join(m)}" for m in moved),
-               *(f"the verification wrote: {', '.join(w)}" for w in written)),
+               *(f"the verification wrote: {', '.join(w)}" for w in written),
+               *(f"not applied: {first_line(why)}" for why in s.stale if status != "awaiting_approval"),
+               *(said for said in s.feedback if said.startswith(ACCEPTED))),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
@@ -280,8 +282,14 @@ def _running(s: Session) -> Standing:
 
 def _gate(s: Session) -> Standing:
     first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
-    return ("awaiting_approval", "a diagnosis waits for your decision",
+    stale = next((f"nothing was applied: {first_line(why)}. It was looked at again; " for why in s.stale), "")
+    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision",
             f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
+
+
+def first_line(text: str) -> str:
+    """What a reason says before it shows lines."""
+    return text.split("\n", 1)[0].rstrip(".: ")
 
 
 def _fix(s: Session) -> Standing:
@@ -332,7 +340,8 @@ def _halted(s: Session) -> Standing:
     todo = (f"put these files back, or resume with the changes accepted as yours{solved}"
             if halt.halt == "workspace-changed"
             else "put the old lines back by hand, then resume with the changes accepted")
-    return "halted", halt.reason, todo
+    back = f"; traindx resume {s.id} --undo takes the fix out" if changed_files(s) else ""
+    return "halted", _with_what_stands(s, halt.reason), f"{todo}{back}"
 
 
 def _done(s: Session) -> Standing:

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -46,6 +46,11 @@ _RACY_SECONDS = 2.0
 
 _SIGNATURE = re.compile(r"(?P<mode>[0-7]+) (?P<stat>\d+ -?\d+) (?P<sha>-|[0-9a-f]{64})")
 """Of a regular file: permission bits, size and modification time, hash where it was hashed."""
+
+
+def printable(path: str) -> str:
+    """A file name as text, also where it is not valid UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 class PathRefused(TraindxError):
@@ -89,6 +94,14 @@ class Fingerprint:
         return tuple(sorted(p for p in self.files.keys() | later.files.keys()
                             if not _same(self.files.get(p), later.files.get(p)) and not p.startswith(skipped)))
 
+    def taking(self, later: Fingerprint, paths: Set[str]) -> Fingerprint:
+        """This one with the named files as a later one has them; names as they are printed."""
+        rest = {p: s for p, s in self.files.items() if printable(p) not in paths}
+        return Fingerprint({**rest, **{p: s for p, s in later.files.items() if printable(p) in paths}}, self.skipped)
+
+    def digest(self) -> str:
+        """A hash of all contents."""
+        return hashlib.sha256(os.fsencode("\n".join(f"{p}\0{s}" for p, s in sorted(self.contents.items())))).hexdigest()
 
     @property
     def contents(self) -> dict[str, str]:
