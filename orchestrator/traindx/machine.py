@@ -173,17 +173,16 @@ def _decided(s: Session, e: ev.Decided) -> Session:
     d = e.decision
     if d.diagnosis_digest != s.diagnosis.digest():
         raise IllegalTransition("the decision names another diagnosis than the one that waits: look at it again")
-    s = s.but(stale=())
     if d.verdict == "approve":
         if d.option is None or s.diagnosis.option(d.option) is None:
             raise IllegalTransition(f"the diagnosis offers no option {d.option}")
-        return s.but(phase="fix", decision=d)
+        return s.but(phase="fix", decision=d, stale=())
     comment = d.comment or f"{d.by} gave no comment"
     if d.verdict == "revise":
-        return s.but(phase="gather", quick=False, decision=d, diagnosis=None,
+        return s.but(phase="gather", quick=False, decision=d, diagnosis=None, stale=(),
                      feedback=(*s.feedback, f"at the gate: {comment}"))
     rejected = tuple(dict.fromkeys((*s.rejected, s.diagnosis.approach)))
-    return _halted(s.but(decision=d, rejected=rejected, feedback=(*s.feedback, f"rejected: {comment}")),
+    return _halted(s.but(decision=d, rejected=rejected, stale=(), feedback=(*s.feedback, f"rejected: {comment}")),
                    ev.Halted(halt="rejected", reason=f"the diagnosis was rejected: {comment}"))
 
 

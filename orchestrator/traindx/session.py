@@ -117,6 +117,8 @@ async def run_debug_session(
     take it back; without a `hear` they are logged as well. The session can be resumed in each of these cases.
     """
     root = arguments.folder("workspace", workspace)
+    for name, value in {"allow_run": allow_run, "everything": everything, "report": report}.items():
+        arguments.flag(name, value)
     callables(approve=approve, hear=hear, fixer=fixer)
     first = {"symptom": symptom_from(symptom), "artifacts": there(artifacts_from(artifacts), root),
              "verify": verification(verify, root), "budget": budget_from(budget) or Budget(), "allow_run": allow_run,
@@ -161,6 +163,8 @@ async def resume_session(
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
     callables(approve=approve, hear=hear, fixer=fixer)
+    for name, value in {"allow_run": allow_run or False, "accept_changes": accept_changes, "report": report}.items():
+        arguments.flag(name, value)
     check, money = verification(verify, folder.workspace), budget_from(budget)
     from traindx.investigators import choose
 
@@ -295,6 +299,8 @@ def confirm_fix(session: str | Path, *, passed: bool, comment: str, by: str = "u
     """The person checked the fix themselves, because no verification may be run. Raises NotWaiting otherwise."""
     folder = find_session(session, Path(workspace) if workspace is not None else None)
 
+    arguments.flag("passed", passed)
+
     def check(now: Session) -> events.Event:
         if now.phase != "verify":
             raise NotWaiting(f"session {now.id} has no fix to confirm: it is in phase {now.phase}")
@@ -352,7 +358,7 @@ def record_knowledge(session: str | Path, *, consent: bool, workspace: str | Pat
     Raises BadUsage without consent, NotWaiting for a session that was not solved.
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
-    if not consent:
+    if not arguments.flag("consent", consent):
         raise BadUsage("the project's notes are only written with the user's consent")
     with folder.locked():
         now = read_session(folder)
