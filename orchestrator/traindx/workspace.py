@@ -1,7 +1,8 @@
 """The user's workspace: which paths belong to it, and a fingerprint that names every file that changed.
 
 The fingerprint is bounded, so that a folder with a data set in it does not stall a session: small files are hashed,
-large ones and those that git ignores are taken by size and time, folders with too many entries are left out and named.
+large ones and those that git ignores, unless they are code, are taken by size and time, folders with too many entries
+are left out and named.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from traindx.protected_copy import SOURCE_ENDINGS
 from traindx.scratch import SCRATCH as SCRATCH
 from traindx_tools.errors import TraindxError
 
@@ -155,7 +157,8 @@ class Fingerprinter:
                     if not _left_out(entry, relative):
                         queue.append((relative, quiet))
                 elif not any(fnmatch(relative, pattern) for pattern in self.unwatched):
-                    self._add(files, relative, entry, hashed=not quiet)
+                    code = os.path.splitext(entry.name)[1].lower() in SOURCE_ENDINGS
+                    self._add(files, relative, entry, hashed=code or not quiet)
         for relative, real in _git_state(root):
             files[relative] = _hash(real)
         return Fingerprint(files, tuple(sorted(skipped)))
@@ -171,7 +174,7 @@ class Fingerprinter:
     def _signature(self, relative: str, entry: os.DirEntry[str], *, hashed: bool) -> str:
         info = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(info.st_mode):
-            return f"link:{os.readlink(entry.path)}"
+            return f"link:{os.readlink(entry.path)}{self._behind(entry)}"
         if not stat.S_ISREG(info.st_mode):
             return f"special:{stat.S_IFMT(info.st_mode):o}"
         plain = f"{stat.S_IMODE(info.st_mode):o} {info.st_size} {info.st_mtime_ns}"
@@ -186,6 +189,14 @@ class Fingerprinter:
         if time.time() - info.st_ctime > _RACY_SECONDS:
             self._known[relative] = (seen, signature)
         return signature
+
+
+    def _behind(self, entry: os.DirEntry[str]) -> str:
+        """What a link to a file of code leads to: it may lie outside, and is a part of the program all the same."""
+        path = Path(entry.path)
+        if path.suffix.lower() not in SOURCE_ENDINGS or not path.is_file() or path.stat().st_size > HASHED_UP_TO:
+            return ""
+        return f" {_hash(path)}"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -16,6 +16,7 @@ from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
 from traindx.model import Attempt, Fix, ProposedEdit
+from traindx.notices import Notice
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder
 from traindx.steps.made_of import not_as_diagnosed
@@ -96,6 +97,8 @@ def _ask_anew(turn: Turn, files: Sequence[str], why: str = "") -> None:
     turn.asked -= {diagnosis.digest()} if diagnosis is not None else set()
     told = f"{', '.join(files)} {CHANGED_SINCE}" if files else ""
     meanwhile = fixed_meanwhile(turn.folder)
+    in_brief = (told or why).split("\n", 1)[0].rstrip(": ")
+    turn.hear(Notice("said", text=f"nothing was applied: {in_brief}. It is looked at again"))
     turn.record(events.ApprovalStale(reasons=tuple(filter(None, (meanwhile, told, why)))))
 
 
