@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,22 @@ def input_bytes(value: object) -> bytes | None:
         return value
     how = "stdin=text.encode()" if isinstance(value, str) else "stdin=sys.stdin.buffer.read()"
     raise BadUsage(f"stdin is {_came(value)}, expected bytes: {how}")
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False. Raises BadUsage for anything else: a text that says "no" would be taken for a yes."""
+    if isinstance(value, bool):
+        return value
+    raise BadUsage(f"{name} is {_came(value)}, expected True or False: {name}=True")
+
+
+def known(what: str, named: Mapping[str, object], taken: Sequence[str], hints: Mapping[str, str]) -> None:
+    """Raises BadUsage for an argument that a function does not take, with the nearest one that it takes."""
+    for name in named:
+        if name not in taken:
+            near = get_close_matches(name, taken, 1)
+            told = hints.get(name) or (f"did you mean {near[0]}?" if near else f"it takes {', '.join(taken)}")
+            raise BadUsage(f"{what} takes no {name}: {told}")
 
 
 def optional_text(name: str, value: object, example: str) -> str | None:

@@ -39,7 +39,7 @@ def beside(folder: SessionFolder) -> tuple[str, ...]:
 
 def under_test(folder: SessionFolder) -> tuple[str, ...]:
     """Other sessions of the workspace whose fix is applied and not settled."""
-    return tuple(session.id for _, session in _others(folder) if session.phase in ("verify", "strike"))
+    return tuple(session.id for _, session in _others(folder) if session.stands_in in ("verify", "strike"))
 
 
 def unsettled(session: str) -> str:

@@ -8,7 +8,11 @@ MEANWHILE = "meanwhile session "
 """In the reason of a halt: another session of the folder made a fix since the diagnosis."""
 
 
+UNKNOWN = "files_unknown"
+"""A note: the session's own record of the files was gone, so that what changed since could not be told."""
+
+
 def changed_files(s: Session) -> tuple[str, ...]:
     """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""
-    last = s.attempts[-1] if s.attempts and s.phase in ("verify", "strike") else None
+    last = s.attempts[-1] if s.attempts and s.stands_in in ("verify", "strike") else None
     return () if last is None or last.reverted else last.where

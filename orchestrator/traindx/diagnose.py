@@ -49,6 +49,16 @@ class Report(Examined):
         more = f"print({name_of(self)}.terminal(verbose=True))"
         return of_report(self.seen, self.terminal(width=WIDTH, more=more))
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that was seen, also what speaks for no cause."""
+        return tuple(self.seen.findings)
+
+    @property
+    def experiments(self) -> tuple[Finding, ...]:
+        """What was measured by changing one thing and running again: the findings of experiments."""
+        return tuple(f for f in self.findings if f.rule[:1] == "X")
+
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
         """Exact commands to run next, the most telling first."""
@@ -268,11 +278,21 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
 
 
+_SIGNATURE = inspect.signature(diagnose)
+_ELSEWHERE = {"against": "a run that works is compared by `traindx diagnose PATH --against GOOD`",
+              "run": "a command is run by `traindx diagnose PATH --run CMD`, or in run_debug_session(..., verify=CMD)"}
+
+
+def _called(*given: Any, **named: Any) -> Report:
+    arguments.known("diagnose", named, tuple(_SIGNATURE.parameters), _ELSEWHERE)
+    return diagnose(*given, **named)
+
+
 class _Called(ModuleType):
     """This module, which can be called: `from traindx import diagnose` gives it, and then stands for its function."""
 
-    __call__ = staticmethod(diagnose)
-    __signature__ = inspect.signature(diagnose)
+    __call__ = staticmethod(_called)
+    __signature__ = _SIGNATURE
 
 
 sys.modules[__name__].__class__ = _Called

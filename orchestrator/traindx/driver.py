@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from traindx import events
+from traindx.changed_files import UNKNOWN
 from traindx.machine import Phase
 from traindx.session_report import write_report
 from traindx.steps import fixing, gating, looking, settling, verifying
@@ -54,6 +55,8 @@ async def drive(turn: Turn) -> None:
 def _check_since_last_turn(turn: Turn) -> None:
     """After a restart inside a read-only phase, nothing may differ from when the phase began."""
     if turn.folder.saved_fingerprint() is None:
+        if turn.session.phase in ("fix", "verify", "strike"):
+            turn.journal.append("note", {UNKNOWN: turn.session.phase})
         turn.watch()
     elif turn.session.phase in ("characterize", "hypothesize", "gather", "diagnose"):
         turn.halt_if_changed()

@@ -173,10 +173,11 @@ class Interrupted(Model):
 
 
 class Resumed(Model):
-    """The session goes on. `accepted` are changed files that the user says are theirs."""
+    """The session goes on. `accepted` are changed files that the user says are theirs; `put_back` are as before."""
 
     kind: Literal["resumed"] = "resumed"
     accepted: tuple[str, ...] = ()
+    put_back: tuple[str, ...] = ()
 
 
 Event = Annotated[

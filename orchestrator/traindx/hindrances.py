@@ -113,7 +113,7 @@ def _cut_off(outcome: Outcome, verify: Verify) -> str | None:
     """A run that was ended from outside before its first step."""
     if outcome.timed_out:
         return (f"the command did not end within {verify.timeout:g} s and showed no step: give a shorter run, or more "
-                "time (--verify CMD --timeout SECONDS)")
+                "time (--verify CMD --timeout SECONDS; from Python verify=Verify(command=CMD, timeout=SECONDS))")
     if outcome.out_of_memory:
         return ("the command was killed before its first step, as it used more memory than is allowed here: free "
                 "memory, or give a smaller run (--verify CMD)")

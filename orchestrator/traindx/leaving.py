@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def leaving(folder: SessionFolder, hear: Hear) -> Iterator[None]:
             yield
     except (KeyboardInterrupt, asyncio.CancelledError) as left:
         asked.set()
-        told = left_words(folder)
+        told = left_words(folder, anywhere=True)
         hear(Notice("left", text=told))
         if hear in (nobody, in_a_script):
             _log.warning("%s", told)
@@ -49,9 +50,11 @@ def leaving(folder: SessionFolder, hear: Hear) -> Iterator[None]:
         ASKED.reset(token)
 
 
-def left_words(folder: SessionFolder) -> str:
-    """What stands of a session that was left, and the commands that go on or go back."""
-    name, where = folder.path.name, workspace_option(folder.workspace)
+def left_words(folder: SessionFolder, *, anywhere: bool = False) -> str:
+    """What stands of a session that was left, and the commands that go on or go back, from here or from anywhere."""
+    name = folder.path.name
+    where = f" --workspace {shlex.quote(str(folder.workspace.resolve()))}" if anywhere else workspace_option(
+        folder.workspace)
     try:
         stands = changed_files(read_session(folder))
     except (TraindxError, OSError):

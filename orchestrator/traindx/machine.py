@@ -43,6 +43,9 @@ from traindx_tools.errors import TraindxError
 SENT_BACK_AT_MOST = 3
 """So many unfit diagnoses in a row, then the session asks for more data instead of going round."""
 
+ACCEPTED = "changed meanwhile, and accepted as it is: "
+"""Begins what is noted of files that a halt named and a person accepted."""
+
 OBVIOUS = 0.9
 """Confidence of the first hypothesis that the quick path asks for: direct evidence begins above 0.90."""
 
@@ -75,6 +78,14 @@ class Session(Model):
     halt: ev.Halted | None = None
     halted_in: Phase | None = None
     interrupted: str | None = None
+
+    stale: tuple[str, ...] = ()
+    """Why the last approval covers nothing any more; () from the next decision on."""
+
+    @property
+    def stands_in(self) -> Phase:
+        """The phase; of a halted session the one that it was halted in."""
+        return self.halted_in if self.phase == "halted" and self.halted_in is not None else self.phase
 
     @property
     def approved(self) -> bool:
@@ -165,18 +176,19 @@ def _decided(s: Session, e: ev.Decided) -> Session:
     if d.verdict == "approve":
         if d.option is None or s.diagnosis.option(d.option) is None:
             raise IllegalTransition(f"the diagnosis offers no option {d.option}")
-        return s.but(phase="fix", decision=d)
+        return s.but(phase="fix", decision=d, stale=())
     comment = d.comment or f"{d.by} gave no comment"
     if d.verdict == "revise":
-        return s.but(phase="gather", quick=False, decision=d, diagnosis=None,
+        return s.but(phase="gather", quick=False, decision=d, diagnosis=None, stale=(),
                      feedback=(*s.feedback, f"at the gate: {comment}"))
     rejected = tuple(dict.fromkeys((*s.rejected, s.diagnosis.approach)))
-    return _halted(s.but(decision=d, rejected=rejected, feedback=(*s.feedback, f"rejected: {comment}")),
+    return _halted(s.but(decision=d, rejected=rejected, stale=(), feedback=(*s.feedback, f"rejected: {comment}")),
                    ev.Halted(halt="rejected", reason=f"the diagnosis was rejected: {comment}"))
 
 
 def _approval_stale(s: Session, e: ev.ApprovalStale) -> Session:
-    return s.but(phase="gather", quick=False, diagnosis=None, decision=None, feedback=(*s.feedback, *e.reasons))
+    return s.but(phase="gather", quick=False, diagnosis=None, decision=None, feedback=(*s.feedback, *e.reasons),
+                 stale=e.reasons)
 
 
 def _applied(s: Session, e: ev.Applied) -> Session:
@@ -206,7 +218,9 @@ def _reverted(s: Session, e: ev.Reverted) -> Session:
 
 
 def _undone(s: Session, e: ev.Undone) -> Session:
-    back = s.but(phase="gate", decision=None)
+    if s.stands_in not in ("fix", "verify"):
+        raise IllegalTransition(f"no fix stands that nobody judged: the session was halted in {s.stands_in}")
+    back = s.but(phase="gate", decision=None, halt=None, halted_in=None)
     if not s.attempts or s.attempts[-1].reverted:  # the change was not recorded as an attempt yet
         return back
     last = s.attempts[-1].model_copy(update={"reverted": True, "undone": True})
@@ -254,14 +268,18 @@ def _resumed(s: Session, e: ev.Resumed) -> Session:
         return awake
     if s.halt.halt == "three-strikes":
         raise IllegalTransition("three strikes: decide first whether to try a fundamentally different approach")
-    unaccepted = set(s.halt.files) - set(e.accepted) if s.halt.halt == "workspace-changed" else set()
+    unaccepted = set(s.halt.files) - set(e.accepted) - set(e.put_back) if s.halt.halt == "workspace-changed" else set()
     if unaccepted:
         raise IllegalTransition(f"changed while nothing was allowed to change: {', '.join(sorted(unaccepted))}. "
                                 "Put it back, or accept the change as yours.")
     rejected = s.halt.halt == "rejected"
     phase = "hypothesize" if rejected else s.halted_in
-    dropped: dict[str, Any] = {"diagnosis": None, "decision": None} if rejected else {}
-    return awake.but(phase=phase, halt=None, halted_in=None, **dropped)
+    changes: dict[str, Any] = {"diagnosis": None, "decision": None} if rejected else {}
+    if e.accepted and s.halt.halt == "workspace-changed":
+        changes["feedback"] = (*s.feedback, f"{ACCEPTED}{', '.join(e.accepted)}")
+        if s.halted_in == "diagnose":  # what was gathered is of the files as they were
+            phase, changes["quick"] = "gather", False
+    return awake.but(phase=phase, halt=None, halted_in=None, **changes)
 
 
 def _only_halted_by(s: Session, kind: ev.HaltKind) -> None:
@@ -287,7 +305,7 @@ LEGAL: dict[type[Model], tuple[frozenset[Phase], Callable[[Session, Any], Sessio
     ev.Applied: (frozenset({"fix"}), _applied),
     ev.Verified: (frozenset({"verify"}), _verified),
     ev.Reverted: (frozenset({"strike"}), _reverted),
-    ev.Undone: (frozenset({"fix", "verify"}), _undone),
+    ev.Undone: (frozenset({"fix", "verify", "halted"}), _undone),
     ev.Struck: (frozenset({"strike"}), _struck),
     ev.Directed: (frozenset({"halted"}), _directed),
     ev.Recorded: (frozenset({"retrospective"}), _recorded),

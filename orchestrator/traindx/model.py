@@ -27,7 +27,9 @@ from traindx.verification import UNDECIDED as UNDECIDED
 from traindx.verification import MetricChange as MetricChange
 from traindx.verification import Verification as Verification
 from traindx.verification import VerificationResult as VerificationResult
+from traindx_tools.errors import BadUsage
 from traindx_tools.finding import BEFORE, Bearing, Strength
+from traindx_tools.short import in_short
 
 
 class Symptom(Model):
@@ -118,6 +120,12 @@ class Hypothesis(Model):
     for_: tuple[str, ...] = Field(default=(), alias="for")
     against: tuple[str, ...] = ()
     status: Literal["open", "confirmed", "ruled_out"] = "open"
+
+    def __repr__(self) -> str:
+        where = f" at {self.location}" if self.location else ""
+        return f"<Hypothesis {self.confidence:.0%} {self.failure_mode}{where}, {self.status}>"
+
+    __str__ = __repr__
 
 
 SURE = 0.80
@@ -235,6 +243,14 @@ class Healthy(Model):
     """As of a diagnosis."""
 
 
+def _diagnosis(given: object) -> Diagnosis:
+    """What a decision is about. Raises BadUsage for anything but a diagnosis."""
+    if isinstance(given, Diagnosis):
+        return given
+    raise BadUsage(f"a decision is about a Diagnosis, as `result.diagnosis` or what `approve` is called with; got "
+                   f"{in_short(given)} ({type(given).__name__})")
+
+
 class Decision(Model):
     """What a person decided at the gate. An approval names the diagnosis by digest and one option of it."""
 
@@ -248,18 +264,21 @@ class Decision(Model):
     @classmethod
     def approve(cls, diagnosis: Diagnosis, option: OptionName = "A", *, by: str = "user",
                 comment: str = "") -> Decision:
-        """Approve one option of exactly this diagnosis."""
+        """Approve one option of exactly this diagnosis. Raises BadUsage for what is the name of none."""
+        offered = tuple(f.option for f in _diagnosis(diagnosis).options)
+        if option not in ("A", "B"):
+            raise BadUsage(f"option is {in_short(option)}, expected one of this diagnosis: {', '.join(offered)}")
         return cls(verdict="approve", diagnosis_digest=diagnosis.digest(), option=option, by=by, comment=comment)
 
     @classmethod
     def reject(cls, diagnosis: Diagnosis, comment: str, *, by: str = "user") -> Decision:
         """The root cause is wrong: stop."""
-        return cls(verdict="reject", diagnosis_digest=diagnosis.digest(), by=by, comment=comment)
+        return cls(verdict="reject", diagnosis_digest=_diagnosis(diagnosis).digest(), by=by, comment=comment)
 
     @classmethod
     def revise(cls, diagnosis: Diagnosis, comment: str, *, by: str = "user") -> Decision:
         """Look again, with what the person knows."""
-        return cls(verdict="revise", diagnosis_digest=diagnosis.digest(), by=by, comment=comment)
+        return cls(verdict="revise", diagnosis_digest=_diagnosis(diagnosis).digest(), by=by, comment=comment)
 
     @model_validator(mode="after")
     def _names_an_option(self) -> Decision:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from traindx import arguments, documents, events, gate
+from traindx.accepting import go_on_from, since_the_fix
 from traindx.beside import beside
 from traindx.driver import drive
 from traindx.investigators.base import Investigator
@@ -116,6 +117,8 @@ async def run_debug_session(
     take it back; without a `hear` they are logged as well. The session can be resumed in each of these cases.
     """
     root = arguments.folder("workspace", workspace)
+    for name, value in {"allow_run": allow_run, "everything": everything, "report": report}.items():
+        arguments.flag(name, value)
     callables(approve=approve, hear=hear, fixer=fixer)
     first = {"symptom": symptom_from(symptom), "artifacts": there(artifacts_from(artifacts), root),
              "verify": verification(verify, root), "budget": budget_from(budget) or Budget(), "allow_run": allow_run,
@@ -160,6 +163,8 @@ async def resume_session(
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
     callables(approve=approve, hear=hear, fixer=fixer)
+    for name, value in {"allow_run": allow_run or False, "accept_changes": accept_changes, "report": report}.items():
+        arguments.flag(name, value)
     check, money = verification(verify, folder.workspace), budget_from(budget)
     from traindx.investigators import choose
 
@@ -192,14 +197,9 @@ def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool)
         changed = Opening.model_validate({**dict(opening_of(journal.records)), **terms})
         if changed != opening_of(journal.records):
             journal.append("terms", {name: changed.to_json()[name] for name in terms})
-        halt = session.halt if session.phase == "halted" else None
-        if halt is None and session.interrupted is None:
+        if session.phase != "halted" and session.interrupted is None:
             return
-        event = events.Resumed(accepted=halt.files if halt is not None and accept_changes else ())
-        advance(session, event)
-        journal.append("event", event.to_json())
-    if halt is not None and halt.halt == "workspace-changed":
-        folder.forget_fingerprint()
+        go_on_from(folder, journal, session, accept_changes)
 
 
 def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -> Callable[Given, SessionResult]:
@@ -298,13 +298,15 @@ def confirm_fix(session: str | Path, *, passed: bool, comment: str, by: str = "u
                 workspace: str | Path | None = None) -> SessionResult:
     """The person checked the fix themselves, because no verification may be run. Raises NotWaiting otherwise."""
     folder = find_session(session, Path(workspace) if workspace is not None else None)
-    said = Verification(passed=passed, result="fixed" if passed else "failed", reasons=(f"{by}: {comment}",),
-                        notes=("checked by a person, not by a run",))
+
+    arguments.flag("passed", passed)
 
     def check(now: Session) -> events.Event:
         if now.phase != "verify":
             raise NotWaiting(f"session {now.id} has no fix to confirm: it is in phase {now.phase}")
-        return events.Verified(verification=said)
+        return events.Verified(verification=Verification(
+            passed=passed, result="fixed" if passed else "failed", reasons=(f"{by}: {comment}",),
+            notes=("checked by a person, not by a run", *since_the_fix(folder, now))))
 
     return _append(folder, check)
 
@@ -356,7 +358,7 @@ def record_knowledge(session: str | Path, *, consent: bool, workspace: str | Pat
     Raises BadUsage without consent, NotWaiting for a session that was not solved.
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
-    if not consent:
+    if not arguments.flag("consent", consent):
         raise BadUsage("the project's notes are only written with the user's consent")
     with folder.locked():
         now = read_session(folder)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from traindx import documents
-from traindx.changed_files import MEANWHILE, changed_files
+from traindx.changed_files import MEANWHILE, UNKNOWN, changed_files
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
-from traindx.journal import read_journal
+from traindx.journal import Record, read_journal
 from traindx.knowledge import Addition, read_knowledge
-from traindx.machine import ENDS, Session
+from traindx.machine import ACCEPTED, ENDS, Session
 from traindx.model import (
     Attempt,
     Budget,
@@ -46,6 +46,8 @@ DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_a
 
 
 EXPERIMENT = "X10"
+NOTHING_APPLIED = "nothing was applied"
+"""Begins the reason where a diagnosis waits again, as files changed since the one that was approved."""
 """Begins the rules of experiments (X101 to X105)."""
 
 
@@ -169,10 +171,20 @@ def result_of(folder: SessionFolder) -> SessionResult:
         notes=(*_set_aside(folder), *(f"beside it: {said}" for said in others),
                *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"lines moved by hand, also outside of the approved ones: {', '.join(m)}" for m in moved),
-               *(f"the verification wrote: {', '.join(w)}" for w in written)),
+               *(f"the verification wrote: {', '.join(w)}" for w in written),
+               *(f"not applied: {first_line(why)}" for why in s.stale if status != "awaiting_approval"),
+               *(said for said in s.feedback if said.startswith(ACCEPTED)),
+               *_unknown(records)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def _unknown(records: Sequence[Record]) -> tuple[str, ...]:
+    """That changes of a person could not be told, where the record of the files was gone."""
+    if not any(r.kind == "note" and UNKNOWN in r.body for r in records):
+        return ()
+    return ("workspace.json of the session was gone: files other than those of the fix may have changed unnoticed",)
 
 
 def _beside(folder: SessionFolder) -> tuple[str, ...]:
@@ -280,8 +292,14 @@ def _running(s: Session) -> Standing:
 
 def _gate(s: Session) -> Standing:
     first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
-    return ("awaiting_approval", "a diagnosis waits for your decision",
+    stale = next((f"{NOTHING_APPLIED}: {first_line(why)}. It was looked at again; " for why in s.stale), "")
+    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision",
             f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
+
+
+def first_line(text: str) -> str:
+    """What a reason says before it shows lines."""
+    return text.split("\n", 1)[0].rstrip(".: ")
 
 
 def _fix(s: Session) -> Standing:
@@ -332,7 +350,8 @@ def _halted(s: Session) -> Standing:
     todo = (f"put these files back, or resume with the changes accepted as yours{solved}"
             if halt.halt == "workspace-changed"
             else "put the old lines back by hand, then resume with the changes accepted")
-    return "halted", halt.reason, todo
+    back = f"; traindx resume {s.id} --undo takes the fix out" if changed_files(s) else ""
+    return "halted", _with_what_stands(s, halt.reason), f"{todo}{back}"
 
 
 def _done(s: Session) -> Standing:

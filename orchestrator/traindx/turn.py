@@ -7,7 +7,6 @@ compared with what it held when it was last allowed to change; a difference halt
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from filelock import BaseFileLock, Timeout
 
 from traindx import events
+from traindx.as_known import changed_since
 from traindx.investigators.base import Case, Investigator
 from traindx.journal import Journal
 from traindx.knowledge import read_knowledge
@@ -46,6 +46,9 @@ SPENT = "the budget of "
 NO_MORE = "the budget allows no more"
 """Ends the reason of one for want of tries."""
 
+_WHEN = {"fix": "changed since the diagnosis", "verify": "changed since the fix was made, and not by it"}
+"""Begins the reason of a halt, by phase."""
+
 T = TypeVar("T")
 
 
@@ -69,11 +72,6 @@ async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
             except asyncio.CancelledError:
                 continue
         raise
-
-
-def printable(path: str) -> str:
-    """A file name as text, also where it is not valid UTF-8."""
-    return os.fsencode(path).decode("utf-8", "replace")
 
 
 class Turn:
@@ -157,21 +155,25 @@ class Turn:
 
     # The watch
 
-    def watch(self) -> None:
+    def watch(self, only: Iterable[str] | None = None) -> None:
         """From here on, this is what the workspace holds.
 
-        Called before the record that says so: a kill in between repeats the step, and a step knows what is done.
+        `only`: these files alone, as they are printed; what changed elsewhere is still to be told. Called before the
+        record that says so: a kill in between repeats the step, and a step knows what is done.
         """
-        self.folder.save_fingerprint(self._prints.take())
+        now, before = self._prints.take(), self.folder.saved_fingerprint()
+        self.folder.save_fingerprint(now if only is None or before is None else before.taking(now, set(only)))
 
     def contents(self) -> dict[str, str]:
         """What the workspace's files hold now, by path, as hashes."""
         return self._prints.take().contents
 
     def changed(self) -> tuple[str, ...]:
-        """Files that differ from when `watch` was last called."""
+        """Files that are neither as they were when `watch` was last called, nor as the session's fix makes them."""
         before = self.folder.saved_fingerprint()
-        return () if before is None else tuple(map(printable, before.changed(self._prints.take())))
+        if before is None:
+            return ()
+        return changed_since(before, self._prints.take(), self.session, self.journal.records, self.folder)
 
     def halt_if_changed(self, but: Iterable[str] = (), because: str = "") -> None:
         """Record a halt that names the changed files, and raise HaltRecorded.
@@ -179,13 +181,16 @@ class Turn:
         `but`: files that may have changed. `because`: who changed the others.
         """
         allowed = set(but)
-        changed = tuple(p for p in self.changed() if p not in allowed)
+        self.halt_for(tuple(p for p in self.changed() if p not in allowed), because)
+
+    def halt_for(self, changed: Sequence[str], because: str = "") -> None:
+        """The same, of files that are known to be changed; nothing where there are none."""
         if not changed:
             return
         shown = ", ".join(changed[:10]) + (" ..." if len(changed) > 10 else "")
-        self.record(events.Halted(halt="workspace-changed", files=changed,
-                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"
-                                         f"{f'. {because}' if because else ''}"))
+        said = _WHEN.get(self.session.phase, f"changed while nothing may change ({self.session.phase})")
+        self.record(events.Halted(halt="workspace-changed", files=tuple(changed),
+                                  reason=f"{said}: {shown}{f'. {because}' if because else ''}"))
         raise HaltRecorded
 
     # The investigator
@@ -199,8 +204,13 @@ class Turn:
             feedback=s.feedback, rejected=tuple(map(str, s.rejected)),
             refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
             knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run,
-            verify=self.verify, degraded=self.opening.degraded,
+            verify=self.verify, degraded=self.opening.degraded, files=self._files(),
             asked=asked_of(self.opening.entry, self.opening.everything, self.verify.command if self.verify else None))
+
+    def _files(self) -> str:
+        """What the workspace is known to hold, in short: another content is another case."""
+        known = self.folder.saved_fingerprint()
+        return "" if known is None else known.digest()
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:
         """One step of the investigator: in time, and with the workspace unchanged after it, however it ended."""

@@ -13,6 +13,8 @@ from traindx.turn import NO_MORE, SPENT
 
 _OF_A_PATH = frozenset({"--give", "--against", "--workspace"})
 """Options of ours whose value is a path."""
+ENOUGH_SECONDS = 60.0
+"""The least that is proposed where a budget was spent: reading a small run takes seconds, on a busy machine more."""
 _INTO = re.compile(r"cd (\S+|'[^']*') && ")
 
 
@@ -32,7 +34,7 @@ def workspace_option(workspace: str | Path) -> str:
 def more_than(reason: str, budget: Budget) -> str:
     """The option of `traindx resume` that an interruption for want of a budget needs, else ""."""
     if reason.startswith(SPENT):
-        return f" --budget {2 * budget.seconds:g}"
+        return f" --budget {max(2 * budget.seconds, ENOUGH_SECONDS):g}"
     return f" --attempts {2 * budget.attempts}" if reason.endswith(NO_MORE) else ""
 
 

@@ -29,6 +29,9 @@ class Result(Protocol):
     def reason(self) -> str: ...
 
     @property
+    def standing(self) -> tuple[str, ...]: ...
+
+    @property
     def workspace(self) -> str: ...
 
     @property
@@ -49,6 +52,9 @@ class Result(Protocol):
     @property
     def has_verify(self) -> bool: ...
 
+
+UNDONE_BY = "--undo takes it out"
+"""In the reason of a halt: a fix that no attempt tells of may stand in a file."""
 
 COMMANDS = {
     "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
@@ -85,7 +91,8 @@ def next_commands(result: Result, *, anywhere: bool = False) -> tuple[str, ...]:
         own = []  # nothing that could be handed over was asked for
     if result.status == "interrupted":
         own[0] = f"traindx resume {result.session}{more_than(result.reason, result.budget)}{where}"
-    if result.status == "interrupted" and result.phase == "verify":
+    if (result.status == "interrupted" and result.phase == "verify") or (
+            result.status == "halted" and (result.standing or UNDONE_BY in result.reason)):
         own.append(f"traindx resume {result.session} --undo{where}")
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)

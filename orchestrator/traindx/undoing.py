@@ -31,7 +31,7 @@ def undo_fix(session: str | Path, *, by: str = "user", comment: str = "",
     with folder.locked() as lock:
         turn = Turn(folder, OfflineInvestigator(), lock=lock)
         try:
-            if turn.session.phase not in ("fix", "verify"):
+            if turn.session.stands_in not in ("fix", "verify"):
                 raise NothingToUndo(f"session {turn.session.id} has no fix in your files that is not settled: it is in "
                                     f"phase {turn.session.phase}")
             undo(turn, by, comment)

@@ -1,7 +1,8 @@
 """The user's workspace: which paths belong to it, and a fingerprint that names every file that changed.
 
 The fingerprint is bounded, so that a folder with a data set in it does not stall a session: small files are hashed,
-large ones and those that git ignores are taken by size and time, folders with too many entries are left out and named.
+large ones and those that git ignores, unless they are code, are taken by size and time, folders with too many entries
+are left out and named.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import stat
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from traindx.protected_copy import SOURCE_ENDINGS
 from traindx.scratch import SCRATCH as SCRATCH
 from traindx_tools.errors import TraindxError
 
@@ -46,6 +48,11 @@ _RACY_SECONDS = 2.0
 
 _SIGNATURE = re.compile(r"(?P<mode>[0-7]+) (?P<stat>\d+ -?\d+) (?P<sha>-|[0-9a-f]{64})")
 """Of a regular file: permission bits, size and modification time, hash where it was hashed."""
+
+
+def printable(path: str) -> str:
+    """A file name as text, also where it is not valid UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 class PathRefused(TraindxError):
@@ -89,6 +96,14 @@ class Fingerprint:
         return tuple(sorted(p for p in self.files.keys() | later.files.keys()
                             if not _same(self.files.get(p), later.files.get(p)) and not p.startswith(skipped)))
 
+    def taking(self, later: Fingerprint, paths: Set[str]) -> Fingerprint:
+        """This one with the named files as a later one has them; names as they are printed."""
+        rest = {p: s for p, s in self.files.items() if printable(p) not in paths}
+        return Fingerprint({**rest, **{p: s for p, s in later.files.items() if printable(p) in paths}}, self.skipped)
+
+    def digest(self) -> str:
+        """A hash of all contents."""
+        return hashlib.sha256(os.fsencode("\n".join(f"{p}\0{s}" for p, s in sorted(self.contents.items())))).hexdigest()
 
     @property
     def contents(self) -> dict[str, str]:
@@ -142,7 +157,8 @@ class Fingerprinter:
                     if not _left_out(entry, relative):
                         queue.append((relative, quiet))
                 elif not any(fnmatch(relative, pattern) for pattern in self.unwatched):
-                    self._add(files, relative, entry, hashed=not quiet)
+                    code = os.path.splitext(entry.name)[1].lower() in SOURCE_ENDINGS
+                    self._add(files, relative, entry, hashed=code or not quiet)
         for relative, real in _git_state(root):
             files[relative] = _hash(real)
         return Fingerprint(files, tuple(sorted(skipped)))
@@ -158,7 +174,7 @@ class Fingerprinter:
     def _signature(self, relative: str, entry: os.DirEntry[str], *, hashed: bool) -> str:
         info = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(info.st_mode):
-            return f"link:{os.readlink(entry.path)}"
+            return f"link:{os.readlink(entry.path)}{self._behind(entry)}"
         if not stat.S_ISREG(info.st_mode):
             return f"special:{stat.S_IFMT(info.st_mode):o}"
         plain = f"{stat.S_IMODE(info.st_mode):o} {info.st_size} {info.st_mtime_ns}"
@@ -173,6 +189,14 @@ class Fingerprinter:
         if time.time() - info.st_ctime > _RACY_SECONDS:
             self._known[relative] = (seen, signature)
         return signature
+
+
+    def _behind(self, entry: os.DirEntry[str]) -> str:
+        """What a link to a file of code leads to: it may lie outside, and is a part of the program all the same."""
+        path = Path(entry.path)
+        if path.suffix.lower() not in SOURCE_ENDINGS or not path.is_file() or path.stat().st_size > HASHED_UP_TO:
+            return ""
+        return f" {_hash(path)}"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

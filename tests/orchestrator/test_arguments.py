@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from scripted import diagnosis
 
-from traindx import resume_session_sync, run_debug_session_sync
+from traindx import Decision, resume_session_sync, run_debug_session_sync
 from traindx.diagnose import diagnose
 from traindx_tools.errors import BadUsage, UnreadableInput
 
@@ -37,6 +38,41 @@ def test_diagnose_refuses_with_words(log, named, said):
         diagnose(log, **named)
 
 
+@pytest.mark.parametrize(("named", "said"), [
+    ({"symptoms": "x"}, "diagnose takes no symptoms: did you mean symptom?"),
+    ({"against": "good.log"}, "diagnose takes no against: a run that works is compared by"),
+    ({"verbosity": 3}, "diagnose takes no verbosity: it takes paths, symptom,"),
+])
+def test_an_argument_that_there_is_not_is_told_with_the_nearest(log, named, said):
+    from traindx import diagnose as as_it_is_called
+
+    with pytest.raises(BadUsage, match=re.escape(said)):
+        as_it_is_called(log, **named)
+
+
+def test_what_a_report_has_is_found_by_its_name_and_short_to_read(log):
+    report = diagnose(HISTORY)
+    assert report.findings == tuple(report.seen.findings)
+    assert report.findings
+    assert report.experiments == ()
+    assert report.hypotheses
+    assert all(len(repr(h)) < 200 and h.failure_mode in repr(h) for h in report.hypotheses)
+
+
+@pytest.mark.parametrize(("about", "option", "said"), [
+    (diagnosis(), "Z", "option is 'Z', expected one of this diagnosis: A"),
+    (diagnosis(), None, "option is None"),
+    ("A", "A", "a decision is about a Diagnosis"),
+])
+def test_a_decision_that_cannot_be_meant_is_refused_with_words(about, option, said):
+    with pytest.raises(BadUsage, match=re.escape(said)) as refused:
+        Decision.approve(about, option)
+    assert "pydantic" not in str(refused.value)
+    if about == "A":
+        with pytest.raises(BadUsage, match="a decision is about a Diagnosis"):
+            Decision.reject(about, "no")
+
+
 @pytest.mark.parametrize(("symptom", "named", "said"), [
     (3, {}, "symptom is of type int: give a sentence"),
     ({"seen": "x"}, {}, "the symptom makes no sense: observed"),
@@ -50,6 +86,10 @@ def test_diagnose_refuses_with_words(log, named, said):
     ("x", {"entry": 3}, "entry is 3 (int)"),
     ("x", {"unwatched": 3}, "unwatched is 3 (int)"),
     ("x", {"good_commit": 3}, "good_commit is 3 (int)"),
+    ("x", {"allow_run": "no"}, "allow_run is 'no' (str), expected True or False: allow_run=True"),
+    ("x", {"allow_run": 1}, "allow_run is 1 (int), expected True or False"),
+    ("x", {"everything": "yes"}, "everything is 'yes' (str)"),
+    ("x", {"report": None}, "report is None, expected True or False"),
 ], ids=str)
 def test_a_session_refuses_with_words_and_leaves_nothing(tmp_path, symptom, named, said):
     with pytest.raises(BadUsage, match=re.escape(said)) as refused:

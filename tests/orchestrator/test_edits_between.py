@@ -15,7 +15,7 @@ from traindx.session_result import SessionResult
 from traindx.undoing import undo_fix
 
 GOOD = "grep -q 'learning_rate = 0.1' train.py"
-MINE = ("weight = 1.0", "weight = 0.5")
+MINE = ("range(200)", "range(300)")
 
 
 def start(workspace: Path, *conclusions: object, **options: object) -> SessionResult:
@@ -60,7 +60,7 @@ EDITS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def state(workspace: Path) -> dict[str, str]:
-    return {p.name: p.read_text() for p in workspace.iterdir() if p.is_file()}
+    return {p.name: p.read_text() for p in workspace.iterdir() if p.is_file() and not p.is_symlink()}
 
 
 # Between the diagnosis and the application
@@ -190,6 +190,8 @@ def test_a_file_that_is_neither_as_it_was_nor_as_fixed_halts(workspace: Path, mo
     mine = state(workspace)
     after = go_on(folder)
     assert (after.status, after.changed) == ("halted", (named,)), after.reason
+    if moment == "written" and kind not in ("target", "target deleted"):
+        mine["train.py"] = TRAIN  # nothing tells of the fix yet: it is taken out again
     assert state(workspace) == mine
     assert not any("the verification wrote" in n for n in after.notes)
 
@@ -299,8 +301,8 @@ def test_a_command_that_runs_a_notebook_in_place_is_no_edit(tmp_path: Path) -> N
     (tmp_path / "w").mkdir()
     (tmp_path / "w/train.ipynb").write_text(book("rate = 10.0", ""))
     (tmp_path / "ran.ipynb").write_text(book("rate = 0.1", "0.1\n"))
-    row = next(n for n, text in enumerate((tmp_path / "w/train.ipynb").read_text().split("\n"), 1) if "rate = 10" in text)
-    old = (tmp_path / "w/train.ipynb").read_text().split("\n")[row - 1]
+    rows = (tmp_path / "w/train.ipynb").read_text().split("\n")
+    row, old = next((n, text) for n, text in enumerate(rows, 1) if "rate = 10" in text)
     told = fix(replace_line(old.replace("10.0", "0.1"), line=row, old=old, path="train.ipynb"))
     command = f"grep -q 'rate = 0.1' train.ipynb && cp {tmp_path}/ran.ipynb train.ipynb"
     after = start(tmp_path / "w", diagnosis(told), approve=approve(), verify=command)

@@ -106,7 +106,8 @@ def test_pressed_after_the_change_it_says_what_stands_and_the_command_takes_it_b
     assert (workspace / "train.py").read_text() == TRAIN
 
 
-async def test_a_cancellation_has_the_words_too(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_cancellation_has_the_words_too_as_they_work_from_anywhere(
+        workspace: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     caplog.set_level(logging.WARNING)
     entered = asyncio.Event()
 
@@ -115,11 +116,13 @@ async def test_a_cancellation_has_the_words_too(workspace: Path, caplog: pytest.
             entered.set()
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(run_debug_session(**opened(workspace, investigator=Waits([]))))
+    monkeypatch.chdir(workspace.parent)
+    task = asyncio.create_task(run_debug_session(**opened(Path(workspace.name), investigator=Waits([]))))
     await entered.wait()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError, match="no file of yours was changed"):
+    with pytest.raises(asyncio.CancelledError, match="no file of yours was changed") as left:
         await task
+    assert str(left.value).endswith(f"--workspace {workspace}")
     assert task.cancelled()
 
 

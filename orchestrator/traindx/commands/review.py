@@ -29,6 +29,7 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
     from traindx.at_terminal import finish, resumed
     from traindx.review import WAITS, Server, review_page
     from traindx.session import NotWaiting, decide, read_result
+    from traindx.session_result import NOTHING_APPLIED
     from traindx_tools.errors import BadUsage
 
     waiting = read_result(session, workspace=None if workspace is None else Path(workspace))
@@ -61,8 +62,8 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
             after = resumed(waiting.folder, ask=False)
             if after.status != WAITS:
                 return finish(after, approve=True)
-        click.echo("another diagnosis waits: the same page shows it and takes the decision. Ctrl-C leaves it "
-                   "undecided.")
+        again = f"{after.reason}: " if after.reason.startswith(NOTHING_APPLIED) else "another diagnosis waits: "
+        click.echo(f"{again}the same page shows it and takes the decision. Ctrl-C leaves it undecided.")
 
 
 def _standing(folder: str, session: str) -> str:

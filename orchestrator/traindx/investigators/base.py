@@ -58,6 +58,8 @@ class Case:
     """The command that the user agreed to, and its limits."""
     degraded: tuple[str, ...] = ()
     """Who was asked for as investigator and could not be reached, and why; () where the choice was the engine."""
+    files: str = ""
+    """A digest of what the workspace holds: what was read or run of another content is not of this case."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ SHARE_OF_TIME = 0.4
 """Of the time that is left the run may take this much: the fix and its verification need the rest."""
 SHARE_FOR_EXPERIMENTS = 0.2
 KEPT = "seen.json"
+OF = "of.txt"
+"""The digest of the files that were run."""
 
 
 def at_most(seconds_left: float, verify: Verify) -> float:
@@ -48,7 +50,7 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
         return report
     folder = _folder(case)
     if may_run and not (folder / KEPT).is_file():
-        _keep(folder, *_observed(report, case, folder))
+        _keep(folder, *_observed(report, case, _marked(case, folder)))
     seen, note, rest, _ = _kept(folder)
     return replace(joined(report, seen, 0), remarks=(*report.remarks, note),
                    extra_checks=(*report.extra_checks, *rest)) if note else report
@@ -61,7 +63,21 @@ def lacked(case: Case) -> str:
 
 
 def _folder(case: Case) -> Path:
-    return case.scratch / "evidence" / f"run-{len(case.attempts)}"
+    """Where the run of these files is kept: one of other files, with as many fixes tried, is another run."""
+    first = case.scratch / "evidence" / f"run-{len(case.attempts)}"
+    try:
+        other = (first / OF).read_text(encoding="utf-8") != case.files
+    except (OSError, ValueError):
+        other = False
+    return first.with_name(f"{first.name}-{case.files[:8]}") if other else first
+
+
+def _marked(case: Case, folder: Path) -> Path:
+    """The folder, which says of which files its run is."""
+    unlinked.made(folder)
+    if not (folder / OF).exists():
+        unlinked.write(folder / OF, case.files)
+    return folder
 
 
 def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str, Sequence[str], str]:

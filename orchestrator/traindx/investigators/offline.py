@@ -135,10 +135,10 @@ def _named(made: Conclusion, case: Case) -> Conclusion:
 
 
 def _state(case: Case) -> str:
-    """All that decides what the instruments read and are told; the workspace changes with an attempt alone."""
+    """All that decides what the instruments read and are told."""
     attempts = [(a.number, a.reverted, a.verification.output if a.verification else "") for a in case.attempts]
     return json.dumps([str(case.scratch), case.artifacts.to_json(), attempts, steering.comments(case.feedback),
-                       _told(case), repr(case.asked)], sort_keys=True)
+                       _told(case), repr(case.asked), case.files], sort_keys=True)
 
 
 def _told(case: Case) -> str:

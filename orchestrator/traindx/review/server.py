@@ -27,7 +27,7 @@ from typing import Any
 
 from traindx.model import Decision
 from traindx.review.form import Form
-from traindx.session_result import SessionResult
+from traindx.session_result import NOTHING_APPLIED, SessionResult
 from traindx_tools.errors import TraindxError
 
 HOST = "127.0.0.1"
@@ -208,7 +208,8 @@ class Server:
             result = self._read()
         except (TraindxError, OSError) as error:
             return refusal(HTTPStatus.GONE, f"The session cannot be read any more: {html.escape(str(error))}")
-        said = "" if result.status == WAITS else f"The session waits for no decision: {result.reason}"
+        again = result.reason if result.reason.startswith(NOTHING_APPLIED) else ""
+        said = again if result.status == WAITS else f"The session waits for no decision: {result.reason}"
         return Page(HTTPStatus.OK, self._show(result, Form(self._secret, error=said)))
 
     def decide(self, form: dict[str, str]) -> Page:

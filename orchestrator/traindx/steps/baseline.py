@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.abandoned import remove_halves
+from traindx.as_known import applied_fix
 from traindx.bounded_output import judged_output
 from traindx.durable import write_state
 from traindx.executed import executed, watched, watching
@@ -27,13 +28,13 @@ from traindx.hindrances import Change, hindrance
 from traindx.model import Verify
 from traindx.notices import Notice
 from traindx.patching import PatchRefused
-from traindx.protected_copy import CopyRefused, copy_into, in_copy, source_files
+from traindx.protected_copy import SOURCE_ENDINGS, CopyRefused, copy_into, in_copy, workspace_files
 from traindx.results import Baseline, BaselineRun
 from traindx.sandbox import Sandbox
-from traindx.scratch import SCRATCH
-from traindx.steps.fixing import changes_of, states_of
-from traindx.steps.old_run import old_run, rewritten_in, run_from_json, run_to_json
-from traindx.turn import Interruption, Turn, in_thread, printable
+from traindx.steps.fixing import changes_of
+from traindx.steps.old_run import old_run, rewritten_in, run_from_json, run_to_json, sha256
+from traindx.steps.written import BASELINES, REWRITTEN, baseline_place, code_below, settle
+from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
 from traindx.verify import (
     Outcome,
     clean_environment,
@@ -42,15 +43,15 @@ from traindx.verify import (
     specification,
     supervised,
 )
+from traindx.workspace import printable
 
 REPEAT_SECONDS = 60.0
 """For all runs of the unfixed code together, when it is run more than once."""
 RUNS_AT_MOST = 3
 LOST_RUNS_AT_MOST = 3
 
-FOLDER = SCRATCH / "baselines"
 SOURCES = "sources.json"
-"""Names of the source files that the copy held before the command ran in it."""
+"""The code and settings that the copy held before the command ran in it, by name, with their hashes."""
 
 _SAME_MACHINE = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_VISIBLE_DEVICES")
 """Variables that may change what a command does: a kept result counts where they are the same."""
@@ -110,20 +111,19 @@ def _given(turn: Turn, how: Verify) -> Baseline:
 
 def _place(turn: Turn, how: Verify) -> _Place | str:
     """Where the baseline of what was verified here is kept; a sentence where the old content is gone."""
-    applied = turn.journal.finished(f"applied-{turn.session.attempts[-1].number}") or {"files": []}
-    states = states_of(applied["files"])
+    states = applied_fix(turn.session, turn.journal.records)
     try:
         contents = {s.path: None if s.before is None else turn.store.get(s.before) for s in states}
     except PatchRefused as error:
         return f"the unfixed code could not be put together: {error}"
-    name = f"baseline-place-{turn.session.attempts[-1].number}"
+    name = baseline_place(turn)
     begun = turn.journal.begun(name)
     if begun is None or begun["command"] != _plain(how):
         key = _place_key(turn, how, {s.path: f"sha {s.before}" for s in states})
         turn.journal.begin(name, folder=key, command=_plain(how))  # a resume finds it after files were written
     else:
         key = str(begun["folder"])
-    return _Place(turn.workspace / FOLDER / key, contents)
+    return _Place(turn.workspace / BASELINES / key, contents)
 
 
 def _plain(how: Verify) -> list[str]:
@@ -178,6 +178,7 @@ async def _run(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, folder:
     if not (folder / "spec.json").exists():
         try:
             await in_thread(_copied, turn.workspace, copy, place, sandbox)
+            await in_thread(_stop_if_mixed, turn, folder)
         except (CopyRefused, OSError) as error:
             await in_thread(shutil.rmtree, folder, True)
             return f"the unfixed code could not be run: {error}"
@@ -200,17 +201,34 @@ def _copied(workspace: Path, copy: Path, place: _Place, sandbox: Sandbox) -> Non
     shutil.rmtree(part, ignore_errors=True)
     shutil.rmtree(copy, ignore_errors=True)
     copy_into(workspace, part, place.contents, links=sandbox.program is not None)
-    names = sorted(p.relative_to(part).as_posix() for p in source_files(part))
-    write_state(copy.with_name(SOURCES), json.dumps(names).encode())
+    write_state(copy.with_name(SOURCES), json.dumps(_code_in(part)).encode())
     part.rename(copy)
+
+
+def _code_in(copy: Path) -> dict[str, str]:
+    return {name: sha256(copy / name) for name in sorted(code_below(copy, workspace_files(copy)))
+            if (copy / name).is_file()}
+
+
+def _stop_if_mixed(turn: Turn, folder: Path) -> None:
+    """What changed while the copy was made may be in it: it is kept under the name of other content."""
+    try:
+        settle(turn)
+    except HaltRecorded:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _deleted(folder: Path) -> list[str]:
     """Source files that the command took out of its copy; kept, as the copy itself is removed after that."""
     kept = folder / "deleted.json"
     if not kept.exists():
-        names = json.loads((folder / SOURCES).read_text()) if (folder / SOURCES).exists() else []
-        gone = [n for n in names if not os.path.lexists(folder / "copy" / n)]
+        names = json.loads((folder / SOURCES).read_text()) if (folder / SOURCES).exists() else {}
+        gone = [n for n in names if Path(n).suffix.lower() in SOURCE_ENDINGS
+                and not os.path.lexists(folder / "copy" / n)]
+        now = _code_in(folder / "copy")
+        wrote = [n for n, held in now.items() if names and (n not in names or held != names[n])]
+        write_state(folder / REWRITTEN, json.dumps(wrote).encode())
         write_state(kept, json.dumps(gone).encode())
     shown: list[str] = json.loads(kept.read_text())
     return shown

@@ -5,23 +5,27 @@ Also how a fix that failed is taken out again.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
 
 from traindx import events, gate, patching
+from traindx.as_known import applied_fix, begun_fix, content_of, decision_number, hash_of, states_of
 from traindx.beside import FixUnderWay, fixed_meanwhile, one_fix_at_a_time, under_test, unsettled
 from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
 from traindx.model import Attempt, Fix, ProposedEdit
+from traindx.notices import Notice
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder
+from traindx.steps.made_of import not_as_diagnosed
 from traindx.steps.old_run import remember_old_run
+from traindx.steps.written import adopt
 from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
 from traindx.workspace import PathRefused, inside
+
+CHANGED_SINCE = "changed since the diagnosis: what was approved is not applied to other content than it was made of"
 
 
 async def fix(turn: Turn) -> bool:
@@ -40,12 +44,13 @@ async def _fix(turn: Turn) -> bool:
     assert decision.option is not None, "an approval names an option"
     option = diagnosis.option(decision.option)
     assert option is not None, "the state machine checked the option"
-    key = f"fix-{_decision_number(turn)}"
+    key = f"fix-{decision_number(turn.journal.records)}"
     hand = f"{key}-by-hand"
     begun = turn.journal.begun(key) or turn.journal.begun(hand)
     if begun is None and not await in_thread(_may_begin, turn, option):
         return True
     if begun is not None and "edits" in begun:
+        await in_thread(_halt_with_the_fix_out, turn)
         edits = tuple(ProposedEdit.model_validate(e) for e in begun["edits"])
         return await in_thread(_apply, turn, key, option, edits)
     if not option.instructions:
@@ -55,11 +60,6 @@ async def _fix(turn: Turn) -> bool:
         await in_thread(turn.halt_if_changed)
         return await in_thread(_apply, turn, key, option, edits)
     return await in_thread(_by_hand, turn, hand, option)
-
-
-def _decision_number(turn: Turn) -> int:
-    """The number of the record in which this approval was given: it names what belongs to it."""
-    return max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "decided")
 
 
 def _may_begin(turn: Turn, option: Fix) -> bool:
@@ -72,9 +72,46 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     other = next(iter(under_test(turn.folder)), None)
     if other is not None:
         raise Interruption(unsettled(other))
+    meanwhile, changed, own = fixed_meanwhile(turn.folder), turn.changed(), _files_of(turn, option)
+    if meanwhile or set(changed) - own:
+        turn.halt_for(changed, because=meanwhile)
+    stale = tuple(sorted({*changed, *not_as_diagnosed(turn, own)}))
+    if stale:
+        _ask_anew(turn, stale, _refusal(turn, option))
+    return not stale
+
+
+def _refusal(turn: Turn, option: Fix) -> str:
+    """Why the approved edits do not fit the files as they are, with the lines that differ; "" where they do."""
+    try:
+        patching.plan(turn.workspace, option.edits)
+    except (PatchRefused, PathRefused) as error:
+        return str(error)
+    return ""
+
+
+def _ask_anew(turn: Turn, files: Sequence[str], why: str = "") -> None:
+    """The approval was for other content: the files are looked at again, and a person decides on what is found."""
+    turn.watch(only=files)
+    diagnosis = turn.session.diagnosis
+    turn.asked -= {diagnosis.digest()} if diagnosis is not None else set()
+    told = f"{', '.join(files)} {CHANGED_SINCE}" if files else ""
     meanwhile = fixed_meanwhile(turn.folder)
-    turn.halt_if_changed(but=() if meanwhile else _files_of(turn, option), because=meanwhile)
-    return True
+    in_brief = (told or why).split("\n", 1)[0].rstrip(": ")
+    turn.hear(Notice("said", text=f"nothing was applied: {in_brief}. It is looked at again"))
+    turn.record(events.ApprovalStale(reasons=tuple(filter(None, (meanwhile, told, why)))))
+
+
+def _halt_with_the_fix_out(turn: Turn) -> None:
+    """A process died while the fix was being written, and a file changed since: nothing more is written.
+
+    Files that hold exactly the fix get back what they held; one that a person changed on top of it stays as it is.
+    """
+    if changed := turn.changed():
+        _take_back(turn)
+        halted = set(changed) & {s.path for s in begun_fix(turn.journal.records)}
+        turn.halt_for(changed, f"the fix may stand in {', '.join(sorted(halted))}: --undo takes it out" if halted
+                      else "the fix is not in the files")
 
 
 def _files_of(turn: Turn, option: Fix) -> set[str]:
@@ -93,6 +130,7 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
         if begun is None:
             states = patching.plan(turn.workspace, edits, turn.store)
             remember_old_run(turn)
+            turn.halt_if_changed()  # reading the old run takes a while
             turn.journal.begin(key, edits=[e.to_json() for e in edits], files=[s.to_json() for s in states])
         else:
             states = states_of(begun["files"])
@@ -100,21 +138,18 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
     except ReadOnlyFile as error:
         raise Interruption(str(error)) from error
     except (PatchRefused, PathRefused) as error:
-        _take_back(turn, key)
-        turn.watch()
-        turn.record(events.ApprovalStale(reasons=tuple(filter(None, (fixed_meanwhile(turn.folder), str(error))))))
+        _take_back(turn)
+        own = _files_of(turn, option)
+        _ask_anew(turn, sorted({*not_as_diagnosed(turn, own), *(own & set(turn.changed()))}), str(error))
         return True
-    if set(turn.changed()) - {s.path for s in states}:
-        _take_back(turn, key)
-        turn.halt_if_changed()
+    _halt_with_the_fix_out(turn)
     _applied(turn, option, states, edits)
     return True
 
 
-def _take_back(turn: Turn, key: str) -> None:
+def _take_back(turn: Turn) -> None:
     """Files that hold exactly the fix's content get back what they held; a file that the user changed stays."""
-    begun = turn.journal.begun(key)
-    written = [s for s in states_of(begun["files"]) if _hash(turn.workspace, s.path) == s.after] if begun else []
+    written = [s for s in begun_fix(turn.journal.records) if _hash(turn.workspace, s.path) == s.after]
     patching.put(turn.workspace, patching.plan_revert(turn.workspace, written, turn.store), turn.store)
 
 
@@ -124,7 +159,7 @@ def _by_hand(turn: Turn, key: str, option: Fix) -> bool:
     if begun is None:
         kept = patching.keep(turn.workspace, [p for p, _, _ in option.places], turn.store)
         remember_old_run(turn)
-        turn.watch()
+        turn.halt_if_changed()
         turn.journal.begin(key, files=[s.to_json() for s in kept])
         return False
     before = states_of(begun["files"])
@@ -180,7 +215,7 @@ def _applied(turn: Turn, option: Fix, states: Sequence[FileState], edits: Sequen
     assert diagnosis is not None, "a fix follows a diagnosis"
     number = len(turn.session.attempts) + 1
     turn.journal.finish(f"applied-{number}", files=[s.to_json() for s in states])
-    turn.watch()
+    turn.watch(only=[s.path for s in states])
     turn.record(events.Applied(attempt=Attempt(
         number=number, diagnosis_digest=diagnosis.digest(), option=option.option, approach=diagnosis.approach,
         summary=option.summary, places=tuple((e.path, e.line, e.end_line) for e in edits) or option.places,
@@ -195,11 +230,11 @@ def revert(turn: Turn) -> None:
     try:
         files = _put_back(turn, f"revert-{attempt.number}")
     except (PatchRefused, PathRefused) as error:
-        applied = turn.journal.finished(f"applied-{attempt.number}") or {"files": []}
-        named = tuple(s.path for s in states_of(applied["files"]) if s.path not in _settled_by_hand(turn))
+        states, settled = applied_fix(turn.session, turn.journal.records), _settled_by_hand(turn)
+        named = tuple(s.path for s in states if s.path not in settled)
         turn.record(events.Halted(halt="revert-conflict", reason=str(error), files=named))
         raise HaltRecorded from error
-    turn.watch()
+    turn.watch(only=[s.path for s in files])
     turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
 
 
@@ -208,9 +243,8 @@ def _put_back(turn: Turn, key: str) -> tuple[FileState, ...]:
 
     Raises PatchRefused, PathRefused where the lines were changed since.
     """
-    applied = turn.journal.finished(f"applied-{turn.session.attempts[-1].number}") or {"files": []}
     settled = _settled_by_hand(turn)
-    files = tuple(s for s in states_of(applied["files"]) if s.path not in settled)
+    files = tuple(s for s in applied_fix(turn.session, turn.journal.records) if s.path not in settled)
     begun = turn.journal.begun(key)
     states = states_of(begun["files"]) if begun else ()
     if begun is None or not _still_holds(turn.workspace, states):
@@ -221,12 +255,17 @@ def _put_back(turn: Turn, key: str) -> tuple[FileState, ...]:
 
 
 def undo(turn: Turn, by: str, comment: str) -> None:
-    """Take an unsettled fix out, exactly, and no more; the diagnosis waits again. Raises PatchRefused, PathRefused."""
-    if turn.session.phase == "fix":
-        _take_back(turn, f"fix-{_decision_number(turn)}")
+    """Take an unsettled fix out, exactly, and no more; the diagnosis waits again. Raises PatchRefused, PathRefused.
+
+    What a person changed beside the fix's lines stays, and is another content than the diagnosis was made of.
+    """
+    if turn.session.stands_in == "fix":
+        files = begun_fix(turn.journal.records)
+        patching.put(turn.workspace, patching.plan_revert(turn.workspace, files, turn.store), turn.store)
     else:
-        _put_back(turn, _undo_key(turn))
-    turn.watch()
+        adopt(turn)
+        files = _put_back(turn, _undo_key(turn))
+    turn.watch(only=[s.path for s in files])
     turn.record(events.Undone(by=by, comment=comment))
 
 
@@ -255,10 +294,12 @@ def changes_of(turn: Turn, attempt: int) -> tuple[Change, ...]:
 def _settled_by_hand(turn: Turn) -> set[str]:
     """Files that the user says to have put right since the last fix was applied."""
     settled: set[str] = set()
-    for record in turn.journal.records:
-        if record.kind == "event" and record.body["kind"] == "applied":
-            settled = set()
-        if record.kind == "event" and record.body["kind"] == "resumed":
+    halt = ""
+    for record in (r for r in turn.journal.records if r.kind == "event"):
+        halt = str(record.body.get("halt", halt))
+        if record.body["kind"] == "applied":
+            settled, halt = set(), ""
+        if record.body["kind"] == "resumed" and halt == "revert-conflict":
             settled |= set(record.body["accepted"])
     return settled
 
@@ -269,10 +310,4 @@ def _still_holds(workspace: Path, states: Sequence[FileState]) -> bool:
 
 
 def _hash(workspace: Path, path: str) -> str | None:
-    real = inside(workspace, path)
-    return hashlib.sha256(real.read_bytes()).hexdigest() if real.is_file() else None
-
-
-def states_of(files: Iterable[dict[str, Any]]) -> tuple[FileState, ...]:
-    """File states from a journal record."""
-    return tuple(FileState.model_validate(f) for f in files)
+    return hash_of(content_of(workspace, path))

@@ -10,6 +10,7 @@ from traindx.investigators.observed_run import at_most
 from traindx.model import Diagnosis, Healthy, NeedsData
 from traindx.notices import Notice
 from traindx.patching import PatchRefused, ReadOnlyFile
+from traindx.steps.made_of import remember
 from traindx.strike_levels import STRIKES_OUT
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.workspace import PathRefused, editable
@@ -56,6 +57,8 @@ async def diagnose(turn: Turn) -> bool:
         turn.note(events.FoundHealthy(healthy=conclusion))
     elif isinstance(conclusion, Diagnosis):
         reasons = await in_thread(unfit, turn, conclusion)
+        if not reasons:
+            await in_thread(remember, turn, conclusion)
         turn.note(events.SentBack(reasons=reasons) if reasons else events.Diagnosed(diagnosis=conclusion))
     else:
         raise Interruption(f"the investigator {turn.investigator.name!r} concluded with a "

@@ -23,6 +23,7 @@ from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.steps.baseline import baseline, with_fixed_seed
 from traindx.steps.fixing import changes_of, undo, undo_begun
 from traindx.steps.old_run import old_run, rewritten
+from traindx.steps.written import halts, is_running, settle
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.two_runs import draw
 from traindx.verify import (
@@ -52,19 +53,23 @@ async def verify(turn: Turn) -> bool:
     attempt = turn.session.attempts[-1]
     if attempt.verification is not None and not _asked_anew(turn):
         return False
+    if not await in_thread(is_running, turn):
+        await in_thread(settle, turn)
     outcomes: list[Outcome] = []
     sandbox = await in_thread(find_sandbox, how.sandbox)
     case = await in_thread(_case, turn)
     more = partial(wants_more, case, intermittent=turn.session.symptom.reproducible == "sometimes")
     unfixed = await baseline(turn, how, sandbox, more)
     if how.command:
+        if not await in_thread(is_running, turn):
+            await in_thread(settle, turn)
         for run in range(1, runs_needed(how, turn.session.symptom.reproducible) + 1):
             name = f"attempt-{attempt.number}-run-{run}{_round(turn, attempt.number)}"
             outcomes.append(await _run_once(turn, how, name, sandbox, case.changes))
+            await in_thread(settle, turn)
             if outcomes[-1].exit_code != 0:
                 break
     checked, after = await in_thread(_judge, turn, how, outcomes)
-    await in_thread(_note_what_it_wrote, turn)
     if outcomes and checked.result == "failed":
         await in_thread(_stop_if_hindered, turn, how, outcomes[-1], after[-1])
     seen = replace(case, baseline=unfixed, outcomes=outcomes, after=after,
@@ -111,7 +116,7 @@ def _executed(turn: Turn, changes: Sequence[Change], outcomes: Sequence[Outcome]
 def _round(turn: Turn, attempt: int) -> str:
     """Ends the name of a run: a verification that could not be made, or decided nothing, is made again by itself."""
     applied = max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "applied")
-    before = sum(1 for r in turn.journal.records if r.number > applied and (
+    before = halts(turn) + sum(1 for r in turn.journal.records if r.number > applied and (
         (r.kind == "note" and r.body.get("could_not_verify") == attempt)
         or (r.kind == "event" and r.body.get("kind") == "verified")))
     return f"-round-{before + 1}" if before else ""
@@ -137,13 +142,6 @@ def _with_sandbox(verification: Verification, outcomes: Sequence[Outcome], sandb
         notes.append("its output complains of a file that cannot be written: name the folder that it writes to "
                      "(--writable DIR), or run it without the sandbox (--no-sandbox)")
     return verification.model_copy(update={"notes": (*verification.notes, *notes)})
-
-
-def _note_what_it_wrote(turn: Turn) -> None:
-    written = turn.changed()
-    if written:
-        turn.journal.append("note", {"verification_wrote": list(written[:20])})
-        turn.watch()
 
 
 def _new_run_is_there(turn: Turn, how: Verify) -> bool:
