@@ -30,6 +30,8 @@ VERDICTS = {
     "needs_more_data": "Needs more data",
     "healthy": "Nothing wrong found",
 }
+NOTHING_ELSE = "Nothing else found"
+"""Where a person set aside what was seen: that is no run without a fault."""
 ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_understood": "not understood"}
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
@@ -109,6 +111,8 @@ class View:
     @property
     def verdict(self) -> str:
         """What it came to, in a few words: what the person stated and the log shows is not called missing data."""
+        if self.status == "healthy" and any(a["findings"] for a in self.result.get("set_aside", ())):
+            return NOTHING_ELSE
         if not self.confirmed:
             return VERDICTS.get(self.status, self.status)
         read = "what was read" if self.run is not None and any(

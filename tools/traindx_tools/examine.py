@@ -42,7 +42,7 @@ from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.cells import NO_NOTEBOOKS, Notebooks
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
-from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
+from traindx_tools.set_aside import SetAside, beside_what_is_set_aside, counted, in_words, left, modes_left
 from traindx_tools.sources import resolved
 from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
@@ -382,6 +382,7 @@ class _EveryRun:
         grounds = shown_by(run, self.code, self.symptom, one.reading.sources) | self.looked
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
                            self.aside, grounds)
+        verdict = beside_what_is_set_aside(verdict, gone)
         cells = self.books.cells(one.file, one.start, one.end) if one.file else ""
         return JudgedRun(replace(one, file=self.shown(one.file), cells=cells), run, findings, verdict, gone, grounds)
 

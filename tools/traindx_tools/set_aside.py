@@ -6,11 +6,14 @@ Where something is set aside, that is said with the reason, at each run: silence
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from traindx_tools.finding import Finding
+
+if TYPE_CHECKING:
+    from traindx_tools.triage import Verdict
 
 Anything = TypeVar("Anything")
 
@@ -52,6 +55,15 @@ def in_words(aside: SetAside, findings: int) -> str:
     what = aside.name + (f" in {aside.path}" if aside.path else "")
     many = f" ({findings} finding{'s' * (findings != 1)})" if findings else ""
     return f"set aside by {aside.source}: {what}{many}, because {aside.because}"
+
+
+def beside_what_is_set_aside(verdict: Verdict, gone: Sequence[tuple[SetAside, int]]) -> Verdict:
+    """A verdict over a run without a fault, which says what was seen and not told."""
+    names = [f"{a.name} ({n} finding{'s' * (n != 1)})" for a, n in gone if n]
+    if verdict.status != "healthy" or not names:
+        return verdict
+    return replace(verdict, reason=verdict.reason.replace(
+        "No rule saw a fault", f"No rule saw a fault beside what is set aside, {', '.join(names)},", 1))
 
 
 def to_json(aside: SetAside, findings: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import io
 import itertools
 import os
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs import zstandard
+from traindx_tools.on_logs.unpacked import Bounded
 
 if TYPE_CHECKING:
     from traindx_tools.on_logs.readers.line_forms import LineForm
@@ -59,7 +59,7 @@ class Source:
     """Lines at which what another cell of a notebook printed begins."""
     formed: set[str] = field(default_factory=set, repr=False, compare=False)
     """Which of these a line had when it was read."""
-    _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
+    _opened: list[Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def raw(self) -> BinaryIO:
@@ -76,15 +76,21 @@ class Source:
         if not self.zipped:
             return stream
         packed = zstandard.unpacked(stream) if self.stored_head.startswith(zstandard.MAGIC) else None
-        self._opened[:] = [_Bounded(packed or gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
+        self._opened[:] = [Bounded(packed or gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
         return cast(BinaryIO, self._opened[0])
 
     @property
     def remark(self) -> str:
         """What a person should know of how it was read last."""
         cut = any(bounded.cut for bounded in self._opened)
-        packed = [f"only the first {MAX_UNPACKED:,} bytes of what was packed were read"] if cut else []
+        packed = [f"only the first {MAX_UNPACKED:,} bytes of what was packed were read"] if cut else [
+            f"{b.damaged}: what came before was read" for b in self._opened if b.damaged]  # fmt: skip
         return "; ".join((*packed, *self._cut))
+
+    @property
+    def damaged(self) -> str:
+        """Where what is packed broke off when it was read last, "" where it came to its end."""
+        return next((b.damaged for b in self._opened if b.damaged), "")
 
     def read_in_part(self, why: str) -> None:
         """A reader says that it left out what did not fit."""
@@ -115,40 +121,19 @@ class Source:
             return self.stored_head
         with self.open() as stream:
             try:
-                return stream.read(HEAD_BYTES)
+                head = stream.read(HEAD_BYTES)
+                if not head and self.damaged:
+                    raise OSError(self.damaged)
+                return head
             except OSError as broken:
-                what = str(broken) if "zstandard" in str(broken) else f"damaged gzip stream: {broken}"
+                known = "zstandard" in str(broken) or str(broken) == self.damaged
+                what = str(broken) if known else f"damaged gzip stream: {broken}"
                 raise OSError(what) from broken
-
-
-class _Bounded(io.RawIOBase):
-    """Ends a stream after a number of bytes; a damaged end of a gzip stream is its end."""
-
-    def __init__(self, stream: BinaryIO | gzip.GzipFile, limit: int) -> None:
-        self._stream, self._left = stream, limit
-        self.cut = False
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        want = self._left if size < 0 else min(size, self._left)
-        self.cut = self.cut or (want == 0 and size != 0)
-        try:
-            data = self._stream.read(want)
-        except (EOFError, zlib.error):
-            data = b""
-        self._left -= len(data)
-        return data
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 def _as_made(stream: BinaryIO) -> BinaryIO:
     """The stream, bounded where its size is unknown: it says 0, and there may be no end."""
-    return stream if os.fstat(stream.fileno()).st_size else cast(BinaryIO, _Bounded(stream, MAX_MADE))
+    return stream if os.fstat(stream.fileno()).st_size else cast(BinaryIO, Bounded(stream, MAX_MADE))
 
 
 _REFUSED_MAGIC = (
