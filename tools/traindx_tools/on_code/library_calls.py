@@ -23,7 +23,6 @@ from traindx_tools.on_code import (
     axis_layers,
     collection_calls,
     containers,
-    creation,
     gradient_tests,
     jax_calls,
     layers,
@@ -193,7 +192,7 @@ class Foreign(Evaluator):
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
         if not is_array_library(call.name) or call.name.startswith(NO_ARRAYS):
             return Symbol("call", f"{call.name}@{site}")
-        made = creation.created(last, call.args, call.kwargs, site)
+        made = arrays.created(last, call.args, call.kwargs, site)
         if made is not None:
             return made
         if last in ("cat", "concatenate", "stack", "hstack", "vstack", "concat"):
@@ -322,7 +321,7 @@ class Foreign(Evaluator):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                created = creation.created(name, call.args, call.kwargs, call.site) or UNKNOWN
+                created = arrays.created(name, call.args, call.kwargs, call.site) or UNKNOWN
                 return axis_calls.given_to(created, axis_calls.called(name, call.args, call.kwargs, call.site))
             self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
             drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None

@@ -10,7 +10,6 @@ from typing import Any
 
 from traindx_tools.knowledge.calls import effects, is_called_a_reference
 from traindx_tools.on_code.answers import kept
-from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axes_moved, axis_uses
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
@@ -20,7 +19,6 @@ from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops, own_losses
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
-from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.keeping import kept_arrays
 from traindx_tools.on_code.filling.key_draws import shared_keys
@@ -34,15 +32,14 @@ from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.orders_apart import orders_apart
 from traindx_tools.on_code.filling.outside_terms import outside_terms
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
-from traindx_tools.on_code.filling.part_calls import output_layers, part_calls
-from traindx_tools.on_code.filling.part_fits import part_fits
-from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, timed_calls
+from traindx_tools.on_code.filling.part_fits import alphabets, blank_uses, part_fits
+from traindx_tools.on_code.filling.poles import half_updates, poles, rounded_numbers, scaled_gradients
 from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
-from traindx_tools.on_code.filling.restored import restored_lost
-from traindx_tools.on_code.filling.resumes import resumes
+from traindx_tools.on_code.filling.resumes import restored_lost, resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.schedule_uses import (
     formulas,
@@ -58,7 +55,6 @@ from traindx_tools.on_code.filling.settings import text_switches, unread_setting
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.split_seeds import drawn_anew
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
-from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled_methods import uncalled
 from traindx_tools.on_code.filling.unregistered import collected, unregistered

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.knowledge.orders import chains
+from traindx_tools.knowledge.ranges import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.schedule_uses import nested
 from traindx_tools.on_code.lookup import Body, Lookup, returned
