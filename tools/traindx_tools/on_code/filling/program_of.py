@@ -53,6 +53,7 @@ from traindx_tools.on_code.filling.schedule_uses import (
 from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.settings import text_switches, unread_settings
 from traindx_tools.on_code.filling.sizes import sized_models
+from traindx_tools.on_code.filling.spent_iterators import spent
 from traindx_tools.on_code.filling.split_seeds import drawn_anew
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
 from traindx_tools.on_code.filling.traced_code import traced_functions
@@ -173,7 +174,7 @@ _WITH_MORE: tuple[tuple[str, _Ask], ...] = (
     ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
     ("pairs_apart", lambda f: orders_apart(f.look)),
-    ("unused_results", lambda f: left_behind(f.project, f.look)),
+    ("unused_results", lambda f: [*left_behind(f.project, f.look), *spent(f.look)]),
     ("aliases", lambda f: _aliases(f.project, f.entities)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
     ("restored_lost", lambda f: restored_lost(f.project, f.look)))
