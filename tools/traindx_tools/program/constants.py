@@ -122,6 +122,8 @@ class ScheduleUse:
     """Where the optimizer steps later in the same turn (`moments.Spot`)."""
     few: bool = False
     """The loop that steps has a handful of turns only."""
+    as_epoch: str = ""
+    """What its step is given for the number of an epoch, though it is a loss or another metric."""
     loaded: Any = None
     """Where the optimizer's state was loaded before the schedule was built, whose own state is not."""
     asked: bool = False

@@ -42,6 +42,7 @@ from traindx_tools.on_code.filling.repeated_keys import repeated_keys
 from traindx_tools.on_code.filling.resumes import restored_lost, resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.schedule_uses import (
+    by_metric,
     formulas,
     hooked_schedules,
     in_epochs,
@@ -157,7 +158,8 @@ _OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
     "pairs_apart": (pairs_apart, moved_alone),
     "axes_moved": (axes_moved,), "mask_uses": (mask_uses,), "objectives": (objectives,), "bootstraps": (bootstraps,),
     "watches": (watches,), "rate_products": (rate_products,), "whole_cuts": (whole_cuts,), "distances": (distances,),
-    "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs), "alphabets": (alphabets,),
+    "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs, by_metric),
+    "alphabets": (alphabets,),
     "blank_uses": (blank_uses,), "part_fits": (part_fits,), "text_switches": (text_switches,),
     "ways_out": (ways_out, left_by_one), "row_uses": (row_uses,), "rank_uses": (rank_uses,),
     "timed_calls": (timed_calls,), "kept_arrays": (kept_arrays,), "unused_results": (uncalled,),

@@ -124,6 +124,21 @@ def schedules_left(project: Project) -> Iterator[ScheduleUse]:
                 yield ScheduleUse(made.short, step.spot, event.spot, "never")
 
 
+def by_metric(project: Project) -> Iterator[ScheduleUse]:
+    """Schedules whose `step` is given a loss or another metric, which it takes for the number of an epoch."""
+    for event in project.calls("step"):
+        made, given = event.receiver, event.argument(0, "epoch")
+        if isinstance(made, Thing) and is_scheduler(made) and made.short != "ReduceLROnPlateau" and _is_metric(given):
+            yield ScheduleUse(made.short, event.spot, event.spot, "epoch", as_epoch=event.text)
+
+
+def _is_metric(value: Value | None) -> bool:
+    """Whether a number was computed by a model or read off a tensor, and counts nothing."""
+    found = [value] if isinstance(value, Tensor) else list(parts(value)) if isinstance(value, Operation) else []
+    read = any(isinstance(p, Tensor) or (isinstance(p, Operation) and p.op == "item") for p in found)
+    return read and not any(isinstance(p, Symbol) and p.role == "index" for p in found)
+
+
 def formulas(project: Project) -> Iterator[ScheduleUse]:
     """Rates set by a formula in which the number of an epoch is divided by a number of batches."""
     for loop in project.training_loops:

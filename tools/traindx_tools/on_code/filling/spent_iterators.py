@@ -75,5 +75,6 @@ def _apart(code: Syntax, one: ast.AST, other: ast.AST) -> bool:
     """Whether two places are in two branches of one condition."""
     for up in code.above(one):
         if isinstance(up, ast.If) and any(up is o for o in code.above(other)):
-            return any(one is n for s in up.body for n in below(s)) is not any(other is n for s in up.body for n in below(s))
+            first = {id(n) for s in up.body for n in below(s)}
+            return (id(one) in first) is not (id(other) in first)
     return False
