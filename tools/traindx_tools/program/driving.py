@@ -76,6 +76,17 @@ class OwnLoss:
     said: str
 
 
+@dataclass(frozen=True)
+class FieldDropped:
+    """A field of the rows that a framework's trainer leaves out, and that a loss of the project asks for."""
+
+    field: str
+    text: str
+    at: Any
+    made: str
+    """Where the trainer is made."""
+
+
 @dataclass
 class EngineLoop:
     """A training loop beside an engine that wraps models, optimizers and loaders."""

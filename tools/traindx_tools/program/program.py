@@ -82,6 +82,7 @@ class Program:
     pairs_apart: list[Apart] = field(default_factory=list)
     engine_loops: list[driving.EngineLoop] = field(default_factory=list)
     own_losses: list[driving.OwnLoss] = field(default_factory=list)
+    fields_dropped: list[driving.FieldDropped] = field(default_factory=list)
     collectives: list[driving.Collective] = field(default_factory=list)
     axis_uses: list[uses.AxisUse] = field(default_factory=list)
     axes_moved: list[uses.AxisMoved] = field(default_factory=list)

@@ -6,13 +6,16 @@ import ast
 import re
 from collections.abc import Iterator
 
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scheduler, stepped
 from traindx_tools.on_code.values import (
     Const,
+    Function,
     Instance,
     Operation,
     Parameters,
@@ -24,7 +27,7 @@ from traindx_tools.on_code.values import (
     parts,
     unwrap,
 )
-from traindx_tools.program.driving import EngineLoop, Left, OwnLoss
+from traindx_tools.program.driving import EngineLoop, FieldDropped, Left, OwnLoss
 from traindx_tools.program.moments import Spot
 
 _ENGINES = ("Accelerator", "Fabric")
@@ -66,8 +69,7 @@ def own_losses(project: Project) -> Iterator[OwnLoss]:
         if event.kind != "call" or not isinstance(made, Instance) or not isinstance(arguments, Thing):
             continue
         window = number(arguments.kwargs.get("gradient_accumulation_steps"))
-        methods = [c.methods["compute_loss"].info for c in made.klass.info.lineage() if "compute_loss" in c.methods]
-        own = methods[0] if methods and _of_trainer(methods[0]) else None
+        own = _own_loss(made)
         if window is None or window < 2 or own is None or not _of_library(event.kwargs.get("model")):
             continue
         said = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in below(own.node)}
@@ -76,8 +78,60 @@ def own_losses(project: Project) -> Iterator[OwnLoss]:
                                own.qualified), int(window), str(arguments.site))
 
 
-def _of_trainer(method: FunctionInfo) -> bool:
-    return method.owner is not None and bool(method.owner.foreign_bases & _TRAINERS)
+def fields_dropped(project: Project) -> Iterator[FieldDropped]:
+    """Fields of the rows that a Trainer of transformers leaves out, for the model's forward has no such argument, and
+    that the project's own `compute_loss` asks for with a default."""
+    for event in project.events:
+        made, arguments, model = event.result, event.kwargs.get("args"), event.kwargs.get("model")
+        if event.kind != "call" or not isinstance(made, Instance) or not isinstance(arguments, Thing):
+            continue
+        own, takes = _own_loss(made), _taken_by(model)
+        left = arguments.kwargs.get("remove_unused_columns", Const(True)) == Const(True)
+        if own is None or takes is None or not left or "label_names" in arguments.kwargs:
+            continue
+        gathered = _gathered(event.kwargs.get("data_collator"))
+        for call, field in _asked_for(own):
+            if field not in takes and (gathered is None or field in gathered):
+                yield FieldDropped(field, own.file.segment(call), syntax(own.file).spot(call), str(event.site))
+
+
+def _taken_by(model: Value | None) -> frozenset[str] | None:
+    """What a model's forward takes; None where that is not known, or all."""
+    if _of_library(model):
+        return words("followed.toml", "model_arguments")
+    forward = model.klass.info.method("forward") if isinstance(model, Instance) else None
+    if forward is None or forward.info.node.args.kwarg is not None:
+        return None
+    return frozenset({"label", "label_ids", "labels", *forward.info.parameters})
+
+
+def _gathered(collator: Value | None) -> frozenset[str] | None:
+    """What a function of the project that makes batches reads of the rows; None where there is none."""
+    node = collator.info.node if isinstance(collator, Function) else \
+        collator.klass.info.node if isinstance(collator, Instance) else None
+    if node is None:
+        return None
+    read = [n.slice for n in below(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)]
+    read += [n.left for n in below(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.In)]
+    return frozenset(str(n.value) for n in read if isinstance(n, ast.Constant))
+
+
+def _asked_for(own: FunctionInfo) -> Iterator[tuple[ast.Call, str]]:
+    """The fields that a method takes out of its inputs and can do without."""
+    inputs = own.parameters[2] if len(own.parameters) > 2 else ""
+    for call in (n for n in below(own.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+        name, given = call.func, call.args
+        asks = isinstance(name, ast.Attribute) and (name.attr == "get" or (name.attr == "pop" and len(given) > 1))
+        owner = name.value if isinstance(name, ast.Attribute) else None
+        if asks and isinstance(owner, ast.Name) and owner.id == inputs and given and isinstance(given[0], ast.Constant):
+            yield call, str(given[0].value)
+
+
+def _own_loss(made: Instance) -> FunctionInfo | None:
+    """The `compute_loss` of the project that a Trainer of transformers has."""
+    methods = [c.methods["compute_loss"].info for c in made.klass.info.lineage() if "compute_loss" in c.methods]
+    owner = methods[0].owner if methods else None
+    return methods[0] if owner is not None and owner.foreign_bases & _TRAINERS else None
 
 
 def _of_library(model: Value | None) -> bool:

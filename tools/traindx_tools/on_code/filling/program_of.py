@@ -16,7 +16,7 @@ from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
 from traindx_tools.on_code.filling.constants import constants
 from traindx_tools.on_code.filling.distances import code_lookups, distances, to_itself, whole_cuts
 from traindx_tools.on_code.filling.dropout_calls import dropped
-from traindx_tools.on_code.filling.engines import engine_loops, own_losses
+from traindx_tools.on_code.filling.engines import engine_loops, fields_dropped, own_losses
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.indexing import ignored, indexings
@@ -154,8 +154,8 @@ class _Filling:
 
 _OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
     "drops": (dropped,), "collections": (collected, unregistered), "loaders": (loaders,), "averages": (averages,),
-    "engine_loops": (engine_loops,), "own_losses": (own_losses,), "collectives": (collectives,),
-    "pairs_apart": (pairs_apart, moved_alone),
+    "engine_loops": (engine_loops,), "own_losses": (own_losses,), "fields_dropped": (fields_dropped,),
+    "collectives": (collectives,), "pairs_apart": (pairs_apart, moved_alone),
     "axes_moved": (axes_moved,), "mask_uses": (mask_uses,), "objectives": (objectives,), "bootstraps": (bootstraps,),
     "watches": (watches,), "rate_products": (rate_products,), "whole_cuts": (whole_cuts,), "distances": (distances,),
     "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs, by_metric),
