@@ -115,7 +115,7 @@ _ID = re.compile(r"[a-z]\d{3}")
 @cache
 def rules_in(package: str) -> tuple[RuleModule, ...]:
     """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped; an invariant has
-    `RULES`: all the ids under which it speaks.
+    `RULES`: all the ids under which it speaks (and `PROSE` where each has a text of its own).
 
     Raises ValueError when two modules claim the same id.
     """
@@ -126,7 +126,8 @@ def rules_in(package: str) -> tuple[RuleModule, ...]:
         for rule in rules:
             if rule.id in found:
                 raise ValueError(f"rule {rule.id} is claimed by {found[rule.id].module} and {module.__name__}")
-            found[rule.id] = RuleModule(rule, module.check, inspect.getdoc(module) or "", module.__name__)
+            prose = getattr(module, "PROSE", {}).get(rule.id) or inspect.getdoc(module) or ""
+            found[rule.id] = RuleModule(rule, module.check, prose, module.__name__)
     return tuple(found[k] for k in sorted(found))
 
 

@@ -38,7 +38,8 @@ def test_one_that_fails_leaves_the_others_and_is_noted(monkeypatch: pytest.Monke
     def broken(of: object) -> list[object]:
         raise KeyError("Parameter")
 
-    monkeypatch.setattr(filling, "_FACTS", tuple((n, broken if n == "axis_uses" else a) for n, a in filling._FACTS))
+    asks = tuple((name, broken if name == "axis_uses" else ask) for name, ask in filling._WITH_MORE)
+    monkeypatch.setattr(filling, "_WITH_MORE", asks)
     result = audit_sources([source(NEVER_CLEARED)])
     assert [f.rule for f in result.findings if f.severity.rank > 1] == ["C101"]
     noted = [(n.path, n.format, n.note) for n in result.notes]

@@ -7,8 +7,17 @@ import inspect
 import pytest
 
 from traindx_tools.finding import Severity
-from traindx_tools.knowledge.contracts import DOMAINS, optax_losses, parse_contracts, torch_losses
-from traindx_tools.knowledge.domains import clashes, contract_of, given_by, losses, written
+from traindx_tools.knowledge.contracts import (
+    DOMAINS,
+    clashes,
+    contract_of,
+    given_by,
+    losses,
+    optax_losses,
+    parse_contracts,
+    torch_losses,
+    written,
+)
 
 
 def test_every_contract_names_arguments_of_its_function() -> None:

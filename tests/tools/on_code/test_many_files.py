@@ -31,7 +31,7 @@ def project(folder: Path, rule: str, copies: int) -> Project:
     ("rule", "module", "owner", "name"),
     [
         ("c133", "traindx_tools.invariants.every_optimizer_steps", None, "training_loop"),
-        ("c273", "traindx_tools.invariants.the_blank_is_no_character", "traindx_tools.on_code.filling.alphabets",
+        ("c273", "traindx_tools.invariants.the_blank_is_no_character", "traindx_tools.on_code.filling.part_fits",
          "_added"),
     ],
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code.literals import NOTHING, is_plain, literal
+from traindx_tools.on_code.nodes import NOTHING, is_plain, literal
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value

@@ -1,13 +1,30 @@
-"""What an invariant says where it does not hold. The reader of the program makes a finding of it, and an edit."""
+"""What an invariant says: under which ids, read from `knowledge/pages/FAMILY.toml`, and where it does not hold.
+
+The reader of the program makes a finding of a breach, and an edit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from traindx_tools.finding import Bearing, Severity, Value
+from traindx_tools.knowledge.tables import table
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act, Spot
+from traindx_tools.rules import Rule
+
+
+def pages(family: str, ids: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules of these ids. Raises KeyError where a page is missing."""
+    written = table("pages", f"{family}.toml")
+    return tuple(_rule(i, written[i]) for i in ids)
+
+
+def _rule(name: str, row: dict[str, Any]) -> Rule:
+    return Rule(name, row["name"], row["title"], Severity(row["severity"]), row["sees"], row["matters"],
+                tuple(row["alike"]), tuple(row["confirm"]))
 
 
 @dataclass(frozen=True)

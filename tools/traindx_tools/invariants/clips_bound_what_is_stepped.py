@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import Uses, by_hand, path_of, uses, weakest
-from traindx_tools.knowledge.orders import chains
+from traindx_tools.knowledge.ranges import chains
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.gradients import Use
 from traindx_tools.program.moments import Act, Section, training_loop

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.knowledge.ranges import Range, by_call
 from traindx_tools.program.constants import Constants
 from traindx_tools.program.known import Known

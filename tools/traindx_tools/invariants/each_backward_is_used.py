@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import by_hand, path_of, uses, weakest
 from traindx_tools.program.gradients import Pass, Use, played, reaches
 from traindx_tools.program.moments import Section, training_loop

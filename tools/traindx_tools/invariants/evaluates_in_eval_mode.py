@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import weakest
+from traindx_tools.program.courses import is_trained, passes_of
 from traindx_tools.program.entities import Model
 from traindx_tools.program.gradients import optimizers_of
 from traindx_tools.program.known import Known
-from traindx_tools.program.modes import is_trained, passes_of
 from traindx_tools.program.moments import Act, Section, loops, training_loop
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment

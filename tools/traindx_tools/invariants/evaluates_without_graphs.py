@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
+from traindx_tools.program.courses import passes_of
 from traindx_tools.program.known import Known
-from traindx_tools.program.modes import passes_of
 from traindx_tools.program.moments import Act, Section, loops
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import by_hand
-from traindx_tools.knowledge import orders
+from traindx_tools.knowledge import ranges
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Section, loops, training_loop
 from traindx_tools.program.program import Program
@@ -85,7 +84,7 @@ def _stepped(program: Program) -> set[int]:
 
 def _left_out(run: Section) -> Iterator[Breach]:
     """A module that switched automatic optimization off and does not update by hand."""
-    wanted = orders.by_hand(run.framework)
+    wanted = ranges.by_hand(run.framework)
     missing = [text for moment, text in wanted.items() if moment not in run.has]
     if missing and run.because is not None and Moment.HANDED not in run.has and Moment.CLEAR not in run.has:
         where = f"{run.at.function or 'training_step'} at line {run.at.line}"

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.scenarios import Uses, by_hand, path_of, uses, weakest
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.gradients import Use, optimizers_of

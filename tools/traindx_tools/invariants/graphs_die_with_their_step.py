@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.lifetimes import ends_elsewhere, ends_in, removed, step_loop, training_loops, turns_outlived
 from traindx_tools.program.moments import Act, Kept, Section, conditions_within, loops

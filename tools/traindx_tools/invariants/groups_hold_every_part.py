@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act

@@ -15,11 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.knowledge.contracts import Argument as Wanted
-from traindx_tools.knowledge.contracts import Contract
-from traindx_tools.knowledge.domains import Clash, clashes, contract_of, given_by, written
+from traindx_tools.knowledge.contracts import Clash, Contract, clashes, contract_of, given_by, written
 from traindx_tools.program.entities import Argument, LossCall
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act

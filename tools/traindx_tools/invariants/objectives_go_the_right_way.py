@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from traindx_tools.invariants.breach import Breach
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, pages
 from traindx_tools.knowledge.tables import table
 from traindx_tools.program.entities import Objective
 from traindx_tools.program.known import Known

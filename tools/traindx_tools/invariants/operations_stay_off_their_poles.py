@@ -12,29 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from traindx_tools.finding import Severity, Value
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.finding import Severity
+from traindx_tools.invariants.breach import Breach, Remedy, pages
+from traindx_tools.program.constants import Pole
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act
-from traindx_tools.program.poles import Pole, Rounded
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 
-RULES = pages("poles", ("C107", "C111", "C112", "C131", "C138", "C502", "C505"))
+RULES = pages("poles", ("C107", "C111"))
 _PROBABILITIES = ("softmax", "sigmoid")
 
 
 def check(program: Program) -> Iterator[Breach]:
-    """Look at every operation with a pole, and at every number that its dtype does not hold."""
-    told = {"sqrt": _root, "division": _division, "count": _count, "where": _hidden}
+    """Look at every logarithm and every root."""
     beside: dict[str, list[object]] = {}
     for pole in program.poles:
         if pole.kind == "log" and _is_guardable(pole):
             beside.setdefault(str(pole.at), []).append(pole.origin[:2])
     for pole in program.poles:
-        yield _log(pole, beside.get(str(pole.at), [])) if pole.kind == "log" else told[pole.kind](pole)
-    yield from map(_rounded, program.rounded)
+        if pole.kind == "log":
+            yield _log(pole, beside.get(str(pole.at), []))
+        elif pole.kind == "sqrt":
+            yield _root(pole)
 
 
 def _is_guardable(pole: Pole) -> bool:
@@ -45,7 +45,7 @@ def _is_guardable(pole: Pole) -> bool:
 
 def _log(pole: Pole, beside: list[object]) -> Breach:
     """`beside`: the logarithms of its line that are guarded together."""
-    attached, known = pole.attached is True, pole.of in _PROBABILITIES
+    attached, known = pole.in_graph, pole.of in _PROBABILITIES
     source = f"{pole.of} output from {pole.made}, which" if pole.of and pole.made else (
         f"a value from {pole.made}, which" if pole.made else "a value that")
     severity = Severity.HIGH if attached else Severity.MEDIUM if known and pole.attached is None else Severity.LOW
@@ -62,7 +62,7 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
 
 
 def _root(pole: Pole) -> Breach:
-    certain = pole.attached is True
+    certain = pole.in_graph
     severity = None if certain and not pole.spread else Severity.MEDIUM if certain else Severity.INFO
     outside = f"; {pole.guard} is added outside the root, where it does not protect" if pole.guard else ""
     return Breach(
@@ -72,39 +72,5 @@ def _root(pole: Pole) -> Breach:
         _remedy("epsilon under the root", pole))
 
 
-def _division(pole: Pole) -> Breach:
-    return Breach(
-        "C131", f"{pole.text} at {pole.at} divides by a spread that is exactly 0 where all values are equal: 0 / 0 is "
-        "NaN", pole.at, Known.GUESSED, {"kind": "spread", "in_graph": pole.attached is True},
-        remedy=_remedy("epsilon in the divisor", pole))
-
-
-def _count(pole: Pole) -> Breach:
-    return Breach(
-        "C138", f"{pole.text} at {pole.at} divides by the number of True elements of a mask, which is 0 where a batch "
-        "has none: 0 / 0 is NaN", pole.at, Known.GUESSED, {"kind": "count"}, Severity.LOW,
-        _remedy("at least one", pole))
-
-
-def _hidden(pole: Pole) -> Breach:
-    return Breach(
-        "C502", f"{pole.text} at {pole.at} differentiates {pole.of} where the condition {pole.guard} excludes it "
-        "too: an infinite value there turns the gradient into 0 * inf = NaN", pole.at,
-        measured={"kind": "where", "unsafe": pole.of}, remedy=_remedy("safe inside", pole))
-
-
 def _remedy(kind: str, pole: Pole, origin: Any = None) -> Remedy:
     return Remedy(kind, Act(Moment.FORWARD, pole.at, origin=origin or pole.origin))
-
-
-def _rounded(one: Rounded) -> Breach:
-    measured: dict[str, Value] = {"kind": one.kind, "epsilon": one.value, "eps": one.value, "dtype": one.dtype}
-    if one.kind == "clamp":
-        return Breach("C112", f"The upper limit of {one.text} at {one.at} is 1 in {one.dtype}: 1 - {one.value:.3g} "
-                      "rounds to exactly 1, so a value of 1 is not kept away from 1 and log(1 - x) is log(0)", one.at,
-                      measured=measured)
-    if one.kind == "addition":
-        return Breach("C112", f"{one.value:g} in {one.text} at {one.at} is 0 in {one.dtype}: nothing is added", one.at,
-                      measured=measured)
-    return Breach("C505", f"{one.text} at {one.at} has eps {one.value:g}, which is 0 in the parameters' dtype "
-                  f"{one.dtype}: entries with zero gradient are updated by 0 / 0 = NaN", one.at, measured=measured)

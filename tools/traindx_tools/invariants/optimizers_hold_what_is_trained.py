@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach, Remedy
+from traindx_tools.invariants.breach import Breach, Remedy, pages
 from traindx_tools.invariants.model_in_use import over_another_model
-from traindx_tools.invariants.pages import pages
 from traindx_tools.invariants.scenarios import path_of
+from traindx_tools.program.courses import Held, courses, held_at, made_before
 from traindx_tools.program.entities import Optimizer
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.ownership import Held, courses, held_at, made_before
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 

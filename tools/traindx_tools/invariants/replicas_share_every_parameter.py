@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.invariants.breach import Breach, Remedy
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, Remedy, pages
+from traindx_tools.program.courses import courses
 from traindx_tools.program.moments import Act, Section
-from traindx_tools.program.ownership import courses
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from traindx_tools.finding import Severity
-from traindx_tools.invariants.breach import Breach
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, pages
 from traindx_tools.program.known import Known
 from traindx_tools.program.parts import Sized, SizedModel
 from traindx_tools.program.program import Program

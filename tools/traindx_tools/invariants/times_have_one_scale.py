@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, pages
 from traindx_tools.program.program import Program
 
 RULES = pages("data", ("C311",))

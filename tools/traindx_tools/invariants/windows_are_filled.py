@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.invariants.breach import Breach
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import Breach, pages
 from traindx_tools.program.conditions import Condition, Situation
 from traindx_tools.program.known import Known
 from traindx_tools.program.moments import Act, Section, conditions_within, training_loop

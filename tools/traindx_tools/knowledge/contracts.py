@@ -1,8 +1,4 @@
-"""The contracts of loss functions: what each argument must hold, read from `losses.toml`.
-
-A domain is what values mean: "logits" are any numbers, "log-probabilities" have exponentials that sum to 1 over the
-class axis, "probabilities" sum to 1 and are not negative, "shares" lie in [0, 1] one by one, "signs" are -1 and 1.
-"""
+"""What a loss asks of its arguments, what operations give, and where the two clash; read from tables."""
 
 from __future__ import annotations
 
@@ -12,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from traindx_tools.knowledge.tables import table
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -81,3 +79,51 @@ def torch_losses() -> Mapping[str, Contract]:
 def optax_losses() -> Mapping[str, Contract]:
     """Contracts of `optax.losses`, by function name."""
     return parse_contracts((files(__package__) / "optax_losses.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Clash:
+    """One row: an argument of a loss that wants one domain is given another."""
+
+    id: str
+    severity: str
+    why: str
+    losses: tuple[str, ...] = ()
+    """The only losses of which it is true; () for all."""
+
+
+def given_by(operation: str) -> str:
+    """The domain of what an operation gives: "softmax" gives "probabilities"; "" where that is not known."""
+    return str(table("domains.toml")["gives"].get(operation, [""])[0])
+
+
+def written(operation: str) -> str:
+    """What an operation gives, in words."""
+    return str(table("domains.toml")["gives"][operation][1])
+
+
+@cache
+def clashes() -> Mapping[tuple[str, str], Clash]:
+    """The rows by (wanted, given)."""
+    return {(wanted, given): Clash(row[0], row[1], row[2], tuple(row[3:]))
+            for wanted, rows in table("domains.toml")["clash"].items() for given, row in rows.items()}
+
+
+@cache
+def passing() -> frozenset[str]:
+    """Methods whose result is the same thing in another form."""
+    return frozenset(table("domains.toml")["passes"]["methods"])
+
+
+def contract_of(loss: str, qualified: str = "") -> Contract | None:
+    """The contract of a loss of torch or optax, by the name of its function. `qualified`: its whole name where that is
+    known: optax has losses of the names of torch's that take something else (`ctc_loss`)."""
+    if qualified.split(".")[0] == "optax":
+        return optax_losses().get(loss)
+    return torch_losses().get(loss) or optax_losses().get(loss)
+
+
+@cache
+def losses() -> tuple[str, ...]:
+    """The losses of which a contract is known."""
+    return tuple({**torch_losses(), **optax_losses()})

@@ -13,8 +13,7 @@ from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.attributes import Attributes
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site
 from traindx_tools.on_code.interpreter import Frame
-from traindx_tools.on_code.shapes import literal
-from traindx_tools.on_code.values import Const, Tensor, Thing, Value
+from traindx_tools.on_code.values import Const, Tensor, Thing, Value, integer
 
 _ELEMENTWISE, _ASKED, _SPREAD, _CLASS_IDS = (
     words("axes.toml", k) for k in ("elementwise_losses", "asked", "spread", "class_ids"))
@@ -123,7 +122,7 @@ class Aligned(Attributes):
         if x is None:
             return
         asked = kwargs.get("dim") or kwargs.get("axis") or (given[1] if len(given) > 1 else None)
-        axis = {"nll_loss": 1, "ctc_loss": 2}.get(name) or literal(asked)
+        axis = {"nll_loss": 1, "ctc_loss": 2}.get(name) or integer(asked)
         found = ax.place(x, axis)
         if found is not None and axis is not None and name in _ASKED and len(found[0]) > 1:
             exact = Axes(tuple(found[0])).exact

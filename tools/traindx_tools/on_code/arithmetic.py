@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import bounds, mask_truth, quantities, shapes, time_scales
+from traindx_tools.on_code import bounds, mask_truth, quantities, time_scales
 from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS, is_parameter
 from traindx_tools.on_code.tensors import lineage, merged
 from traindx_tools.on_code.values import (
@@ -20,6 +20,7 @@ from traindx_tools.on_code.values import (
     Symbol,
     Tensor,
     Value,
+    integer,
     number,
 )
 
@@ -43,7 +44,7 @@ def binary(op: str, left: Value, right: Value, site: Site, grad: bool | None) ->
     if op == "-" and _all_pairs(left, right):
         return Tensor(site=site, tags=frozenset({"pairs"}))
     if op == "*" and isinstance(left, Bag) and isinstance(right, (Const, Operation, Symbol)):
-        times = shapes.literal(right)
+        times = integer(right)
         items = left.items * times if times is not None and 0 <= times * len(left.items) <= 200 else left.items
         return Bag(left.kind, list(items), left.open or items is left.items, left.site, left.born_in)
     return operation(op, (left, right))

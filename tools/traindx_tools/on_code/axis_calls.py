@@ -9,8 +9,7 @@ from traindx_tools.knowledge.tables import table, words
 from traindx_tools.on_code import axes as ax
 from traindx_tools.on_code.axes import INSERTED, SCALAR
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site, Whole
-from traindx_tools.on_code.shapes import literal
-from traindx_tools.on_code.values import NONE, Bag, Const, Symbol, Tensor, Value, truth
+from traindx_tools.on_code.values import NONE, Bag, Const, Symbol, Tensor, Value, integer, truth
 
 _OUTPUTS: Mapping[str, int] = table("axes.toml")["outputs"]
 _FRAMES, _BESIDE, _DRAWN = (words("axes.toml", k) for k in ("frames", "beside", "drawn"))
@@ -105,7 +104,7 @@ def _reduced(o: Given) -> Axes | None:
                  o.kwargs.get("keepdim") or o.kwargs.get("keepdims"))
     if asked is None or asked == NONE:
         return Axes(o.x.dims[1:]) if o.x.frame else SCALAR if not keep else None
-    axes = [literal(a) for a in asked.items] if isinstance(asked, Bag) else [literal(asked)]
+    axes = [integer(a) for a in asked.items] if isinstance(asked, Bag) else [integer(asked)]
     base = o.x
     for axis in axes:
         found = ax.place(base, axis)
@@ -119,7 +118,7 @@ def _reduced(o: Given) -> Axes | None:
 def _whole(o: Given) -> Axes | None:
     """A softmax, or rows of length 1: the axes stay, one of them is a whole."""
     asked = o.axis(1 if o.name == "normalize" else 0)
-    axis = literal(asked) if asked is not None else 1 if o.name == "normalize" else -1
+    axis = integer(asked) if asked is not None else 1 if o.name == "normalize" else -1
     if axis is None:
         return replace(o.x, whole=None)
     found = ax.place(o.x, axis)
@@ -129,7 +128,7 @@ def _whole(o: Given) -> Axes | None:
 
 
 def _unsqueezed(o: Given) -> Axes | None:
-    axis = literal(o.axis())
+    axis = integer(o.axis())
     if axis is None:
         return None
     found = ax.place(o.x, axis - 1 if axis > 0 else axis + 1 if axis < -1 else None)
@@ -145,7 +144,7 @@ def _squeezed(o: Given) -> Axes | None:
     if asked is None:
         known = o.x.exact and all(isinstance(d, Axis) and (d.size != "" or d.role == "batch") for d in o.x.dims[1:])
         return Axes(tuple(d for d in o.x.dims if getattr(d, "size", 0) != 1)) if known else None
-    found = ax.place(o.x, literal(asked))
+    found = ax.place(o.x, integer(asked))
     if found is None:
         return None
     dims, i = found
@@ -173,7 +172,7 @@ def _viewed(o: Given) -> Axes | None:
 
 
 def _flattened(o: Given) -> Axes | None:
-    start, end = literal(o.get(0, "start_dim") or Const(0)), literal(o.get(1, "end_dim") or Const(-1))
+    start, end = integer(o.get(0, "start_dim") or Const(0)), integer(o.get(1, "end_dim") or Const(-1))
     if o.name == "ravel" or start == 0:
         return _viewed(replace(o, args=[Const(-1)])) if end == -1 else None
     front = ax.place(o.x, start - 1 if start is not None else None)
@@ -186,7 +185,7 @@ def _flattened(o: Given) -> Axes | None:
 
 def _permuted(o: Given) -> Axes | None:
     asked = o.args[0].items if len(o.args) == 1 and isinstance(o.args[0], Bag) else o.args
-    order = [literal(a) for a in asked]
+    order = [integer(a) for a in asked]
     if not order:
         dims = ax.ranked(o.x, 2)
         return ax.swapped(replace(o.x, dims=tuple(dims)), 0, 1) if dims is not None else None
@@ -207,7 +206,7 @@ def _permuted(o: Given) -> Axes | None:
 def _joined(name: str, given: Sequence[Value], kwargs: Mapping[str, Value], site: Site) -> Axes | None:
     of = given[0] if given and isinstance(given[0], Bag) else None
     known = [ax.of(i) for i in of.items] if of is not None else []
-    axis = literal(kwargs.get("dim") or kwargs.get("axis") or (given[1] if len(given) > 1 else Const(0)))
+    axis = integer(kwargs.get("dim") or kwargs.get("axis") or (given[1] if len(given) > 1 else Const(0)))
     first = next((k for k in known if k is not None), None)
     if of is None or first is None or axis is None or name in ("vstack", "hstack"):
         return None
@@ -316,12 +315,12 @@ RULES: dict[str, Rule] = {**dict.fromkeys(words("axes.toml", "kept"), _kept),
 def _part(o: Given) -> Axes | None:
     """One part of several along an axis, the same for every value cut by the same call."""
     asked = o.axis(1)
-    axis = literal(asked) if asked is not None else 0
+    axis = integer(asked) if asked is not None else 0
     found = ax.place(o.x, axis)
     one = found[0][found[1]] if found is not None else None
     if found is None or not isinstance(one, Axis):
         return None
-    parts = literal(o.get(0, "chunks", "split_size_or_sections"))
+    parts = integer(o.get(0, "chunks", "split_size_or_sections"))
     count = one.size // parts if isinstance(one.size, int) and parts and o.name == "chunk" else None
     found[0][found[1]] = Axis(count if count else f"{o.name}({one.size}@{o.site})", one.role)
     return Axes(tuple(found[0]))

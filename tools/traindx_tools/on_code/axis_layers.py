@@ -8,8 +8,7 @@ from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import axes as ax
 from traindx_tools.on_code.axis_calls import called
 from traindx_tools.on_code.descriptions import Axes, Axis, Rest, Site
-from traindx_tools.on_code.shapes import literal
-from traindx_tools.on_code.values import Bag, Const, Thing, Value, truth
+from traindx_tools.on_code.values import Bag, Const, Thing, Value, integer, truth
 
 _DRAWS_ALL, _DRAWS_LAST, _ROWS_OF = (words("axes.toml", k) for k in ("draws_all", "draws_last", "rows_of"))
 _MOVES = ("Upsample", "Pixel", "ZeroPad", "Reflection", "Replication", "Unfold", "Fold", "Bilinear", "Unflatten")
@@ -76,13 +75,13 @@ def _same(made: Thing) -> bool:
     kernel, stride, padding, dilation = (made.argument(i, n) for i, n in named)
     if padding == Const("same"):
         return True
-    width, gap = literal(kernel), literal(dilation or Const(1))
-    plain = "Conv" in made.short and "Transpose" not in made.short and literal(stride or Const(1)) == 1
+    width, gap = integer(kernel), integer(dilation or Const(1))
+    plain = "Conv" in made.short and "Transpose" not in made.short and integer(stride or Const(1)) == 1
     if not plain or width is None:
         return False
     if width == 3 and dilation is not None and ax.text(padding) == ax.text(dilation):
         return True
-    return gap is not None and 2 * (literal(padding or Const(0)) or 0) == gap * (width - 1)
+    return gap is not None and 2 * (integer(padding or Const(0)) or 0) == gap * (width - 1)
 
 
 def taken(made: Thing) -> int | None:

@@ -9,7 +9,7 @@ import string
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import axes, shapes
+from traindx_tools.on_code import axes
 from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.tensors import copied
@@ -26,6 +26,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     join,
     parts,
 )
@@ -132,13 +133,13 @@ def _key(index: Value) -> str:
 
 
 def _bag_item(base: Bag, index: Value) -> Value:
-    at = shapes.literal(index)
+    at = integer(index)
     if at is not None and not base.open and -len(base.items) <= at < len(base.items):
         return base.items[at]
     if isinstance(index, Bag) and index.kind == "slice":
-        low, high = shapes.literal(index.items[0]), shapes.literal(index.items[1])
+        low, high = integer(index.items[0]), integer(index.items[1])
         plain = not base.open and index.items[2] == Const(None)
-        if plain and all(i == Const(None) or shapes.literal(i) is not None for i in index.items[:2]):
+        if plain and all(i == Const(None) or integer(i) is not None for i in index.items[:2]):
             return Bag(base.kind, base.items[low:high], False, base.site, base.born_in)
         if base.kind == "keys" and not (index.items[0] == Const(None) or (isinstance(low, int) and low >= 0)):
             return UNKNOWN  # which keys it takes moves from call to call
@@ -154,7 +155,7 @@ def _thing_item(base: Thing, index: Value) -> Value:
     if base.type == "collections.Counter":
         return Symbol("count", "by number" if getattr(index, "role", "") == "index" else "by value", base, 1)
     known = members(base)
-    at = shapes.literal(index)
+    at = integer(index)
     if known is not None and at is not None and not known.open and -len(known.items) <= at < len(known.items):
         return known.items[at]
     if base.short == "ModuleDict" and base.args and isinstance(base.args[0], Table):
@@ -219,7 +220,7 @@ def _shift(entries: list[Value]) -> frozenset[str]:
     found = {f"axis {new[0]}"} if new and _keeps_all(Bag("tuple", entries)) else set()
     for entry in entries:
         if isinstance(entry, Bag) and entry.kind == "slice":
-            low, high = shapes.literal(entry.items[0]), shapes.literal(entry.items[1])
+            low, high = integer(entry.items[0]), integer(entry.items[1])
             if low is None and high == -1 and entry.items[0] == Const(None):
                 found.add("without_last")
             start = entry.items[0]
@@ -237,7 +238,7 @@ def _sharded(base: Tensor, entries: list[Value]) -> frozenset[str]:
     if _multiple(first.items[1], first.items[2]):
         return frozenset()
     length = base.shape.dims[0] if base.shape is not None and base.shape.exact and base.shape.dims else None
-    step = shapes.literal(first.items[2])
+    step = integer(first.items[2])
     if length is not None and step:
         return frozenset({"uneven share"}) if length % step else frozenset()
     return frozenset({"share"})
@@ -245,7 +246,7 @@ def _sharded(base: Tensor, entries: list[Value]) -> frozenset[str]:
 
 def _multiple(end: Value, of: Value) -> bool:
     """Whether a number is `n // of * of`, `n - n % of`, or a constant that can be divided."""
-    size, step = shapes.literal(end), shapes.literal(of)
+    size, step = integer(end), integer(of)
     if size is not None and step:
         return size % step == 0
     if not isinstance(end, Operation) or len(end.operands) != 2 or of == Const(None):

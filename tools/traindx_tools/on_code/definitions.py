@@ -233,22 +233,8 @@ class Method:
     name: str
 
 
-Value = (
-    Symbol
-    | Const
-    | Operation
-    | Tensor
-    | Ref
-    | Function
-    | Klass
-    | ModuleValue
-    | Thing
-    | Instance
-    | Bag
-    | Table
-    | Parameters
-    | Method
-)
+Value = (Symbol | Const | Operation | Tensor | Ref | Function | Klass | ModuleValue | Thing | Instance | Bag | Table
+         | Parameters | Method)
 
 
 _SAID = re.compile(r"\b(\w+): \(((?:[A-Z]\w?|batch|samples|rows|time|steps|n|b)(?:,[ \w+*/-]*)*)\)")

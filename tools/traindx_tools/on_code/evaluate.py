@@ -9,11 +9,8 @@ from typing import Any
 
 from traindx_tools.on_code import arithmetic, axes, axis_calls, containers, gradient_tests, mask_truth
 from traindx_tools.on_code.aligned import Aligned
-from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.operators import BINARY, SIGNS, compared, joined
-from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -324,23 +321,14 @@ class Evaluator(Aligned):
 
     def _side(self, node: ast.IfExp, test: Value, frame: Frame, is_other: bool = False) -> Value:
         """One side of `a if test else b`, in a branch of its own."""
-        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
-        self.blocks[-1].body.append(block)
-        self.blocks.append(block)
-        value = self.evaluate(node.orelse if is_other else node.body, frame)
-        self.blocks.pop()
+        with self.in_branch(node, test, frame, is_other) as block:
+            value = self.evaluate(node.orelse if is_other else node.body, frame)
         if not block.body:
             self.blocks[-1].body.remove(block)
         return value
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
-
-
-def loop_block(node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None,
-        count: Value | None) -> Block:
-    """A loop's block."""
-    return Block("loop", node, file, function, subject=subject, count=count)
 
 
 def _is_copy(node: ast.DictComp) -> bool:

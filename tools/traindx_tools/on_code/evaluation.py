@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from traindx_tools.on_code.interpreter import Frame, Interpreter
 from traindx_tools.on_code.nesting import MOST_PARTS, Nested
@@ -44,6 +46,15 @@ class Evaluation(Interpreter):
             if kwargs is None else kwargs, result, self.grad, self.autocast, self.differentiated, crossing)
         self.blocks[-1].body.append(made)
         return made
+
+    @contextmanager
+    def in_branch(self, node: ast.AST, test: Value, frame: Frame, is_other: bool = False) -> Iterator[Block]:
+        """A branch of its own for what is followed meanwhile."""
+        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        yield block
+        self.blocks.pop()
 
     def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
         """Remember that a value holds too much to be looked through."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from traindx_tools.knowledge.tables import words
-from traindx_tools.on_code import axes, containers, shapes
+from traindx_tools.on_code import axes, containers, library
 from traindx_tools.on_code.axis_calls import given_to
 from traindx_tools.on_code.descriptions import Axes, Axis
-from traindx_tools.on_code.interpreter import Call, Handler, Interpreter
+from traindx_tools.on_code.interpreter import Call, Interpreter
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -23,6 +22,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     number,
     parts,
 )
@@ -30,7 +30,6 @@ from traindx_tools.on_code.values import (
 if TYPE_CHECKING:
     from traindx_tools.on_code.interpreter import Frame
 
-FUNCTIONS: dict[str, Handler] = {}
 FACTORIES = words("names.toml", "factories")
 """Lower-case functions whose result is an object with an identity."""
 _GRADS = frozenset({"jax.grad", "equinox.filter_grad", "flax.nnx.grad", "torch.func.grad", "jax.jacrev", "jax.jacfwd"})
@@ -95,15 +94,7 @@ def _batched(value: Value, rows: Axis) -> Value:
     return value
 
 
-def _function(*names: str) -> Callable[[Handler], Handler]:
-    def register(handler: Handler) -> Handler:
-        FUNCTIONS.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
-
-
-@_function("jax.vmap", "equinox.filter_vmap")
+@library.function("jax.vmap", "equinox.filter_vmap")
 def _mapped_layer(caller: Interpreter, call: Call) -> Value | None:
     """A layer of equinox over the rows of a batch: its output has another last axis, as without the map."""
     if isinstance(call.first, Instance) and (method := call.first.klass.info.method("__call__")) is not None:
@@ -112,7 +103,7 @@ def _mapped_layer(caller: Interpreter, call: Call) -> Value | None:
     return call.first if isinstance(call.first, Thing) and call.first.type.startswith("equinox.nn.") else None
 
 
-@_function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
+@library.function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
 def _scan(caller: Interpreter, call: Call) -> Value | None:
     body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")
     if init is None or not isinstance(body, Function):
@@ -123,7 +114,7 @@ def _scan(caller: Interpreter, call: Call) -> Value | None:
         if isinstance(result, Bag) and (len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN]))
 
 
-@_function("jax.lax.fori_loop", "jax.lax.while_loop")
+@library.function("jax.lax.fori_loop", "jax.lax.while_loop")
 def _loops(caller: Interpreter, call: Call) -> Value | None:
     body, init = ((call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop")
         else (call.get(1, "body_fun"), call.get(2, "init_val")))
@@ -133,14 +124,14 @@ def _loops(caller: Interpreter, call: Call) -> Value | None:
     return caller.call(body, args, {}, call.node, call.frame)
 
 
-@_function("jax.lax.cond")
+@library.function("jax.lax.cond")
 def _cond(caller: Interpreter, call: Call) -> Value | None:
     branches = [a for a in call.args[1:3] if isinstance(a, Function)]
     results = [caller.call(b, list(call.args[3:]), {}, call.node, call.frame) for b in branches]
     return containers.joined(results) if results else None
 
 
-@_function("jax.lax.switch")
+@library.function("jax.lax.switch")
 def _switch(caller: Interpreter, call: Call) -> Value | None:
     listed = call.get(1, "branches")
     branches = [b for b in listed.items if isinstance(b, Function)] if isinstance(listed, Bag) else []
@@ -148,7 +139,7 @@ def _switch(caller: Interpreter, call: Call) -> Value | None:
     return containers.joined(results) if results else None
 
 
-@_function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
+@library.function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
 def _tree_map(caller: Interpreter, call: Call) -> Value | None:
     function = call.get(0, "f")
     leaves = [_leaf(a) for a in call.args[1:]]
@@ -167,23 +158,23 @@ def _leaf(value: Value) -> Value:
     return containers.joined(value.items) if isinstance(value, Bag) else value
 
 
-@_function("flax.training.train_state.TrainState.create", "flax.training.TrainState.create")
+@library.function("flax.training.train_state.TrainState.create", "flax.training.TrainState.create")
 def _train_state(caller: Interpreter, call: Call) -> Value:
     """A training state; its attributes are what it was made of."""
     return Thing("flax.TrainState", (), call.kwargs, call.site, call.node, {}, caller.loops)
 
 
-@_function("jax.random.split")
+@library.function("jax.random.split")
 def _split(caller: Interpreter, call: Call) -> Value:
     wanted = call.get(1, "num")
-    count = shapes.literal(wanted) if wanted is not None else 2
+    count = integer(wanted) if wanted is not None else 2
     site = call.site
     made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
         for i in range(min(count or 2, 64))]
     return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
 
 
-@_function("jax.random.fold_in", "jax.random.clone")
+@library.function("jax.random.fold_in", "jax.random.clone")
 def _fold_in(caller: Interpreter, call: Call) -> Value:
     if call.name.endswith("fold_in") and not isinstance(call.get(1, "data"), Const):
         caller.created += 1  # a call that does this again has folded in something else: a count, a step

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from traindx_tools.knowledge.tables import table
-from traindx_tools.on_code import arrays, shapes
+from traindx_tools.on_code import arrays
 from traindx_tools.on_code.tensors import lineage
 from traindx_tools.on_code.values import (
     LAYERS,
@@ -19,6 +19,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     parts,
     truth,
 )
@@ -91,7 +92,7 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     if layer.type.startswith(("flax.linen.", "flax.nnx.")):
         return _flax(layer, args, site)
     if layer.type in ("equinox.nn.MLP", "equinox.nn.Linear"):
-        if shapes.literal(layer.argument(1, "out_size" if layer.short == "MLP" else "out_features")) is None:
+        if integer(layer.argument(1, "out_size" if layer.short == "MLP" else "out_features")) is None:
             return None
         return Tensor(kind="linear", kind_site=site, site=site).tagged("layer")
     if not layer.type.startswith("torch.nn."):

@@ -23,17 +23,14 @@ from traindx_tools.on_code import (
     axis_layers,
     collection_calls,
     containers,
-    creation,
     gradient_tests,
     jax_calls,
     layers,
     library,
     mask_truth,
-    module_hooks,
-    number_functions,
+    operators,
     python_calls,
     quantities,
-    shapes,
     torch_calls,
 )
 from traindx_tools.on_code.descriptions import Axes
@@ -57,10 +54,11 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    integer,
     unwrap,
 )
 
-_ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls, module_hooks)
+_ENTRIES = (python_calls, collection_calls, torch_calls, jax_calls)
 """Importing them fills the registry in `library`."""
 _ELEMENTWISE = words("axes.toml", "elementwise_losses")
 _SIDES = words("axes.toml", "equal_sides") | words("axes.toml", "class_ids")
@@ -156,7 +154,7 @@ class Foreign(Evaluator):
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
         call = Call(name, None, tuple(args), kwargs, node, frame)
-        handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
+        handler = library.FUNCTIONS.get(name)
         if handler is not None and (found := handler(self, call)) is not None:
             return self._said(name, None, args, kwargs, node, frame, found)
         marked = library.transformed(name, call.args, kwargs)
@@ -179,7 +177,7 @@ class Foreign(Evaluator):
                     held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
-                made.state["largest"] = number_functions.largest(self, call, call.get(1, "lr_lambda"))
+                made.state["largest"] = operators.largest(self, call, call.get(1, "lr_lambda"))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
@@ -194,7 +192,7 @@ class Foreign(Evaluator):
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
         if not is_array_library(call.name) or call.name.startswith(NO_ARRAYS):
             return Symbol("call", f"{call.name}@{site}")
-        made = creation.created(last, call.args, call.kwargs, site)
+        made = arrays.created(last, call.args, call.kwargs, site)
         if made is not None:
             return made
         if last in ("cat", "concatenate", "stack", "hstack", "vstack", "concat"):
@@ -267,7 +265,7 @@ class Foreign(Evaluator):
             at = call.args[0] if call.args else None
             if name == "size" and (known := axes.shape(x)) is not None:
                 return known if at is None else containers.item(known, at, ast.Constant(0))
-            if name == "size" and x.axes and (one := axes.at(x.axes, shapes.literal(at) or 0)).size and at is not None:
+            if name == "size" and x.axes and (one := axes.at(x.axes, integer(at) or 0)).size and at is not None:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
             if name == "size":
                 whole = Symbol("shape", str(x.site))
@@ -313,7 +311,7 @@ class Foreign(Evaluator):
                                                                            call.site)) is not None:
             return Symbol("call", f"{name}@{call.site}{axes.text(receiver)}", axes=known)
         if isinstance(receiver, Symbol):
-            at = shapes.literal(call.args[0]) if call.args else None
+            at = integer(call.args[0]) if call.args else None
             if name == "size" and at is not None and (one := axes.at(axes.of(receiver), at)).size:
                 return Symbol("size", str(one.size), axes=Axes((one,)))
             self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
@@ -323,7 +321,7 @@ class Foreign(Evaluator):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                created = creation.created(name, call.args, call.kwargs, call.site) or UNKNOWN
+                created = arrays.created(name, call.args, call.kwargs, call.site) or UNKNOWN
                 return axis_calls.given_to(created, axis_calls.called(name, call.args, call.kwargs, call.site))
             self.note_call(name, [receiver, *call.args], call.kwargs, call.node, call.frame)
             drawn = axis_layers.drawn(receiver, name, call.args) if name in ("sample", "rsample", "mean") else None

@@ -1,14 +1,18 @@
-"""The operators of Python: their signs, and what comparisons and tests give where it is known."""
+"""The operators of Python and functions of numbers: their signs, and what they give where it is known."""
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import containers
+from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code.interpreter import Call, Interpreter
+from traindx_tools.on_code.library import function
+from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -27,6 +31,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     join,
+    number,
 )
 
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -77,3 +82,38 @@ def compared(op: ast.cmpop, left: Value, right: Value, assumes: bool = False) ->
         except TypeError:
             return None
     return None
+
+
+STEPS = (0, 1, 10, 100, 200, 400, 500, 1000, 2000, 4000, 8000, 10000, 100000)
+"""Usual warm-ups are among them, where such a function has its peak."""
+
+
+def largest(caller: Interpreter, call: Call, given: Value | None) -> float | None:
+    """The largest value of a function, or of several, over the steps. Nothing of it happens in the program."""
+    functions = given.items if isinstance(given, Bag) else [given]
+    if not all(isinstance(f, (Function, Instance)) for f in functions):
+        return None
+    aside, reached, loops = Block("call", call.node, call.frame.file), set(caller.reached), caller.loops
+    caller.blocks.append(aside)
+    caller.assumes = True
+    found = [number(caller.call(f, [Const(step)], {}, call.node, call.frame)) for f in functions if f is not None
+             for step in STEPS]
+    caller.blocks.pop()
+    caller.assumes = False
+    caller.reached, caller.loops = reached, loops
+    known = [v for v in found if v is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+@function(*(f"math.{name}" for name in ("exp", "log", "sqrt", "cos", "sin", "tanh", "pow", "log2", "log10")))
+def _math(caller: Interpreter, call: Call) -> Value | None:
+    """A function of numbers: worked out where they are known, else arithmetic."""
+    if any(isinstance(a, Tensor) for a in call.args):
+        return None
+    known = [a for a in call.args if isinstance(a, Const) and number(a) is not None]
+    if len(known) < len(call.args) or not known:
+        return arithmetic.operation(call.name, call.args)
+    try:
+        return Const(getattr(math, call.name[5:])(*(a.value for a in known)), all(a.fixed for a in known))
+    except (ValueError, OverflowError, TypeError):
+        return UNKNOWN

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import containers
 from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.binding import Binding
-from traindx_tools.on_code.evaluate import loop_block
 from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.source import SourceFile, below, next_arm
 from traindx_tools.on_code.trace import Block
@@ -124,7 +122,7 @@ class Statements(Binding):
         if arm is None:
             other = self._branch(node.orelse, test, node, frame, is_other=True)
         else:
-            with self._in_branch(node, test, frame, is_other=True) as block:
+            with self.in_branch(node, test, frame, is_other=True) as block:
                 self.fuel -= 1
                 follow = self._do_If if arms < MOST_NESTED else self._long_chain
                 other = block.left = follow(arm, frame, arms + 1)
@@ -146,7 +144,7 @@ class Statements(Binding):
                 return
             both = ast.copy_location(ast.If(ast.Constant(...), [], []), arms[first])
             for start, stop in ((first, (first + last) // 2), ((first + last) // 2, last)):
-                with self._in_branch(both, UNKNOWN, frame):
+                with self.in_branch(both, UNKNOWN, frame):
                     follow(start, stop)
 
         follow(0, len(arms) + 1)
@@ -171,19 +169,11 @@ class Statements(Binding):
             taken.append((dict(frame.env), left))
             frame.env = _restored(frame, before)
 
-    @contextmanager
-    def _in_branch(self, node: ast.AST, test: Value, frame: Frame, is_other: bool = False) -> Iterator[Block]:
-        block = Block("branch", node, frame.file, frame.function, subject=test, is_other=is_other)
-        self.blocks[-1].body.append(block)
-        self.blocks.append(block)
-        yield block
-        self.blocks.pop()
-
     def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame,
                 is_other: bool = False) -> str:
         if not statements:
             return ""
-        with self._in_branch(node, test, frame, is_other) as block:
+        with self.in_branch(node, test, frame, is_other) as block:
             block.left = self._body(statements, frame) or ""
         return block.left
 
@@ -195,7 +185,7 @@ class Statements(Binding):
     _do_AsyncFor = _do_For
 
     def _do_While(self, node: ast.While, frame: Frame) -> str:
-        block = loop_block(node, frame.file, frame.function, None, None)
+        block = Block("loop", node, frame.file, frame.function)
         self.blocks[-1].body.append(block)
         block.subject = self.evaluate(node.test, frame)
         return self._loop(block, node.body, node.orelse, frame)
@@ -223,7 +213,7 @@ class Statements(Binding):
             else iterable)
         if count is None and isinstance(subject, Thing) and subject.type == "range":
             count = subject.state.get("count")
-        block = loop_block(node, frame.file, frame.function, subject, count)
+        block = Block("loop", node, frame.file, frame.function, subject=subject, count=count)
         self.blocks[-1].body.append(block)
         outer, inner = self.loops, frame.loops
         self.blocks.append(block)

@@ -13,13 +13,13 @@ from functools import cached_property
 
 from traindx_tools.finding import Location
 from traindx_tools.on_code.answers import kept
-from traindx_tools.on_code.literals import literal
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.nodes import (
     argument,
     computed,
     in_two_branches,
     last_name,
+    literal,
     names_in,
     pairs_of,
     parameters,

@@ -74,6 +74,12 @@ class Event:
         """Its text, on one line."""
         return self.file.segment(self.node)
 
+    @property
+    def owner(self) -> str:
+        """What a method is called on, as it is written."""
+        function = self.node.func if isinstance(self.node, ast.Call) else None
+        return self.file.segment(function.value) if isinstance(function, ast.Attribute) else ""
+
     def argument(self, position: int, name: str) -> Value | None:
         """A call's argument by position or name."""
         if name in self.kwargs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from traindx_tools.on_code import names
@@ -104,12 +103,3 @@ def sites_of(value: Value | None) -> frozenset[Site]:
     if not isinstance(value, Tensor):
         return frozenset()
     return value.parents | (frozenset({value.site}) if value.site else frozenset())
-
-
-def text_of(event: Event, part: str = "receiver") -> str:
-    """The receiver or the callee of a call as it is written."""
-    node = event.node
-    if isinstance(node, ast.Call):
-        target = node.func.value if part == "receiver" and isinstance(node.func, ast.Attribute) else node.func
-        return event.file.segment(target)
-    return "?"

@@ -144,3 +144,10 @@ def unwrap(value: Value) -> Value:
             break
         value = inner
     return value
+
+
+def integer(value: Value | None) -> int | None:
+    """The int that a constant holds."""
+    if isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool):
+        return value.value
+    return None

@@ -1,9 +1,10 @@
-"""Numbers that a program gives to what it makes and calls."""
+"""Numbers that a program gives to what it makes and calls, and operations at points where they have no value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from traindx_tools.program.known import Known
@@ -40,6 +41,16 @@ class Indexing:
     made: str = "?"
     """Where the numbers are made."""
 
+    @property
+    def last(self) -> int:
+        """The highest number that chooses a row."""
+        return self.rows - 1
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether a number chooses no row."""
+        return self.high > self.last or self.low < -self.rows
+
 
 @dataclass(frozen=True)
 class Window:
@@ -55,6 +66,12 @@ class Window:
     """What collects."""
     per_window: bool
     """Whether the schedule is asked once for each window; else at every call."""
+
+    @property
+    def off(self) -> float:
+        """By which share its length differs from how often it would be asked by the other count."""
+        counts = self.length if self.per_window else self.length * self.every
+        return abs(counts - self.rounds) / self.rounds if self.rounds else inf
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,36 @@ class ScheduleUse:
     """It is stepped once for each process, and its length counts the batches of one; guessed where nothing in the text
     starts several processes."""
 
+    @property
+    def around(self) -> float | None:
+        """Turns of the loop around the one that steps the optimizer."""
+        return self.passes[-1] if self.passes else None
+
+    @property
+    def epochs(self) -> float | None:
+        """The outermost number of turns that is known."""
+        return next((n for n in self.passes if n is not None), None)
+
+    @property
+    def batches(self) -> float:
+        """In windows stepped at each batch: how long they are."""
+        return 1 / (self.every or inf)
+
+    @property
+    def decays_early(self) -> bool:
+        """Its last decay is a number of epochs that the loops have."""
+        return self.last is not None and self.epochs is not None and 1 < self.last < self.epochs
+
+    @property
+    def left(self) -> float | None:
+        """The share of the rate that its factor leaves at the end."""
+        return self.factor**self.steps if self.factor is not None and self.steps is not None else None
+
+    @property
+    def after_1000(self) -> float | None:
+        """The share that it leaves after 1000 steps."""
+        return self.factor**1000 if self.factor is not None else None
+
 
 @dataclass(frozen=True)
 class RateProduct:
@@ -125,3 +172,56 @@ class RateProduct:
     rate: str
     by_counter: bool
     """The factor depends on a counter of a loop; else it is applied in every training step."""
+
+
+@dataclass(frozen=True)
+class Pole:
+    """An operation whose argument reaches 0. `kind`: "log", "sqrt", "division" (by a
+    spread), "count" (a division by one) or "where" (a branch not selected)."""
+
+    kind: str
+    text: str
+    at: Spot
+    low: float = 0.0
+    high: float | None = None
+    of: str = ""
+    """What gives the argument: "softmax", "sigmoid", or "" for any other expression."""
+    made: str = ""
+    attached: bool | None = True
+    """Whether a gradient goes through it; None where that is not known."""
+    spread: bool = False
+    """Whether it is a variance or standard deviation."""
+    dtype: str = "float32"
+    guard: str = ""
+    """What was written to keep it away from there, and does not."""
+    why: str = ""
+    """Why the guard does not."""
+    origin: Any = None
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether a gradient certainly goes through it."""
+        return self.attached is True
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A small number that its dtype does not hold. `kind`: "clamp", "addition" or "adam eps"."""
+
+    kind: str
+    text: str
+    at: Spot
+    value: float
+    dtype: str
+
+
+@dataclass(frozen=True)
+class HalfUpdate:
+    """An optimizer that updates parameters in a half type, without copies in float32."""
+
+    optimizer: str
+    at: Spot
+    cast: Spot
+    dtype: str
+    rate: float | None
+    eps: float | None

@@ -32,6 +32,21 @@ class Average:
     buffers: bool = False
     """Something goes over buffers or whole states as well, or may."""
 
+    @property
+    def left(self) -> float | None:
+        """What is left of the weights that the run began with."""
+        return self.share**self.updates if self.share is not None and self.updates is not None else None
+
+    @property
+    def span(self) -> float:
+        """How many updates it is an average over."""
+        return 1 / (1 - (self.share or 0.0))
+
+    @property
+    def is_read(self) -> bool:
+        """It is evaluated, or put into eval mode to be."""
+        return self.evaluated or self.in_eval
+
 
 @dataclass(frozen=True)
 class Left:

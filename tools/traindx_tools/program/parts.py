@@ -1,4 +1,4 @@
-"""Layers inside models, and tables of codes, as a loop calls them."""
+"""Layers inside models, tables of codes, as a loop calls them, and states that are taken, saved and restored."""
 
 from __future__ import annotations
 
@@ -172,3 +172,20 @@ class Alias:
     """By its new name, and not by the old one, it is read and not trained."""
     is_used: bool = False
     """It is called, put into eval mode or loaded by that name."""
+
+
+@dataclass(frozen=True)
+class RestoredLost:
+    """A value or state that came out of a file and is gone before it is read: `kind` says what it is: "optimizer",
+    "schedule", "scaler", "generator", "position" (where a loop begins), "value", "object"."""
+
+    kind: str
+    entry: str
+    """What is taken out, as it is written: `ckpt["epoch"]`."""
+    target: str
+    """Where it goes: a name, an attribute, an object."""
+    at: Spot
+    lost: Spot
+    """What writes over it, or makes the object anew."""
+    replaced: bool = False
+    """The object into which it was loaded is another one by then."""

@@ -6,54 +6,24 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.program import driving, entities, parts, uses
 from traindx_tools.program.constants import (
     Constants,
+    HalfUpdate,
     HookedSchedule,
     Indexing,
+    Pole,
     RateProduct,
+    Rounded,
     ScheduleUse,
     TextSwitch,
     Window,
 )
-from traindx_tools.program.driving import Average, Collective, EngineLoop, RankUse, WayOut
-from traindx_tools.program.entities import (
-    Collection,
-    Drop,
-    Loss,
-    LossCall,
-    Model,
-    Objective,
-    Optimizer,
-    OutputLayer,
-    Scaler,
-    Schedule,
-    StateFile,
-)
-from traindx_tools.program.keys import SharedKey
 from traindx_tools.program.loading import Apart, Loader
 from traindx_tools.program.moments import Act, Section, Spot
-from traindx_tools.program.parts import (
-    Alias,
-    Alphabet,
-    BlankUse,
-    CodeLookup,
-    CutPart,
-    Lack,
-    PartCall,
-    PartFit,
-    RunningState,
-    SizedModel,
-    StateBack,
-    StateSkipped,
-    TimedCall,
-)
-from traindx_tools.program.poles import HalfUpdate, Pole, Rounded
-from traindx_tools.program.restored import RestoredLost
-from traindx_tools.program.results import KeptArray, OwnRatio, UnreadSetting, UnusedResult
 from traindx_tools.program.rows import RowUse
 from traindx_tools.program.timeline import Timeline
-from traindx_tools.program.traced import CompiledAnew, TracedFunction
-from traindx_tools.program.uses import AxisMoved, AxisUse, Bootstrap, Distance, MaskUse, Mismatch, Watch, WholeCut
+from traindx_tools.program.traced import CompiledAnew, SharedKey, TracedFunction
 
 
 @dataclass
@@ -61,27 +31,27 @@ class Program:
     """What is known of it. Filled while it runs (or is read); asked by checks and by whoever needs facts."""
 
     framework: str
-    models: list[Model] = field(default_factory=list)
-    optimizers: list[Optimizer] = field(default_factory=list)
-    schedules: list[Schedule] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
-    files: list[StateFile] = field(default_factory=list)
-    scalers: list[Scaler] = field(default_factory=list)
-    drops: list[Drop] = field(default_factory=list)
-    collections: list[Collection] = field(default_factory=list)
-    output_layers: list[OutputLayer] = field(default_factory=list)
-    loss_calls: list[LossCall] = field(default_factory=list)
-    cut_parts: list[CutPart] = field(default_factory=list)
-    code_lookups: list[CodeLookup] = field(default_factory=list)
-    mismatches: list[Mismatch] = field(default_factory=list)
-    aliases: list[Alias] = field(default_factory=list)
-    sized_models: list[SizedModel] = field(default_factory=list)
-    part_calls: list[PartCall] = field(default_factory=list)
-    running_states: list[RunningState] = field(default_factory=list)
-    states_back: list[StateBack] = field(default_factory=list)
-    lacks: list[Lack] = field(default_factory=list)
-    states_skipped: list[StateSkipped] = field(default_factory=list)
-    restored_lost: list[RestoredLost] = field(default_factory=list)
+    models: list[entities.Model] = field(default_factory=list)
+    optimizers: list[entities.Optimizer] = field(default_factory=list)
+    schedules: list[entities.Schedule] = field(default_factory=list)
+    losses: list[entities.Loss] = field(default_factory=list)
+    files: list[entities.StateFile] = field(default_factory=list)
+    scalers: list[entities.Scaler] = field(default_factory=list)
+    drops: list[entities.Drop] = field(default_factory=list)
+    collections: list[entities.Collection] = field(default_factory=list)
+    output_layers: list[entities.OutputLayer] = field(default_factory=list)
+    loss_calls: list[entities.LossCall] = field(default_factory=list)
+    cut_parts: list[parts.CutPart] = field(default_factory=list)
+    code_lookups: list[parts.CodeLookup] = field(default_factory=list)
+    mismatches: list[uses.Mismatch] = field(default_factory=list)
+    aliases: list[parts.Alias] = field(default_factory=list)
+    sized_models: list[parts.SizedModel] = field(default_factory=list)
+    part_calls: list[parts.PartCall] = field(default_factory=list)
+    running_states: list[parts.RunningState] = field(default_factory=list)
+    states_back: list[parts.StateBack] = field(default_factory=list)
+    lacks: list[parts.Lack] = field(default_factory=list)
+    states_skipped: list[parts.StateSkipped] = field(default_factory=list)
+    restored_lost: list[parts.RestoredLost] = field(default_factory=list)
     constants: list[Constants] = field(default_factory=list)
     indexings: list[Indexing] = field(default_factory=list)
     hooked_schedules: list[HookedSchedule] = field(default_factory=list)
@@ -94,33 +64,33 @@ class Program:
     scaled_gradients: list[Spot] = field(default_factory=list)
     traced: list[TracedFunction] = field(default_factory=list)
     compiled_anew: list[CompiledAnew] = field(default_factory=list)
-    unread_settings: list[UnreadSetting] = field(default_factory=list)
-    unused_results: list[UnusedResult] = field(default_factory=list)
-    alphabets: list[Alphabet] = field(default_factory=list)
-    blank_uses: list[BlankUse] = field(default_factory=list)
-    part_fits: list[PartFit] = field(default_factory=list)
+    unread_settings: list[uses.UnreadSetting] = field(default_factory=list)
+    unused_results: list[uses.UnusedResult] = field(default_factory=list)
+    alphabets: list[parts.Alphabet] = field(default_factory=list)
+    blank_uses: list[parts.BlankUse] = field(default_factory=list)
+    part_fits: list[parts.PartFit] = field(default_factory=list)
     text_switches: list[TextSwitch] = field(default_factory=list)
-    ways_out: list[WayOut] = field(default_factory=list)
-    rank_uses: list[RankUse] = field(default_factory=list)
+    ways_out: list[driving.WayOut] = field(default_factory=list)
+    rank_uses: list[driving.RankUse] = field(default_factory=list)
     row_uses: list[RowUse] = field(default_factory=list)
-    timed_calls: list[TimedCall] = field(default_factory=list)
-    kept_arrays: list[KeptArray] = field(default_factory=list)
-    own_ratios: list[OwnRatio] = field(default_factory=list)
+    timed_calls: list[parts.TimedCall] = field(default_factory=list)
+    kept_arrays: list[uses.KeptArray] = field(default_factory=list)
+    own_ratios: list[uses.OwnRatio] = field(default_factory=list)
     shared_keys: list[SharedKey] = field(default_factory=list)
     loaders: list[Loader] = field(default_factory=list)
-    averages: list[Average] = field(default_factory=list)
+    averages: list[driving.Average] = field(default_factory=list)
     pairs_apart: list[Apart] = field(default_factory=list)
-    engine_loops: list[EngineLoop] = field(default_factory=list)
-    collectives: list[Collective] = field(default_factory=list)
-    axis_uses: list[AxisUse] = field(default_factory=list)
-    axes_moved: list[AxisMoved] = field(default_factory=list)
-    mask_uses: list[MaskUse] = field(default_factory=list)
-    objectives: list[Objective] = field(default_factory=list)
-    bootstraps: list[Bootstrap] = field(default_factory=list)
-    watches: list[Watch] = field(default_factory=list)
-    distances: list[Distance] = field(default_factory=list)
-    whole_cuts: list[WholeCut] = field(default_factory=list)
-    distances_to_itself: list[Distance] = field(default_factory=list)
+    engine_loops: list[driving.EngineLoop] = field(default_factory=list)
+    collectives: list[driving.Collective] = field(default_factory=list)
+    axis_uses: list[uses.AxisUse] = field(default_factory=list)
+    axes_moved: list[uses.AxisMoved] = field(default_factory=list)
+    mask_uses: list[uses.MaskUse] = field(default_factory=list)
+    objectives: list[entities.Objective] = field(default_factory=list)
+    bootstraps: list[uses.Bootstrap] = field(default_factory=list)
+    watches: list[uses.Watch] = field(default_factory=list)
+    distances: list[uses.Distance] = field(default_factory=list)
+    whole_cuts: list[uses.WholeCut] = field(default_factory=list)
+    distances_to_itself: list[uses.Distance] = field(default_factory=list)
     """Of a prediction to the output of the trained encoder that it is made of, with gradients on both sides."""
     runs: list[Section] = field(default_factory=list)
     """What a text says will happen: one tree for each way into the program. Empty where the program ran."""

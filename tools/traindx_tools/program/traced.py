@@ -1,8 +1,9 @@
-"""Functions that a compiler traces once and calls again, and what in them cannot be traced."""
+"""Functions that a compiler traces once and calls again, what in them cannot be traced, and keys that draws share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from traindx_tools.program.moments import Spot
 
@@ -67,3 +68,21 @@ class CompiledAnew:
     loop: Spot
     by: str = ""
     static: str = ""
+
+
+@dataclass(frozen=True)
+class SharedKey:
+    """A draw whose key was used before, or is the same. `kind`: "reuse", "loop", "scan", "call", "state", "map"
+    or "list"."""
+
+    kind: str
+    text: str
+    at: Spot
+    why: str
+    """Where the key was used before, or why it is the same each time."""
+    trains: bool = True
+    """Whether what is repeated trains."""
+    certain: bool = True
+    by_path: bool = False
+    """Whether a library folds the path of a module into the key before it draws."""
+    origin: Any = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindx_tools.program.conditions import Condition
-from traindx_tools.program.expected import expected_timeline
+from traindx_tools.program.courses import expected_timeline
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment

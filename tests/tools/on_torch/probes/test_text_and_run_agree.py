@@ -12,7 +12,7 @@ import pytest
 
 from traindx_tools.code_audit.read import programs_of
 from traindx_tools.on_torch.probes.program import ProgramProbe
-from traindx_tools.program.expected import expected_timeline
+from traindx_tools.program.courses import expected_timeline
 from traindx_tools.program.program import Program
 from traindx_tools.program.timeline import Moment, Timeline
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import pages
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import pages
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Block, Place, walk

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written

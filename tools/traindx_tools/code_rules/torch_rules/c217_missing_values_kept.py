@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.invariants.pages import pages
+from traindx_tools.invariants.breach import pages
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax, written
 

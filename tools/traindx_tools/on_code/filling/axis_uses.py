@@ -9,10 +9,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code import axes
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import UNKNOWN, Bag, Const, Operation, Site, Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.values import UNKNOWN, Bag, Const, Operation, Site, Symbol, Tensor, Thing, Value, integer
 from traindx_tools.program.entities import LossCall
 from traindx_tools.program.uses import AxisMoved, AxisUse
 
@@ -46,7 +45,7 @@ def axis_uses(project: Project, losses: list[LossCall]) -> Iterator[AxisUse]:
 
 def _elsewhere(event: Event, project: Project) -> AxisUse:
     """What is whole along one axis and asked along another."""
-    x, at = event.args[0], literal(event.args[1]) or 0
+    x, at = event.args[0], integer(event.args[1]) or 0
     form = x.axes if isinstance(x, (Tensor, Symbol)) else None
     done = form.whole if form is not None and event.name not in ("columns", "samples") else None
     where = event.spot if done is None or done.site is None else project.spot(done.site)
@@ -67,7 +66,7 @@ def _normalised(event: Event, in_losses: set[tuple[str, int]], logged: set[Site 
     if isinstance(event.result, Tensor) and event.result.kind_site in logged and event.result.kind_site is not None:
         name = "log_softmax"
     by_default = dim is None and event.name.startswith(("jax.", "flax."))
-    axis = -1 if by_default else literal(dim)
+    axis = -1 if by_default else integer(dim)
     if not isinstance(x, Tensor) or axis is None:
         return
     dims = x.shape.dims if x.shape is not None else ()

@@ -8,9 +8,8 @@ from dataclasses import replace
 from traindx_tools.on_code.axes import INSERTED
 from traindx_tools.on_code.descriptions import Axes, Axis
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, number
+from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, integer, number
 from traindx_tools.program.constants import Indexing
 
 _ENCODES = {"one_hot": (0, "input"), "scatter_": (1, "index"), "scatter": (1, "index")}
@@ -31,11 +30,11 @@ def indexings(project: Project) -> Iterator[Indexing]:
         elif event.method == "take" and event.name.startswith("jax.") and "mode" not in event.kwargs:
             yield from _of(event, "table", _rows(event.argument(0, "a")), event.argument(1, "indices"))
         elif event.method == "one_hot":
-            yield from _of(event, "classes", literal(event.argument(1, "num_classes")), event.argument(0, "x"))
+            yield from _of(event, "classes", integer(event.argument(1, "num_classes")), event.argument(0, "x"))
         elif event.method in _LOSSES:
             yield from _of(event, "classes", _last(event.argument(0, "logits")), event.argument(1, "labels"))
         elif event.method == "__call__" and isinstance(made := event.receiver, Thing) and made.short == "Embed":
-            yield from _of(event, "table", literal(made.argument(0, "num_embeddings")), event.argument(0, "inputs"))
+            yield from _of(event, "table", integer(made.argument(0, "num_embeddings")), event.argument(0, "inputs"))
 
 
 def ignored(project: Project) -> Iterator[Indexing]:

@@ -29,7 +29,7 @@ from traindx_tools.on_code.values import (
     unwrap,
 )
 from traindx_tools.program.moments import Kept, Spot
-from traindx_tools.program.results import KeptArray
+from traindx_tools.program.uses import KeptArray
 
 _NO_GRAPH = frozenset({"gradient", "maybe_detached"})
 _CUT = frozenset({"size", "numel", "dim", "nelement", "item", "tolist", "len", "detach", "numpy"})

@@ -13,7 +13,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Const, Operation, Symbol, Table, Thing, Value, parts
-from traindx_tools.program.keys import SharedKey
+from traindx_tools.program.traced import SharedKey
 
 LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
 """Where the body stands among the arguments, and the carry among the body's."""

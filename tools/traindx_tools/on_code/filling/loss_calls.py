@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from traindx_tools.knowledge.contracts import Contract
-from traindx_tools.knowledge.domains import contract_of, losses, passing
+from traindx_tools.knowledge.contracts import Contract, contract_of, losses, passing
 from traindx_tools.knowledge.fetching import noise
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import axes

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from traindx_tools.knowledge.metrics import better
 from traindx_tools.knowledge.tables import table
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -34,7 +35,8 @@ def watches(project: Project) -> Iterator[Watch]:
             continue
         for metric, used in _metrics(project, event, row):
             by_name = ("min" if metric.endswith("loss") else "max") if looks == "min if loss" else looks
-            yield Watch(event.method, event.spot, metric, by_name, said, used.spot if used else None)
+            at = used.spot if used else None
+            yield Watch(event.method, event.spot, metric, by_name, said, at, better(metric))
 
 
 def _mode(event: Event, row: dict[str, Any], look: Lookup) -> tuple[str, bool]:

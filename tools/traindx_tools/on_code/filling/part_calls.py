@@ -1,10 +1,11 @@
-"""The layers that make what the losses compare, and those inside a model that a training loop calls on the way."""
+"""The layers that make what the losses compare, those that a loop calls on the way, and networks told of a time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
+from traindx_tools.on_code import time_scales
 from traindx_tools.on_code.filling.entities import Entities
 from traindx_tools.on_code.layers import learns, named_parts
 from traindx_tools.on_code.library import submodules
@@ -12,10 +13,10 @@ from traindx_tools.on_code.optimizer_parameters import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
-from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value, unwrap
+from traindx_tools.on_code.values import Instance, Site, Symbol, Tensor, Thing, Value, unwrap
 from traindx_tools.program.entities import OutputLayer
 from traindx_tools.program.moments import Act
-from traindx_tools.program.parts import PartCall
+from traindx_tools.program.parts import PartCall, TimedCall
 from traindx_tools.program.timeline import Moment
 
 _LOSSES = ("cross_entropy", "binary_cross_entropy_with_logits", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss")
@@ -100,3 +101,24 @@ def _is_tied(whole: Instance, path: str) -> bool:
     shared = re.compile(rf"\b{named}\s*=[^=]|=\s*[\w.]*\b{named}\s*(#.*)?$", re.MULTILINE)
     texts = [info.file.text for info in whole.klass.info.lineage()]
     return any("tie_weights(" in text or (weight in text and shared.search(text)) for text in texts)
+
+
+def timed_calls(project: Project) -> Iterator[TimedCall]:
+    """Every call with a time after its first argument that was drawn, or counts a loop without gradients."""
+    same = {e.receiver: e.args[0].parent for e in project.calls("load_state_dict")
+            if isinstance(e.receiver, Symbol) and e.args and isinstance(e.args[0], Symbol)}
+    for event in project.calls("__call__"):
+        network = _network(same.get(event.receiver, event.receiver))  # type: ignore[arg-type]
+        for place, value in (*enumerate(event.args), *event.kwargs.items()) if network else ():
+            told = time_scales.of(value) if place != 0 else frozenset()
+            drawn = time_scales.DRAWN in told
+            if told and (drawn or event.grad is False):
+                scale = next(iter(told & time_scales.SCALES))
+                yield TimedCall(event.text, event.spot, network, str(place), scale, drawn)
+
+
+def _network(value: Value | None) -> str:
+    """The class of a module, or the one unknown value that is called; an average of weights is of the same class."""
+    if isinstance(value, Instance):
+        return value.klass.info.name if value.klass.info.is_module else ""
+    return value.type if isinstance(value, Thing) else str(hash(value)) if isinstance(value, Symbol) else ""

@@ -11,8 +11,7 @@ from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Tensor, Thing, number
-from traindx_tools.program.results import OwnRatio
-from traindx_tools.program.uses import Bootstrap
+from traindx_tools.program.uses import Bootstrap, OwnRatio
 
 _NEW_SAMPLES = frozenset({"sample", "rsample", "generate", "rollout", "collect"})
 

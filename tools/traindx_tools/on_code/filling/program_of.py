@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from traindx_tools.knowledge.calls import effects, is_called_a_reference
 from traindx_tools.on_code.answers import kept
-from traindx_tools.on_code.filling.alphabets import alphabets, blank_uses
 from traindx_tools.on_code.filling.averages import averages
 from traindx_tools.on_code.filling.axis_uses import axes_moved, axis_uses
 from traindx_tools.on_code.filling.compiled_anew import by_value, compiled_anew
@@ -20,7 +19,6 @@ from traindx_tools.on_code.filling.dropout_calls import dropped
 from traindx_tools.on_code.filling.engines import engine_loops
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
-from traindx_tools.on_code.filling.half_weights import half_updates, scaled_gradients
 from traindx_tools.on_code.filling.indexing import ignored, indexings
 from traindx_tools.on_code.filling.keeping import kept_arrays
 from traindx_tools.on_code.filling.key_draws import shared_keys
@@ -31,15 +29,14 @@ from traindx_tools.on_code.filling.mask_uses import mask_uses
 from traindx_tools.on_code.filling.metric_watchers import watches
 from traindx_tools.on_code.filling.objectives import objectives
 from traindx_tools.on_code.filling.paired_transforms import moved_alone, pairs_apart
-from traindx_tools.on_code.filling.part_calls import output_layers, part_calls
-from traindx_tools.on_code.filling.part_fits import part_fits
-from traindx_tools.on_code.filling.poles import poles, rounded_numbers
+from traindx_tools.on_code.filling.part_calls import output_layers, part_calls, timed_calls
+from traindx_tools.on_code.filling.part_fits import alphabets, blank_uses, part_fits
+from traindx_tools.on_code.filling.poles import half_updates, poles, rounded_numbers, scaled_gradients
 from traindx_tools.on_code.filling.policy_values import bootstraps, own_ratios
 from traindx_tools.on_code.filling.rank_uses import collectives, left_by_one, rank_uses
 from traindx_tools.on_code.filling.rate_products import rate_products
 from traindx_tools.on_code.filling.repeated_keys import repeated_keys
-from traindx_tools.on_code.filling.restored import restored_lost
-from traindx_tools.on_code.filling.resumes import resumes
+from traindx_tools.on_code.filling.resumes import restored_lost, resumes
 from traindx_tools.on_code.filling.row_uses import row_uses
 from traindx_tools.on_code.filling.schedule_uses import (
     formulas,
@@ -54,7 +51,6 @@ from traindx_tools.on_code.filling.sections import Sections
 from traindx_tools.on_code.filling.settings import text_switches, unread_settings
 from traindx_tools.on_code.filling.sizes import sized_models
 from traindx_tools.on_code.filling.states import running_states, states_back, states_skipped
-from traindx_tools.on_code.filling.timed_calls import timed_calls
 from traindx_tools.on_code.filling.traced_code import traced_functions
 from traindx_tools.on_code.filling.uncalled_methods import uncalled
 from traindx_tools.on_code.filling.unregistered import collected, unregistered
@@ -102,9 +98,11 @@ def program_of(project: Project) -> Program:
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
     made.aside += _aside(project, made, sections)
     filling = _Filling(project, made, entities, optimizers)
-    for name, ask in (*_FACTS, *(_FACTS_OF_JAX if _speaks_of_jax(project) else ())):
+    asks = [(name, partial(ask, project)) for name, those in _OF_PROJECT.items() for ask in those]
+    more = (*_WITH_MORE, *(_OF_JAX if _speaks_of_jax(project) else ()))
+    for name, ask in (*asks, *((name, partial(ask, filling)) for name, ask in more)):
         try:
-            getattr(made, name).extend(ask(filling))
+            getattr(made, name).extend(ask())
         except Exception as error:  # noqa: BLE001 - what one question cannot read must not silence the others
             made.failed.append(f"{name}: {type(error).__name__}: {error}")
     made.unknown += [f"{file.path} is followed in part only: {why}" for file, why in project.failures]
@@ -148,66 +146,37 @@ class _Filling:
         return lookup(self.project)
 
 
-_FACTS: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
-    ("drops", lambda f: dropped(f.project)),
-    ("collections", lambda f: [*collected(f.project), *unregistered(f.project)]),
+_OF_PROJECT: dict[str, tuple[Callable[[Project], Iterable[Any]], ...]] = {
+    "drops": (dropped,), "collections": (collected, unregistered), "loaders": (loaders,), "averages": (averages,),
+    "engine_loops": (engine_loops,), "collectives": (collectives,), "pairs_apart": (pairs_apart, moved_alone),
+    "axes_moved": (axes_moved,), "mask_uses": (mask_uses,), "objectives": (objectives,), "bootstraps": (bootstraps,),
+    "watches": (watches,), "rate_products": (rate_products,), "whole_cuts": (whole_cuts,), "distances": (distances,),
+    "schedule_uses": (schedule_uses, schedules_reset, schedules_left, formulas, in_epochs), "alphabets": (alphabets,),
+    "blank_uses": (blank_uses,), "part_fits": (part_fits,), "text_switches": (text_switches,),
+    "ways_out": (ways_out, left_by_one), "row_uses": (row_uses,), "rank_uses": (rank_uses,),
+    "timed_calls": (timed_calls,), "kept_arrays": (kept_arrays,), "unused_results": (uncalled,),
+    "own_ratios": (own_ratios,), "distances_to_itself": (to_itself,), "code_lookups": (code_lookups,),
+    "sized_models": (sized_models,), "states_back": (states_back,), "lacks": (resumes,),
+    "states_skipped": (states_skipped,), "unread_settings": (unread_settings,), "mismatches": (mismatches,),
+    "running_states": (running_states,), "constants": (constants,), "hooked_schedules": (hooked_schedules,),
+    "indexings": (indexings, ignored), "poles": (poles,), "half_updates": (half_updates,),
+    "rounded": (rounded_numbers,), "scaled_gradients": (scaled_gradients,)}
+"""Facts of the program that need nothing but the project, by their field."""
+_Ask = Callable[[_Filling], Iterable[Any]]
+_WITH_MORE: tuple[tuple[str, _Ask], ...] = (
     ("loss_calls", lambda f: loss_calls(f.project, f.entities)),
-    ("loaders", lambda f: loaders(f.project)),
-    ("averages", lambda f: averages(f.project)),
-    ("engine_loops", lambda f: engine_loops(f.project)),
-    ("collectives", lambda f: collectives(f.project)),
-    ("pairs_apart", lambda f: [*pairs_apart(f.project), *moved_alone(f.project)]),
     ("axis_uses", lambda f: axis_uses(f.project, f.made.loss_calls)),
-    ("axes_moved", lambda f: axes_moved(f.project)),
-    ("mask_uses", lambda f: mask_uses(f.project)),
-    ("objectives", lambda f: objectives(f.project)),
-    ("bootstraps", lambda f: bootstraps(f.project)),
-    ("watches", lambda f: watches(f.project)),
-    ("rate_products", lambda f: rate_products(f.project)),
-    ("schedule_uses", lambda f: [*schedule_uses(f.project), *schedules_reset(f.project), *schedules_left(f.project),
-                                   *formulas(f.project), *in_epochs(f.project)]),
-    ("whole_cuts", lambda f: whole_cuts(f.project)),
-    ("distances", lambda f: distances(f.project)),
-    ("alphabets", lambda f: alphabets(f.project)),
-    ("blank_uses", lambda f: blank_uses(f.project)),
-    ("part_fits", lambda f: part_fits(f.project)),
-    ("text_switches", lambda f: text_switches(f.project)),
-    ("ways_out", lambda f: [*ways_out(f.project), *left_by_one(f.project)]),
-    ("row_uses", lambda f: row_uses(f.project)),
-    ("rank_uses", lambda f: rank_uses(f.project)),
-    ("timed_calls", lambda f: timed_calls(f.project)),
-    ("kept_arrays", lambda f: kept_arrays(f.project)),
-    ("unused_results", lambda f: uncalled(f.project)),
-    ("own_ratios", lambda f: own_ratios(f.project)),
-    ("distances_to_itself", lambda f: to_itself(f.project)),
     ("output_layers", lambda f: output_layers(f.project, f.optimizers)),
-    ("code_lookups", lambda f: code_lookups(f.project)),
     ("aliases", lambda f: _aliases(f.project, f.entities)),
-    ("sized_models", lambda f: sized_models(f.project)),
     ("part_calls", lambda f: part_calls(f.project, f.entities)),
-    ("states_back", lambda f: states_back(f.project)),
-    ("lacks", lambda f: resumes(f.project)),
-    ("states_skipped", lambda f: states_skipped(f.project)),
-    ("unread_settings", lambda f: unread_settings(f.project)),
-    ("mismatches", lambda f: mismatches(f.project)),
-    ("running_states", lambda f: running_states(f.project)),
-    ("constants", lambda f: constants(f.project)),
-    ("hooked_schedules", lambda f: hooked_schedules(f.project)),
-    ("indexings", lambda f: [*indexings(f.project), *ignored(f.project)]),
-    ("poles", lambda f: poles(f.project)),
-    ("half_updates", lambda f: half_updates(f.project)),
-    ("rounded", lambda f: rounded_numbers(f.project)),
-    ("restored_lost", lambda f: restored_lost(f.project, f.look)),
-    ("scaled_gradients", lambda f: scaled_gradients(f.project)),
-)
-"""Facts of the program, by their field, in the order in which they are asked for: later ones may read earlier ones."""
-_FACTS_OF_JAX: tuple[tuple[str, Callable[[_Filling], Iterable[Any]]], ...] = (
+    ("restored_lost", lambda f: restored_lost(f.project, f.look)))
+"""Those that need more, in the order in which they are asked for: later ones may read earlier ones."""
+_OF_JAX: tuple[tuple[str, _Ask], ...] = (
     ("traced", lambda f: traced_functions(f.look)),
     ("compiled_anew", lambda f: [*compiled_anew(f.look), *by_value(f.project)]),
     ("windows", lambda f: windows(f.project)),
     ("unused_results", lambda f: unused_results(f.project, f.look)),
-    ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]),
-)
+    ("shared_keys", lambda f: [*shared_keys(f.project), *repeated_keys(f.look)]))
 
 
 def _aliases(project: Project, entities: Entities) -> Iterator[Alias]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.knowledge.tables import table, words
+from traindx_tools.on_code.filling.blocks import is_forward
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import BACKWARD, Project
 from traindx_tools.on_code.row_calls import Origins
@@ -73,7 +74,7 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
         inner = [b for b in place.path[place.path.index(loop):] if b.kind == "call"]
         learns = not inner or bool(_LEARNS & inner[0].methods)
     owner = event.receiver if isinstance(event.receiver, Instance) and event.method == "__call__" else None
-    if any(_is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
+    if any(is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
         return
     if event.method == "__call__" or event.method in _LOSSES:
         role = "trained" if learns and event.grad is not False else "evaluated"
@@ -105,12 +106,6 @@ def _watches(trainer: Thing) -> bool:
     found = trainer.kwargs.get("callbacks")
     items = found.items if isinstance(found, Bag) else [found]
     return any(isinstance(v, Thing) and (v.short == "EarlyStopping" or "monitor" in v.kwargs) for v in items)
-
-
-def _is_forward(block: Block) -> bool:
-    info = block.function
-    return block.kind == "call" and info is not None and info.owner is not None and info.owner.is_module and (
-        info.name in ("forward", "__call__"))
 
 
 def _choices(origins: Origins, root: Block, frames: dict[tuple[int, ...], Frame]) -> Iterator[RowUse]:

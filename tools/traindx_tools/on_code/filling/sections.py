@@ -12,7 +12,7 @@ from traindx_tools.on_code.filling.entities import Entities, is_engine, is_modul
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.trace import Block, Event
-from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward, text_of
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -166,7 +166,7 @@ class Sections:
         return [*also, *([act] if act is not None else [])]
 
     def _act(self, event: Event, moment: Moment) -> Act:
-        return Act(moment, event.spot, event.method, _owner_of(event), gradients=event.grad, origin=event)
+        return Act(moment, event.spot, event.method, event.owner, gradients=event.grad, origin=event)
 
     def _backward(self, event: Event, effect: Effect) -> Act:
         act = self._act(event, Moment.BACKWARD)
@@ -314,7 +314,8 @@ class Sections:
             return []  # a part of the module that was called here
         self._last = event.node, model
         act = self._act(event, Moment.FORWARD)
-        act.models, act.traces, act.text = (model,), own(event.result), text_of(event, "callee")
+        act.models, act.traces = (model,), own(event.result)
+        act.text = event.file.segment(event.node.func) if isinstance(event.node, ast.Call) else "?"
         model.set_aside = model.set_aside or ("called a reference" if is_called_a_reference(act.text) else "")
         if act.gradients and (carries(event.result) is False or blocks.may_suspend(event)):
             act.gradients = None  # no graph is built, or something unknown decides
@@ -385,13 +386,6 @@ _MAKERS = {
     Moment.SCHEDULE: Sections._schedule, Moment.MODE: Sections._mode, Moment.HANDED: Sections._handed_on,
     Moment.KEPT: _KEEP, Moment.EMPTIED: _KEEP, Moment.HOOKED: _HOOK, Moment.UNHOOKED: _HOOK, Moment.GRADIENT: _HOOK}
 _KINDS = {"root": "root", "loop": "loop", "branch": "arm", "with": "with", "call": "call", "hook": "hook"}
-
-
-def _owner_of(event: Event) -> str:
-    """What a method is called on, as it is written."""
-    node = event.node
-    target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return event.file.segment(target) if target is not None else ""
 
 
 def _domain(value: Tensor) -> str:

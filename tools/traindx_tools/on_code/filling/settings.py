@@ -12,7 +12,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.values import Const, Function, Ref, Site, Table, Thing, Value
 from traindx_tools.program.constants import TextSwitch
-from traindx_tools.program.results import UnreadSetting
+from traindx_tools.program.uses import UnreadSetting
 
 _OFF = frozenset({"0", "false", "no", "off", "none", "n", "f"})
 

@@ -7,8 +7,20 @@ from math import prod
 
 from traindx_tools.on_code import containers
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.shapes import literal
-from traindx_tools.on_code.values import Bag, Const, Instance, Table, Tensor, Thing, Value, number, truth, unwrap, whole
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Instance,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    integer,
+    number,
+    truth,
+    unwrap,
+    whole,
+)
 from traindx_tools.program.parts import Sized, SizedModel
 
 MAX_PARTS = 2000
@@ -59,7 +71,7 @@ def _layer(project: Project, layer: Thing, path: str, times: int) -> Iterator[Si
     row = next((r for r in _COUNTS if layer.short.startswith(r[0])), None)
     if row is None or "weight" in layer.state.get("attrs", {}):
         return  # it has none, or is tied to another layer's weight
-    sizes = [literal(layer.argument(*place)) for place in row[1]]
+    sizes = [integer(layer.argument(*place)) for place in row[1]]
     own = None if None in sizes else row[2](layer, *sizes)
     kind = "Embedding" if layer.short.startswith("Embedding") else layer.short
     yield None if own is None else Sized(path, kind, project.spot(layer.site), tuple(s or 0 for s in sizes),
@@ -71,9 +83,9 @@ def _bias(layer: Thing, position: int = 99) -> bool:
 
 
 def _convolution(layer: Thing, given: int, made: int) -> int | None:
-    kernel, groups = layer.argument(2, "kernel_size"), literal(layer.kwargs.get("groups", Const(1)))
+    kernel, groups = layer.argument(2, "kernel_size"), integer(layer.kwargs.get("groups", Const(1)))
     rank = next((int(c) for c in layer.short if c.isdigit()), 2)
-    size = [literal(k) for k in kernel.items] if isinstance(kernel, Bag) else [literal(kernel)] * rank
+    size = [integer(k) for k in kernel.items] if isinstance(kernel, Bag) else [integer(kernel)] * rank
     if None in size or not groups:
         return None
     return given * made // groups * prod(s or 1 for s in size) + made * _bias(layer)
@@ -81,7 +93,7 @@ def _convolution(layer: Thing, given: int, made: int) -> int | None:
 
 def _recurrent(layer: Thing, width: int, hidden: int) -> int | None:
     told = layer.argument(2, "num_layers")
-    layers = 1 if told is None else literal(told)
+    layers = 1 if told is None else integer(told)
     gates, ways = {"LSTM": 4, "GRU": 3}.get(layer.short, 1), 2 if truth(layer.kwargs.get("bidirectional")) else 1
     return None if layers is None else sum(
         ways * gates * (hidden * ((width if i == 0 else hidden * ways) + hidden) + 2 * hidden) for i in range(layers))
@@ -91,10 +103,10 @@ def _block(layer: Thing, d: int) -> int | None:
     """A layer of a transformer, or several of them."""
     if not layer.short.endswith("Layer"):
         inner = layer.argument(0, "encoder_layer") or layer.argument(0, "decoder_layer")
-        own = _block(inner, literal(inner.argument(0, "d_model")) or 0) if isinstance(inner, Thing) else None
+        own = _block(inner, integer(inner.argument(0, "d_model")) or 0) if isinstance(inner, Thing) else None
         return None if own is None else own * d
     attentions, told = 2 if "Decoder" in layer.short else 1, layer.argument(2, "dim_feedforward")
-    wide = 2048 if told is None else literal(told)
+    wide = 2048 if told is None else integer(told)
     return None if wide is None or not d else attentions * 4 * d * (d + 1) + 2 * d * wide + wide + d + 2 * d * (
         attentions + 1)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from traindx_tools.knowledge.calls import effects
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Function, Ref
-from traindx_tools.program.results import UnusedResult
 from traindx_tools.program.timeline import Moment
+from traindx_tools.program.uses import UnusedResult
 
 _ACTS = frozenset({Moment.BACKWARD, Moment.CLEAR, Moment.STEP, Moment.MODE, Moment.SCHEDULE, Moment.UNSCALE,
                    Moment.EMPTIED, Moment.UNHOOKED})

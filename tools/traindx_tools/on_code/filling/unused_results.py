@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.knowledge.orders import chains
+from traindx_tools.knowledge.ranges import chains
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.filling.schedule_uses import nested
 from traindx_tools.on_code.lookup import Body, Lookup, returned
@@ -16,7 +16,7 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.values import Bag, Const, Symbol, Table, Thing, Value, parts
 from traindx_tools.program.known import Known
-from traindx_tools.program.results import UnusedResult
+from traindx_tools.program.uses import UnusedResult
 
 _APPLY = frozenset({"optax.apply_updates", "equinox.apply_updates"})
 _INFERENCE = frozenset({"equinox.nn.inference_mode", "equinox.tree_inference"})
@@ -303,7 +303,7 @@ def _of_another(code: Syntax, call: ast.Call, maker: ast.expr) -> Iterator[Unuse
     for apply in code.calls_in(scope, "apply_updates"):
         to = apply.args[0] if len(apply.args) == 2 and any(_means(code, apply.args[1], m) for m in made) else None
         if to is not None and by is not None and _is_own(code, scope, to, call) and written(to) != written(by):
-            yield _unused("argument", Lost(code, call), f"{written(by)}|{written(to)}")
+            yield UnusedResult("argument", f"{written(call.func)}()", code.spot(call), written(by), other=written(to))
 
 
 def _means(code: Syntax, read: ast.expr, bound: ast.expr) -> bool:

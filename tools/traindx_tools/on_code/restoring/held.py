@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.syntax import Syntax, last_name
 
 
@@ -131,3 +132,12 @@ def kind_of(made: str) -> str:
     if short == "GradScaler":
         return "scaler"
     return "generator" if short in ("default_rng", "RandomState", "Generator", "Random", "PRNGKey", "key") else "object"
+
+
+def keys_written(look: Lookup) -> set[str]:
+    """The texts under which the program keeps something: keys of dicts, names of keyword arguments."""
+    found: set[str] = set()
+    for code in look.codes:
+        found |= {str(k.value) for d in code.of(ast.Dict) for k in d.keys if isinstance(k, ast.Constant)}
+        found |= {k.arg for c in code.of(ast.Call) for k in c.keywords if k.arg}
+    return found

@@ -21,6 +21,7 @@ from traindx_tools.on_code.restoring.held import (
     is_own_source,
     is_source,
     key_of,
+    keys_written,
     kind_of,
     puts_in,
 )
@@ -38,7 +39,7 @@ class Player:
         self.look = look
         self.losses: list[Loss] = []
         self.pending: dict[_Place, Mark] = {}
-        self.written = _keys_written(look)
+        self.written = keys_written(look)
         self.files: dict[int, Frame] = {id(code): Frame() for code in look.codes}
         self.waiting: list[Loss] = []
         """What was emptied by the call that is being played."""
@@ -397,12 +398,3 @@ def _is_telling(held: Held) -> bool:
 
 def _as_load(node: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(node), mode="eval").body
-
-
-def _keys_written(look: Lookup) -> set[str]:
-    """The texts under which the program keeps something: keys of dicts, names of keyword arguments."""
-    found: set[str] = set()
-    for code in look.codes:
-        found |= {str(k.value) for d in code.of(ast.Dict) for k in d.keys if isinstance(k, ast.Constant)}
-        found |= {k.arg for c in code.of(ast.Call) for k in c.keywords if k.arg}
-    return found
