@@ -104,8 +104,10 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
         if likely is not None and likely.stretch.rows <= MOST_PART * total:
             inside = likely.stretch.inside(len(hits))
             rest = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
-            yield Lagged(lag, float(hits[inside].mean()), float(rest.mean()), likely.log_chance, index, likely.stretch)
-            continue
+            within, without = float(hits[inside].mean()), float(rest.mean())
+            if without <= OUTSIDE and within >= 1.0 - without - REVERSED:  # else it is moved by other than this
+                yield Lagged(lag, within, without, likely.log_chance, index, likely.stretch)
+                continue
         stretch = heaviest(np.where(hits, 1.0, -1.0))
         if stretch.rows < FEWEST or stretch.rows > MOST_PART * total:
             continue
