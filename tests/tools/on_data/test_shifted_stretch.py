@@ -6,14 +6,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.rules import d153_shifted_field as d153
-from traindx_tools.on_data.shifted_stretch import shifted_stretch
+from traindx_tools.on_data.shifted_stretch import Shifted, shifted_stretch, spreads_of
 
+Array = np.ndarray[Any, Any]
 Seen = Callable[[ModuleType, Path], list[Finding]]
 
 
@@ -60,6 +62,11 @@ def test_texts_that_may_be_so(design: str, tmp_path: Path, seen_by: Seen) -> Non
     assert not seen_by(d153, tmp_path)
 
 
+def found(pairs: Array, lag: int) -> Shifted | None:
+    spreads = spreads_of([pairs], lag)
+    return shifted_stretch(pairs, lag, spreads, 1.0) if spreads is not None else None
+
+
 def test_chance_of_a_stretch() -> None:
     """Of 200 sets without a shift none is told, also where what is left of a row goes along with its neighbours'."""
     rng = np.random.default_rng(0)
@@ -68,10 +75,10 @@ def test_chance_of_a_stretch() -> None:
         if k % 2:
             left = np.convolve(left, np.ones(4) / 2, "same")
         said = rng.normal(size=300)
-        pairs = [np.stack([said, said + left], axis=1)]
-        assert all(shifted_stretch(pairs, 0, lag, 1.0) is None for lag in (1, -1, 3))
+        pairs = np.stack([said, said + left], axis=1)
+        assert all(found(pairs, lag) is None for lag in (1, -1, 3))
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 def test_numbers_that_say_nothing(value: float) -> None:
-    assert shifted_stretch([np.full((100, 2), value)], 0, 1, 1.0) is None
+    assert found(np.full((100, 2), value), 1) is None

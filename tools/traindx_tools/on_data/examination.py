@@ -40,7 +40,7 @@ from traindx_tools.on_data.stored_statistics import of_weights, statistics_of
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
 from traindx_tools.on_logs.artifacts import discover
-from traindx_tools.rules import rules_in
+from traindx_tools.rules import Rule, rules_in
 
 _log = logging.getLogger(__name__)
 
@@ -182,8 +182,9 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
 
 def _of_gathered(view: View, module: Any) -> Iterator[Finding]:
     """What an observation of parts, channels or labels sees in the sets that no file holds as they are."""
+    told: Rule = getattr(module, "rule", None) or module.RULE
     for rules, sets in ((OF_GROUPS, view.by_file), (OF_PICTURES, view.pictures)):
-        if sets and module.rule.id in rules:
+        if sets and told.id in rules:
             yield from module.check(replace(view, sets=sets, unfolded=()))
 
 

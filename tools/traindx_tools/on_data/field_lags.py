@@ -16,7 +16,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.shifted_stretch import shifted_stretch
+from traindx_tools.on_data.shifted_stretch import shifted_stretch, spreads_of
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
 
@@ -98,13 +98,16 @@ def _better(pairs: Array, lag: int) -> Array:
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
+    spreads = spreads_of(pairs, lag)
     for index, hits in enumerate(better):
-        likely = shifted_stretch(pairs, index, lag, comparisons)
+        likely = shifted_stretch(pairs[index], lag, spreads, comparisons) if spreads is not None else None
         if likely is not None and likely.stretch.rows <= MOST_PART * total:
             inside = likely.stretch.inside(len(hits))
             rest = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
-            yield Lagged(lag, float(hits[inside].mean()), float(rest.mean()), likely.log_chance, index, likely.stretch)
-            continue
+            within, without = float(hits[inside].mean()), float(rest.mean())
+            if without <= OUTSIDE and within >= 1.0 - without - REVERSED:  # else it is moved by other than this
+                yield Lagged(lag, within, without, likely.log_chance, index, likely.stretch)
+                continue
         stretch = heaviest(np.where(hits, 1.0, -1.0))
         if stretch.rows < FEWEST or stretch.rows > MOST_PART * total:
             continue

@@ -17,7 +17,7 @@ SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
 """A column that is shifted is told of once: by what predicts it as a label where that sees it."""
 STREAMS = "D188"
 """Of one file that is shifted those say it, of several files and of groups this one."""
-COPIES, TURNED = "D114", "D143"
+COPIES, TURNED, REWORDED = "D114", "D143", "D203"
 """Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
 HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
 """Headers that are wrong are told as such, and not as headers that differ."""
@@ -66,6 +66,8 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return None
     if odd.rule == STREAMS and odd.measured["count"] == 1 and any(
             o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == REWORDED and any(o.rule == COPIES and o.source == odd.source for o in others):
         return None
     if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
         return None

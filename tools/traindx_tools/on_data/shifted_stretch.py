@@ -22,6 +22,8 @@ FEWEST = 24
 """Rows of the stretch, and others."""
 CLEAR = 0.6
 """Times the spread of a neighbour's number around what is said, that one of its own has at most."""
+SOME = 4000
+"""Rows of all files whose spread is taken."""
 MOST = 3.0
 """What one row counts at most, either way."""
 LOST, KEPT = 0.5, 0.9
@@ -37,16 +39,23 @@ class Shifted:
     log_chance: float
 
 
-def shifted_stretch(pairs: Sequence[Array], index: int, lag: int, comparisons: float) -> Shifted | None:
-    """In file `index`; `pairs`: float64 shape (rows, 2) of each, what the other fields say and the number."""
-    said, value = pairs[index][:, 0], pairs[index][:, 1]
+def spreads_of(pairs: Sequence[Array], lag: int) -> tuple[float, float] | None:
+    """The spread of what is left of the own numbers, and of the neighbours'; None where both are too alike to tell.
+
+    `pairs`: float64 shape (rows, 2) of each file, what the other fields say and the number.
+    """
+    step = max(1, sum(map(len, pairs)) // SOME)
+    narrow, wide = (1.4826 * float(np.median(np.abs(np.concatenate(
+        [(p[:, 0] - np.roll(p[:, 1], -k))[::step] for p in pairs])))) for k in (0, lag))
+    return (narrow, wide) if 0 < narrow <= CLEAR * wide else None
+
+
+def shifted_stretch(pairs: Array, lag: int, spreads: tuple[float, float], comparisons: float) -> Shifted | None:
+    """In one file. `spreads`: of all files."""
+    said, value = pairs[:, 0], pairs[:, 1]
     if len(said) < 3 * FEWEST:
         return None
-    moved = np.roll(value, -lag)
-    own, beside = _left(pairs, 0), _left(pairs, lag)
-    narrow, wide = (1.4826 * float(np.median(np.abs(x))) for x in (own, beside))
-    if not 0 < narrow <= CLEAR * wide:
-        return None
+    (narrow, wide), moved = spreads, np.roll(value, -lag)
     weights = ((said - value) ** 2 - (said - moved) ** 2) / 2.0 * (1.0 / narrow**2 - 1.0 / wide**2)
     weights = np.clip(weights, -MOST, MOST)
     weights[len(weights) - lag if lag > 0 else 0: None if lag > 0 else -lag] = -MOST
@@ -61,10 +70,6 @@ def shifted_stretch(pairs: Sequence[Array], index: int, lag: int, comparisons: f
     chance = -float(weights[inside].sum()) * (1.0 - near) / (1.0 + near) + math.log(len(weights)) + math.log(
         max(1.0, comparisons))
     return Shifted(stretch, chance) if chance < math.log(LEVEL) else None
-
-
-def _left(pairs: Sequence[Array], lag: int) -> Array:
-    return np.concatenate([p[:, 0] - np.roll(p[:, 1], -lag) for p in pairs])
 
 
 def _goes_with(one: Array, other: Array) -> float:
