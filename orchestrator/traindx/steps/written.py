@@ -120,11 +120,12 @@ def _within(path: Path, run: _Run) -> bool:
 
 
 def _by_hand(turn: Turn) -> bool:
-    """Whether the session waited for a person, who may have run the program: it writes what it writes."""
+    """Whether the session waited for a person, to run the program or to put the machine right: that writes files."""
     applied = max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "applied")
     how = turn.verify
-    return how is None or not how.command or any(r.number > applied and r.kind == "terms" and (
-        {"verify", "allow_run"} & set(r.body)) for r in turn.journal.records)
+    said = {"terms": {"verify", "allow_run"}, "note": {"could_not_verify"}}
+    return how is None or not how.command or any(r.number > applied and said.get(r.kind, set()) & set(r.body)
+                                                 for r in turn.journal.records)
 
 
 def _known_code(turn: Turn) -> frozenset[str]:
