@@ -33,6 +33,7 @@ EDGES = (
     ("verify", "verified", "verify", "passed, effect not shown or change not executed: a person says what it means"),
     ("fix", "undone", "gate", "the change is undone before it was judged: no strike, the diagnosis waits again"),
     ("verify", "undone", "gate", "the change is undone before it was judged: no strike, the diagnosis waits again"),
+    ("halted", "undone", "gate", "the change that stands is undone: what a person changed beside it stays"),
     ("strike", "reverted", "strike", "the fix is taken back"),
     ("strike", "struck", "gather", "strike 1: more evidence; strike 2: doubt the cause"),
     ("strike", "struck", "halted", "strike 3: stop and ask"),

@@ -15,7 +15,7 @@ from traindx.journal import Journal, read_journal
 from traindx.machine import Session, advance
 from traindx.patching import FileState, PatchRefused
 from traindx.session_folder import SessionFolder, opening_of
-from traindx.workspace import Fingerprinter, inside
+from traindx.workspace import Fingerprint, Fingerprinter, inside
 
 
 def go_on_from(folder: SessionFolder, journal: Journal, session: Session, accept: bool) -> None:
@@ -27,17 +27,24 @@ def go_on_from(folder: SessionFolder, journal: Journal, session: Session, accept
     halt = session.halt if session.phase == "halted" else None
     before = folder.saved_fingerprint()
     if halt is None or halt.halt != "workspace-changed" or before is None:
-        _record(journal, session, events.Resumed(accepted=halt.files if halt is not None and accept else ()))
+        accepted = halt.files if halt is not None and accept else ()
+        _record(journal, session, events.Resumed(accepted=accepted))
+        if accepted and before is not None:
+            folder.save_fingerprint(before.taking(_now(folder, journal), set(accepted)))
         return
-    now = Fingerprinter(folder.workspace, opening_of(journal.records).unwatched).take()
+    now = _now(folder, journal)
     changed = set(changed_since(before, now, session, journal.records, folder))
     accepted = tuple(f for f in halt.files if f in changed) if accept else ()
     event = events.Resumed(accepted=accepted, put_back=tuple(f for f in halt.files if f not in changed))
     advance(session, event)
     if session.stands_in == "verify":
-        _on_top(folder, journal, session, accepted)
+        on_top(folder, journal, session, accepted)
     _record(journal, session, event)
     folder.save_fingerprint(before.taking(now, set(accepted)))
+
+
+def _now(folder: SessionFolder, journal: Journal) -> Fingerprint:
+    return Fingerprinter(folder.workspace, opening_of(journal.records).unwatched).take()
 
 
 def _record(journal: Journal, session: Session, event: events.Resumed) -> None:
@@ -45,8 +52,8 @@ def _record(journal: Journal, session: Session, event: events.Resumed) -> None:
     journal.append("event", event.to_json())
 
 
-def _on_top(folder: SessionFolder, journal: Journal, session: Session, accepted: Collection[str]) -> None:
-    """The applied fix, as it is in files that a person changed since."""
+def on_top(folder: SessionFolder, journal: Journal, session: Session, accepted: Collection[str]) -> None:
+    """Record the applied fix as it is in files that changed since, and that are right as they are."""
     states = applied_fix(session, journal.records)
     if not accepted or all(s.path not in accepted for s in states):
         return

@@ -43,6 +43,9 @@ from traindx_tools.errors import TraindxError
 SENT_BACK_AT_MOST = 3
 """So many unfit diagnoses in a row, then the session asks for more data instead of going round."""
 
+UNJUDGED: frozenset[Phase] = frozenset({"fix", "verify"})
+"""Phases in which a change may stand in the files that nobody judged yet, also where the session was halted there."""
+
 ACCEPTED = "changed meanwhile, and accepted as it is: "
 """Begins what is noted of files that a halt named and a person accepted."""
 
@@ -218,7 +221,7 @@ def _reverted(s: Session, e: ev.Reverted) -> Session:
 
 
 def _undone(s: Session, e: ev.Undone) -> Session:
-    if s.stands_in not in ("fix", "verify"):
+    if s.stands_in not in UNJUDGED:
         raise IllegalTransition(f"no fix stands that nobody judged: the session was halted in {s.stands_in}")
     back = s.but(phase="gate", decision=None, halt=None, halted_in=None)
     if not s.attempts or s.attempts[-1].reverted:  # the change was not recorded as an attempt yet
@@ -305,7 +308,7 @@ LEGAL: dict[type[Model], tuple[frozenset[Phase], Callable[[Session, Any], Sessio
     ev.Applied: (frozenset({"fix"}), _applied),
     ev.Verified: (frozenset({"verify"}), _verified),
     ev.Reverted: (frozenset({"strike"}), _reverted),
-    ev.Undone: (frozenset({"fix", "verify", "halted"}), _undone),
+    ev.Undone: (UNJUDGED | {"halted"}, _undone),
     ev.Struck: (frozenset({"strike"}), _struck),
     ev.Directed: (frozenset({"halted"}), _directed),
     ev.Recorded: (frozenset({"retrospective"}), _recorded),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from traindx.investigators.offline import OfflineInvestigator
+from traindx.machine import UNJUDGED
 from traindx.session_folder import find_session
 from traindx.session_result import SessionResult, result_of
 from traindx.steps.fixing import undo
@@ -31,7 +32,7 @@ def undo_fix(session: str | Path, *, by: str = "user", comment: str = "",
     with folder.locked() as lock:
         turn = Turn(folder, OfflineInvestigator(), lock=lock)
         try:
-            if turn.session.stands_in not in ("fix", "verify"):
+            if turn.session.stands_in not in UNJUDGED:
                 raise NothingToUndo(f"session {turn.session.id} has no fix in your files that is not settled: it is in "
                                     f"phase {turn.session.phase}")
             undo(turn, by, comment)

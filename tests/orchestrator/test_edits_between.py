@@ -66,7 +66,7 @@ def state(workspace: Path) -> dict[str, str]:
 # Between the diagnosis and the application
 
 
-@pytest.mark.parametrize("kind", EDITS)
+@pytest.mark.parametrize("kind", [kind for kind in EDITS if kind != "mode of the target"])
 def test_an_edit_after_the_diagnosis_is_named_and_nothing_is_applied(workspace: Path, kind: str) -> None:
     found = approved(workspace)
     change, named = EDITS[kind]
@@ -77,6 +77,13 @@ def test_an_edit_after_the_diagnosis_is_named_and_nothing_is_applied(workspace: 
     assert not after.attempts
     assert named in " ".join((*after.changed, *after.notes))
     assert state(workspace) == mine
+
+
+def test_the_target_made_writable_or_executable_is_the_same_content(workspace: Path) -> None:
+    found = approved(workspace)
+    (workspace / "train.py").chmod(0o755)
+    assert go_on(found).status == "fixed"
+    assert (workspace / "train.py").stat().st_mode & 0o777 == 0o755
 
 
 def test_an_edit_of_the_target_asks_for_a_new_diagnosis_and_a_new_approval(workspace: Path) -> None:
@@ -181,8 +188,14 @@ def test_an_edit_while_the_old_run_is_read_is_never_part_of_the_fix(workspace: P
 # After a crash
 
 
-@pytest.mark.parametrize("moment", ["planned", "written", "applied"])
-@pytest.mark.parametrize("kind", EDITS)
+SOON = {("planned", "target"), ("written", "target"), ("written", "other"), ("written", "mode of the target"),
+        ("applied", "target"), ("applied", "new"), ("applied", "deleted")}
+"""What of the pairs is tried in each run; the others with the slow tests: each kills a process."""
+
+
+@pytest.mark.parametrize(("moment", "kind"), [
+    pytest.param(moment, kind, marks=[] if (moment, kind) in SOON else [pytest.mark.slow])
+    for moment in ("planned", "written", "applied") for kind in EDITS])
 def test_a_file_that_is_neither_as_it_was_nor_as_fixed_halts(workspace: Path, moment: str, kind: str) -> None:
     folder = killed(workspace, moment, GOOD)
     change, named = EDITS[kind]

@@ -227,7 +227,8 @@ def _deleted(folder: Path) -> list[str]:
         gone = [n for n in names if Path(n).suffix.lower() in SOURCE_ENDINGS
                 and not os.path.lexists(folder / "copy" / n)]
         now = _code_in(folder / "copy")
-        wrote = [n for n, held in now.items() if names and (n not in names or held != names[n])]
+        known = names if isinstance(names, dict) else now  # an earlier version kept the names alone
+        wrote = {n: held for n, held in now.items() if held != known.get(n)} if known else {}
         write_state(folder / REWRITTEN, json.dumps(wrote).encode())
         write_state(kept, json.dumps(gone).encode())
     shown: list[str] = json.loads(kept.read_text())

@@ -19,7 +19,7 @@ from traindx.model import Attempt, Fix, ProposedEdit
 from traindx.notices import Notice
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder
-from traindx.steps.made_of import not_as_diagnosed
+from traindx.steps.made_of import is_as_diagnosed, not_as_diagnosed
 from traindx.steps.old_run import remember_old_run
 from traindx.steps.written import adopt
 from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
@@ -72,7 +72,11 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     other = next(iter(under_test(turn.folder)), None)
     if other is not None:
         raise Interruption(unsettled(other))
-    meanwhile, changed, own = fixed_meanwhile(turn.folder), turn.changed(), _files_of(turn, option)
+    meanwhile, own = fixed_meanwhile(turn.folder), _files_of(turn, option)
+    other_mode = [p for p in turn.changed() if p in own and is_as_diagnosed(turn, p)]
+    if other_mode:
+        turn.watch(only=other_mode)  # a read-only file is made writable, as the person is told
+    changed = turn.changed()
     if meanwhile or set(changed) - own:
         turn.halt_for(changed, because=meanwhile)
     stale = tuple(sorted({*changed, *not_as_diagnosed(turn, own)}))

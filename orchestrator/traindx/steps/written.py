@@ -12,12 +12,15 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from traindx import patching
 from traindx.abandoned import SUPERVISOR
-from traindx.as_known import applied_fix
+from traindx.accepting import on_top
+from traindx.as_known import applied_fix, content_of, hash_of
+from traindx.patching import FileState
 from traindx.protected_copy import SOURCE_ENDINGS
 from traindx.scratch import SCRATCH
 from traindx.turn import Turn
@@ -26,7 +29,7 @@ SETTING_ENDINGS = frozenset({".yaml", ".yml", ".toml", ".cfg", ".ini"})
 WROTE = "verification_wrote"
 BASELINES = SCRATCH / "baselines"
 REWRITTEN = "rewritten.json"
-"""Of a run on the unfixed code: the code and settings that the command itself wrote."""
+"""Of a run on the unfixed code: the code and settings that the command itself wrote, with hashes of what it left."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def adopt(turn: Turn) -> None:
 def _adopt(turn: Turn, wrote: tuple[str, ...]) -> None:
     if wrote:
         turn.journal.append("note", {WROTE: list(wrote[:20])})
+        on_top(turn.folder, turn.journal, turn.session, wrote)
         turn.watch(only=wrote)
 
 
@@ -67,12 +71,22 @@ def _told_apart(turn: Turn) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if not changed:
         return (), ()
     runs = [_run(f) for f in _folders(turn)]
-    own = {s.path for s in applied_fix(turn.session, turn.journal.records)}
-    known = _known_code(turn)
-    free = _written_unfixed(turn) | _accepted(turn)
-    wrote = tuple(p for p in changed if p not in own and (p in free or not _is_code(p, known))
+    own = {s.path: s for s in applied_fix(turn.session, turn.journal.records)}
+    known, unfixed = _known_code(turn), _written_unfixed(turn)
+    free = {name for name, _ in unfixed} | _accepted(turn)
+    wrote = tuple(p for p in changed
+                  if (_as_unfixed(turn, own[p], unfixed) if p in own else p in free or not _is_code(p, known))
                   and (_by_hand(turn) or any(_within(turn.workspace / p, run) for run in runs)))
     return wrote, tuple(p for p in changed if p not in wrote)
+
+
+def _as_unfixed(turn: Turn, state: FileState, unfixed: Collection[tuple[str, str]]) -> bool:
+    """Whether a file of the fix holds, but for the fix, exactly what the command makes of it on the unfixed code."""
+    content = content_of(turn.workspace, state.path)
+    if content is None or state.before is None or state.after is None:
+        return False
+    without = patching.undo(turn.store.get(state.before), turn.store.get(state.after), content)
+    return without is not None and (state.path, hash_of(without)) in unfixed
 
 
 def _folders(turn: Turn) -> list[Path]:
@@ -106,11 +120,12 @@ def _within(path: Path, run: _Run) -> bool:
 
 
 def _by_hand(turn: Turn) -> bool:
-    """Whether the session waited for a person, who may have run the program: it writes what it writes."""
+    """Whether the session waited for a person, to run the program or to put the machine right: that writes files."""
     applied = max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "applied")
     how = turn.verify
-    return how is None or not how.command or any(r.number > applied and r.kind == "terms" and (
-        {"verify", "allow_run"} & set(r.body)) for r in turn.journal.records)
+    said = {"terms": {"verify", "allow_run"}, "note": {"could_not_verify"}}
+    return how is None or not how.command or any(r.number > applied and said.get(r.kind, set()) & set(r.body)
+                                                 for r in turn.journal.records)
 
 
 def _known_code(turn: Turn) -> frozenset[str]:
@@ -134,14 +149,14 @@ def _is_code(path: str, known: frozenset[str]) -> bool:
     return _ending(path) in SOURCE_ENDINGS and PurePosixPath(path).parent in folders
 
 
-def _written_unfixed(turn: Turn) -> frozenset[str]:
-    """What the command writes on the unfixed code as well."""
+def _written_unfixed(turn: Turn) -> frozenset[tuple[str, str]]:
+    """What the command writes on the unfixed code as well, with the hash of what it left there."""
     begun = turn.journal.begun(baseline_place(turn))
-    found: set[str] = set()
+    found: set[tuple[str, str]] = set()
     if begun is not None:
         for kept in (turn.workspace / BASELINES / str(begun["folder"])).glob(f"*/{REWRITTEN}"):
-            with contextlib.suppress(OSError, ValueError):
-                found |= set(map(str, json.loads(kept.read_text())))
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                found |= set(json.loads(kept.read_text()).items())
     return frozenset(found)
 
 
