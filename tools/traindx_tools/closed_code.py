@@ -52,8 +52,8 @@ def _as_written(tree: ast.Module) -> str:
     """The text of a program in one form, without what documents it."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and len(body) > 1 and _documents(body[0]):
-            del body[0]
+        if isinstance(body, list):
+            body[:] = [s for s in body if not _documents(s)] or [ast.Pass()]
     return ast.unparse(tree)
 
 
