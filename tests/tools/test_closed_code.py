@@ -73,8 +73,10 @@ def test_what_is_called_is_no_suspect_however_it_is_laid_out(tmp_path: Path, wri
     assert impossible("accum.zero-grad-missing", grounds(tmp_path, train=ONE_LINE.replace("{}", written)))
 
 
-@pytest.mark.parametrize("written", ["loss.backward(); opt.step()", "loss.backward()  # opt.zero_grad()\n    opt.step()",
-                                     '"""opt.zero_grad()"""\n    loss.backward(); opt.step()'])
+@pytest.mark.parametrize("written", [
+    "loss.backward(); opt.step()", "loss.backward()  # opt.zero_grad()\n    opt.step()",
+    '"""opt.zero_grad()"""\n    loss.backward(); opt.step()',
+])
 def test_what_is_only_spoken_of_is_not_called(tmp_path: Path, written: str) -> None:
     assert not impossible("accum.zero-grad-missing", grounds(tmp_path, train=ONE_LINE.replace("{}", written)))
 

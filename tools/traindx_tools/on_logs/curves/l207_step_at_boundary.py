@@ -192,8 +192,8 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
     recovered = end_level <= before * (1.0 + RECOVERED)
     rate, rates = _rate(run, c.series, start, end), _rates(run, c.series, start, end)
     lost = ratio(after - before, float(v[0]) - before) if float(v[0]) > before * (1.0 + STEP) else None
-    back = f", back where it began ({number(float(v[0]))})" if kind == "resume" and lost is not None and lost >= ANEW else ""
-    said = f"{back}{_rate_words(rate)}"
+    anew = kind == "resume" and lost is not None and lost >= ANEW
+    said = (f", back where it began ({number(float(v[0]))})" if anew else "") + _rate_words(rate)
     what = "where the run was resumed" if kind == "resume" else "at an epoch start, and stays up"
     position = c.series.position
     return RULE.finding(
