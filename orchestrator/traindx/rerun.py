@@ -40,6 +40,7 @@ from traindx_tools.live.reading import read_folder
 from traindx_tools.live.runner import EAGER, Enough, Job, arms, came_in, tripped
 from traindx_tools.live.settings import Settings, environment_for
 from traindx_tools.on_data.run_data import beside_files
+from traindx_tools.on_weights import is_weights
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache",
                       "scratch", ".pytest_cache", ".tox", "wandb"})  # fmt: skip
@@ -254,8 +255,15 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
         return (f"{head}: partly reproduced ({', '.join(sorted(before & after))} again, "
                 f"{', '.join(sorted(before - after))} not seen this time).")
     if before:
-        return f"{head}: not reproduced, {', '.join(sorted(before))} did not come again: the fault is intermittent."
+        return f"{head}: not reproduced, {', '.join(sorted(before))} did not come again: {_otherwise(rerun)}."
     return f"{head}: it shows {', '.join(sorted(after))}, which the given artifacts did not show."
+
+
+def _otherwise(rerun: Rerun) -> str:
+    """What may be why: a run is the same only from the same state, and one run more tells of no frequency."""
+    kept = sorted(f.relative_to(rerun.copy).as_posix() for f in _files(rerun.copy) if is_weights(str(f)))
+    begun = f" (from {kept[0]}, say, if the program reads it)" if kept else ""
+    return f"it depends on the state that this run began with{begun}, on its seed or machine, or it comes now and then"
 
 
 def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:

@@ -59,6 +59,65 @@ def test_code_with_more_to_it_excludes_nothing(tmp_path: Path, more: str) -> Non
     assert not any(impossible(mode, shown) for mode in ABSENT)
 
 
+ONE_LINE = LOOP.replace("opt.zero_grad(); loss.backward(); opt.step()", "{}")
+
+
+@pytest.mark.parametrize("written", [
+    "opt.zero_grad(); loss.backward(); opt.step()",
+    "opt.zero_grad()\n    loss.backward()\n    opt.step()",
+    "opt.zero_grad(set_to_none=True)  # every step\n    loss.backward()\n    opt.step()",
+    "loss.backward(); opt.step(); opt.zero_grad()",
+    "if True: opt.zero_grad(); loss.backward(); opt.step()",
+])
+def test_what_is_called_is_no_suspect_however_it_is_laid_out(tmp_path: Path, written: str) -> None:
+    assert impossible("accum.zero-grad-missing", grounds(tmp_path, train=ONE_LINE.replace("{}", written)))
+
+
+@pytest.mark.parametrize("written", [
+    "loss.backward(); opt.step()", "loss.backward()  # opt.zero_grad()\n    opt.step()",
+    '"""opt.zero_grad()"""\n    loss.backward(); opt.step()',
+])
+def test_what_is_only_spoken_of_is_not_called(tmp_path: Path, written: str) -> None:
+    assert not impossible("accum.zero-grad-missing", grounds(tmp_path, train=ONE_LINE.replace("{}", written)))
+
+
+OPERATIONS = {
+    "num.exp-overflow": ("torch.exp(h)", "h.exp()", "torch.distributions.Normal(0, h)", "2 ** h", "torch.sinh(h)"),
+    "model.halts-at-same-step": ("h.var()", "torch.std(h, 0)", "halted.float()"),
+    "loss.log-of-zero": ("torch.log(h)", "h.log2()", "F.binary_cross_entropy(h, y)", "F.kl_div(h, y)"),
+    "grad.sqrt-at-zero": ("h.sqrt()", "torch.cdist(h, h)", "h ** 0.5", "h.norm()"),
+    "num.where-unsafe-branch": ("torch.where(h > 0, h, y)", "h.masked_fill(m, 0)"),
+    "num.singular-matrix": ("torch.linalg.inv(h)", "torch.cholesky(h)", "h.det()"),
+    "loss.ctc-too-short": ("F.ctc_loss(h, y, a, b)",),
+    "num.uninitialised-memory": ("torch.empty(3)", "torch.nn.Parameter(torch.Tensor(3))"),
+}
+BARE = """import torch
+net = torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), lr=1e-2)
+for step in range(60):
+    h = net(torch.randn(8, 2))
+    loss = (h - 1).mul(h).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    print(f"step {step} loss {loss.item():.4f}")
+"""
+
+
+@pytest.mark.parametrize("mode", OPERATIONS)
+def test_an_operation_that_the_program_does_not_hold_is_no_suspect(tmp_path: Path, mode: str) -> None:
+    assert impossible(mode, grounds(tmp_path, train=BARE))
+    assert impossible(mode, grounds(tmp_path, train=BARE + "# " + OPERATIONS[mode][0]))
+    assert not impossible(mode, grounds(tmp_path, train=BARE + "from mylab import layers\n"))
+
+
+@pytest.mark.parametrize(("mode", "held"), [(m, held) for m, every in OPERATIONS.items() for held in every])
+def test_one_that_it_holds_may_be(tmp_path: Path, mode: str, held: str) -> None:
+    assert not impossible(mode, grounds(tmp_path, train=BARE + held + "\n"))
+
+
+def test_a_program_of_nothing_but_words_is_read(tmp_path: Path) -> None:
+    assert impossible("num.exp-overflow", grounds(tmp_path, train='"""torch.exp"""\nx = 1\n'))
+
+
 def test_own_modules_belong_to_it(tmp_path: Path) -> None:
     shown = grounds(tmp_path, train="from model import Net\n" + LOOP, model="import torch\nclass Net: ...\n")
     assert impossible("loss.sigmoid-before-bce", shown)

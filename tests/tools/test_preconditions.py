@@ -51,7 +51,8 @@ def test_so_is_what_the_person_says_and_what_the_code_holds(tmp_path: Path) -> N
     assert "half-precision" in shown_by(Run(), [code])
     assert shown_by(Run(), [tmp_path / "missing.py"]) == frozenset({
         "own-loop", "text-policy", "reference-policy", "cleared-late", "rectifier", "sigmoid-in-loss",
-        "softmax-of-ones-own", "several-tasks", "kept-gradients"}), "what only something else excludes"
+        "softmax-of-ones-own", "several-tasks", "kept-gradients", "exponential", "logarithm", "root",
+        "selected-branch", "factorisation", "connectionist", "uninitialised"}), "what only something else excludes"
 
 
 def test_ranks_of_the_log_show_several_processes() -> None:

@@ -26,22 +26,39 @@ _COMPUTED = re.compile(r"\b(?:import_module|__import__|exec|eval|spec_from_file_
 
 
 def closed_text(code: Iterable[Path]) -> str | None:
-    """The text of the files where they are all the code of a program, else None (none, unreadable, or more to it)."""
+    """The text of the files where they are all the code of a program, else None (none, unreadable, or more to it).
+
+    It is written anew from what was parsed: a statement a line, whatever stood on one line, and no comments.
+    """
     files = tuple(code)
     own = {part for f in files for part in (f.stem, f.parent.name)}
     texts = []
     for file in files:
         try:
             text = file.read_text(encoding="utf-8", errors="replace") if file.suffix == ".py" else ""
-            imported = set(_imported(ast.parse(text)))
+            tree = ast.parse(text)
+            imported = set(_imported(tree))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         if not text or len(text) > MOST or _COMPUTED.search(text.replace(".eval(", " ")):
             return None
         if not imported <= own | PLAIN | sys.stdlib_module_names:
             return None
-        texts.append(text)
+        texts.append(_as_written(tree))
     return "\n".join(texts) if texts else None
+
+
+def _as_written(tree: ast.Module) -> str:
+    """The text of a program in one form, without what documents it."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            body[:] = [s for s in body if not _documents(s)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _documents(node: object) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

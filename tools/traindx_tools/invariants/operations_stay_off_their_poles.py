@@ -44,6 +44,8 @@ def _is_guardable(pole: Pole) -> bool:
 
 def _log(pole: Pole, beside: list[object]) -> Breach:
     """`beside`: the logarithms of its line that are guarded together."""
+    if pole.low < 0:
+        return _log_of_negative(pole)
     attached, known = pole.attached is True, pole.of in _PROBABILITIES
     source = f"{pole.of} output from {pole.made}, which" if pole.of and pole.made else (
         f"a value from {pole.made}, which" if pole.made else "a value that")
@@ -58,6 +60,13 @@ def _log(pole: Pole, beside: list[object]) -> Breach:
         {"kind": "log", "low": pole.low, "high": "unbounded" if pole.high is None else pole.high, "of": pole.of
         or "expression", "dtype": pole.dtype, "in_graph": attached}, severity, _remedy("raise the epsilon", pole)
         if pole.guard else _remedy("guard the logarithm", pole, beside) if _is_guardable(pole) else None)
+
+
+def _log_of_negative(pole: Pole) -> Breach:
+    source = f"the output of the linear layer from {pole.made}" if pole.made else "what a linear layer gives"
+    return Breach("C107", f"{pole.text} at {pole.at} takes the logarithm of {source}, which nothing keeps above 0: NaN "
+        "where it is negative", pole.at, measured={"kind": "log-of-negative", "of": pole.of, "in_graph": True,
+        "dtype": pole.dtype}, severity=Severity.HIGH)
 
 
 def _root(pole: Pole) -> Breach:

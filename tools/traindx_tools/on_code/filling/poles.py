@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -76,6 +77,9 @@ def _logs(project: Project) -> Iterator[Pole]:
         if event.method == "log1p" and isinstance(x, Tensor):
             x = replace(x, low=0.0 if x.low == -1 and _attached(event, x) else None, high=None)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
+        if array and isinstance(x, Tensor) and x.low is None and _is_unbounded(event, x):
+            yield Pole("log", event.file.segment(event.node), spot_of(event), -math.inf, x.high, x.kind,
+                       "" if x.kind_site == event.site else str(x.kind_site or ""), dtype=x.dtype or "float32")
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue
         guards = {c.line: c for s in {x.site, *x.parents} for c in clamps.get(s, ())}
@@ -89,6 +93,11 @@ def _logs(project: Project) -> Iterator[Pole]:
                    x.dtype or "float32",
                    f"{guard.text} at {guard.site}" if guard else "",
                    _exact(guard, x.dtype or "float32") if guard else "", (event, x, guard))
+
+
+def _is_unbounded(event: Event, x: Tensor) -> bool:
+    """Whether it is what a linear layer gave, with its gradient: as often negative as positive where it begins."""
+    return x.kind == "linear" and event.method != "log1p" and _attached(event, x)
 
 
 def _exact(clamp: Event, dtype: str) -> str:

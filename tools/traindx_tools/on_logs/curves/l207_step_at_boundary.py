@@ -191,7 +191,9 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
     end_level = tail(v) if len(v) - cut > 3 else float(v[-1])
     recovered = end_level <= before * (1.0 + RECOVERED)
     rate, rates = _rate(run, c.series, start, end), _rates(run, c.series, start, end)
-    said = _rate_words(rate)
+    lost = ratio(after - before, float(v[0]) - before) if float(v[0]) > before * (1.0 + STEP) else None
+    anew = kind == "resume" and lost is not None and lost >= ANEW
+    said = (f", back where it began ({number(float(v[0]))})" if anew else "") + _rate_words(rate)
     what = "where the run was resumed" if kind == "resume" else "at an epoch start, and stays up"
     position = c.series.position
     return RULE.finding(
@@ -200,7 +202,7 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
         c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM if recovered else Severity.HIGH,
         measured={"kind": kind, "before": before, "after": after, "ratio": ratio(after, before), "recovered": recovered,
-                  "of_start": ratio(after, float(v[0])) if v[0] > 0 else None,
+                  "of_start": ratio(after, float(v[0])) if v[0] > 0 else None, "lost": lost,
                   "at": float(position[end]), "unit": c.series.unit,
                   "steps_back": bool(position[end] <= position[start]),
                   **rates},
