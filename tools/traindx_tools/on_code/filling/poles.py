@@ -78,7 +78,7 @@ def _logs(project: Project) -> Iterator[Pole]:
             x = replace(x, low=0.0 if x.low == -1 and _attached(event, x) else None, high=None)
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if array and isinstance(x, Tensor) and x.low is None and _is_unbounded(event, x):
-            yield Pole("log", event.file.segment(event.node), spot_of(event), -math.inf, x.high, x.kind,
+            yield Pole("log", event.text, event.spot, -math.inf, x.high, x.kind,
                        "" if x.kind_site == event.site else str(x.kind_site or ""), dtype=x.dtype or "float32")
         if not isinstance(x, Tensor) or not array or x.low is None or x.low > 0 or x.low == x.high == 0:
             continue
