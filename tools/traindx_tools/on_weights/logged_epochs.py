@@ -32,7 +32,9 @@ def epochs_apart(path: str) -> Epochs | None:
         state = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
-    history = state.get("log_history") if isinstance(state, dict) else None
+    if not isinstance(state, dict):
+        return None
+    history = state.get("log_history")
     if not isinstance(history, list) or not _positive(state.get("global_step")) or not _number(state.get("epoch")):
         return None
     told = [e["step"] / e["epoch"] for e in history if isinstance(e, dict) and _positive(e.get("step"))
