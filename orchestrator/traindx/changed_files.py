@@ -11,6 +11,9 @@ MEANWHILE = "meanwhile session "
 UNKNOWN = "files_unknown"
 """A note: the session's own record of the files was gone, so that what changed since could not be told."""
 
+KEPT_BESIDE = "kept_beside"
+"""A note: files that a person changed beside the fix, and that kept this when it was taken out."""
+
 
 def changed_files(s: Session) -> tuple[str, ...]:
     """Files that hold a fix which is neither verified nor taken back, each as `path:line`."""

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from traindx import documents
-from traindx.changed_files import MEANWHILE, UNKNOWN, changed_files
+from traindx.changed_files import KEPT_BESIDE, MEANWHILE, UNKNOWN, changed_files
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.hindrances import COULD_NOT
 from traindx.journal import Record, read_journal
@@ -174,7 +174,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
                *(f"the verification wrote: {', '.join(w)}" for w in written),
                *(f"not applied: {first_line(why)}" for why in s.stale if status != "awaiting_approval"),
                *(said for said in s.feedback if said.startswith(ACCEPTED)),
-               *_unknown(records)),
+               *(f"changed beside the fix, and kept when it was taken out: {', '.join(r.body[KEPT_BESIDE])}"
+                 for r in records if r.kind == "note" and KEPT_BESIDE in r.body), *_unknown(records)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
         tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())

@@ -15,7 +15,7 @@ from traindx.investigators.base import Case
 from traindx.investigators.observed_run import _folder, _marked
 from traindx.investigators.offline import _state
 from traindx.model import Decision, Symptom, Verify
-from traindx.session import decide, list_sessions, resume_session_sync, run_debug_session_sync
+from traindx.session import confirm_fix, decide, list_sessions, resume_session_sync, run_debug_session_sync
 from traindx.session_result import SessionResult
 
 GOOD = "grep -q 'learning_rate = 0.1' train.py"
@@ -161,6 +161,16 @@ def test_an_accepted_edit_is_kept_when_the_fix_is_taken_back(workspace: Path) ->
     assert (halted.status, halted.changed) == ("halted", ("train.py",))
     go_on(halted, diagnosis(confidence=0.5), accept_changes=True)
     assert (workspace / "train.py").read_text() == TRAIN.replace("range(200)", "range(300)")
+
+
+def test_an_edit_between_a_failed_verification_and_the_revert_is_kept_and_named(workspace: Path) -> None:
+    wrong = diagnosis(fix(replace_line("learning_rate = 9.0")))
+    found = start(workspace, wrong, approve=approve(), verify=None)
+    confirm_fix(found.folder, passed=False, comment="no")
+    (workspace / "train.py").write_text((workspace / "train.py").read_text().replace("range(200)", "range(300)"))
+    after = go_on(found, diagnosis(confidence=0.5))
+    assert (workspace / "train.py").read_text() == TRAIN.replace("range(200)", "range(300)")
+    assert "changed beside the fix, and kept when it was taken out: train.py" in after.notes
 
 
 def test_an_edit_after_a_failed_verification_is_named_before_the_next_diagnosis(workspace: Path) -> None:

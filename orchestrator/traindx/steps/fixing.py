@@ -12,6 +12,7 @@ from pathlib import Path
 from traindx import events, gate, patching
 from traindx.as_known import applied_fix, begun_fix, content_of, decision_number, hash_of, states_of
 from traindx.beside import FixUnderWay, fixed_meanwhile, one_fix_at_a_time, under_test, unsettled
+from traindx.changed_files import KEPT_BESIDE
 from traindx.hindrances import Change
 from traindx.journal import read_journal
 from traindx.machine import Session
@@ -255,6 +256,8 @@ def _put_back(turn: Turn, key: str) -> tuple[FileState, ...]:
         states = patching.plan_revert(turn.workspace, files, turn.store)
         turn.journal.begin(key, files=[s.to_json() for s in states])
     patching.put(turn.workspace, states, turn.store)
+    if kept := [s.path for s in files if _hash(turn.workspace, s.path) != s.before]:
+        turn.journal.append("note", {KEPT_BESIDE: kept})
     return files
 
 
