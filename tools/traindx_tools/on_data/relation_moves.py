@@ -18,6 +18,8 @@ from traindx_tools.on_data.relation_fits import Fits, left_of, own, told_by_itse
 from traindx_tools.on_data.repairs import FACTORS
 from traindx_tools.on_data.significance import LEVEL, distance, student_tail
 
+MOST_COMPARED = 8
+"""Other parts in which a move is tried as well."""
 REACH = 24
 """Rows by which a number is moved at most."""
 DAY = 24
@@ -116,10 +118,25 @@ def _move(fits: Fits, atom: int, part: int, worst: float, typical: float, compar
     move, _, left, error = _least(tries)
     if error > min(LEFT * base, max(AS_GOOD * worst, 1.0 - 0.8 * typical)) or 1.0 - error < 0.75 * typical:
         return None
+    if move.kind == "rows" and _better_anywhere(fits, atom, part, move):
+        return None
     kept = np.isfinite(left) if len(left) == len(before) else np.zeros(len(before), bool)
     chance = _chance(before, left, kept) if kept.any() else _chance_of(before, left)
     chance += math.log(comparisons * len(tries))
     return Undone(part, atom, move, 1.0 - base, 1.0 - error, typical, chance) if chance < math.log(LEVEL) else None
+
+
+def _better_anywhere(fits: Fits, atom: int, part: int, move: Move) -> bool:
+    """Whether the numbers of the other parts fit their rows better by that many rows as well: windows that overlap hold
+    the number of the row before."""
+    ratios = []
+    for other in [p for p, t in fits.told.items() if p != part and np.isfinite(t[atom])][:MOST_COMPARED]:
+        rows, before = fits.inside[other], fits.left[other][:, atom]
+        number = own(fits.design, atom, rows)
+        left = next((x for m, _, x in _own_moves(fits, atom, rows, number, number - before, 0.0) if m == move), None)
+        if left is not None and before.var() > 0:
+            ratios.append(float(left.var() / before.var()))
+    return bool(ratios) and float(np.median(ratios)) < 1.0
 
 
 def _least(tries: Sequence[tuple[Move, Array, Array, float]]) -> tuple[Move, Array, Array, float]:
