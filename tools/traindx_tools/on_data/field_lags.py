@@ -99,11 +99,11 @@ def _better(pairs: Array, lag: int) -> Array:
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
-    spreads = spreads_of(pairs, lag)
     for index, hits in enumerate(better):
         stretch = heaviest(np.where(hits, 1.0, -1.0))
-        likely = shifted_stretch(pairs[index], lag, spreads, comparisons) if (
-            spreads is not None and stretch.rows >= SHORTEST) else None
+        more = 2 * int(hits[stretch.start:stretch.end].sum()) - stretch.rows
+        spreads = spreads_of(pairs, lag) if more >= SHORTEST // 2 else None
+        likely = shifted_stretch(pairs[index], lag, spreads, comparisons) if spreads is not None else None
         if likely is not None and likely.stretch.rows <= MOST_PART * total:
             inside = likely.stretch.inside(len(hits))
             rest = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
