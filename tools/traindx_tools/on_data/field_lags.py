@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.shifted_stretch import FEWEST as SHORTEST
 from traindx_tools.on_data.shifted_stretch import shifted_stretch, spreads_of
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
@@ -98,8 +99,10 @@ def _better(pairs: Array, lag: int) -> Array:
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
-    spreads = spreads_of(pairs, lag)
     for index, hits in enumerate(better):
+        stretch = heaviest(np.where(hits, 1.0, -1.0))
+        more = 2 * int(hits[stretch.start:stretch.end].sum()) - stretch.rows
+        spreads = spreads_of(pairs, lag) if more >= SHORTEST // 2 else None
         likely = shifted_stretch(pairs[index], lag, spreads, comparisons) if spreads is not None else None
         if likely is not None and likely.stretch.rows <= MOST_PART * total:
             inside = likely.stretch.inside(len(hits))
@@ -108,7 +111,6 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
             if without <= OUTSIDE and within >= 1.0 - without - REVERSED:  # else it is moved by other than this
                 yield Lagged(lag, within, without, likely.log_chance, index, likely.stretch)
                 continue
-        stretch = heaviest(np.where(hits, 1.0, -1.0))
         if stretch.rows < FEWEST or stretch.rows > MOST_PART * total:
             continue
         inside = stretch.inside(len(hits))
