@@ -303,6 +303,14 @@ def test_a_file_of_code_that_the_command_writes_on_the_unfixed_code_too_is_its_o
     assert after.notes == ("the verification wrote: other.py, stamp.py",)
 
 
+def test_a_snapshot_of_the_code_that_each_run_writes_is_no_edit(workspace: Path) -> None:
+    (workspace / "logs").mkdir()
+    (workspace / "logs/train.py").write_text(TRAIN)
+    after = start(workspace, approve=approve(), verify=f"cp train.py logs/train.py; {GOOD}")
+    assert after.status == "fixed", after.reason
+    assert after.notes == ("the verification wrote: logs/train.py",)
+
+
 def test_a_command_that_runs_a_notebook_in_place_is_no_edit(tmp_path: Path) -> None:
     import json
 

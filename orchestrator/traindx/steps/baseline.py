@@ -51,7 +51,7 @@ RUNS_AT_MOST = 3
 LOST_RUNS_AT_MOST = 3
 
 SOURCES = "sources.json"
-"""The code and settings that the copy held before the command ran in it, by name, with their hashes."""
+"""The code and settings that the copy held before the command ran in it, by name, with hash and time."""
 
 _SAME_MACHINE = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_VISIBLE_DEVICES")
 """Variables that may change what a command does: a kept result counts where they are the same."""
@@ -205,9 +205,10 @@ def _copied(workspace: Path, copy: Path, place: _Place, sandbox: Sandbox) -> Non
     part.rename(copy)
 
 
-def _code_in(copy: Path) -> dict[str, str]:
-    return {name: sha256(copy / name) for name in sorted(code_below(copy, workspace_files(copy)))
-            if (copy / name).is_file()}
+def _code_in(copy: Path) -> dict[str, list[Any]]:
+    """By name the hash, and when it was written: a snapshot of the code that is the same once more is written too."""
+    files = (n for n in sorted(code_below(copy, workspace_files(copy))) if (copy / n).is_file())
+    return {n: [sha256(copy / n), (copy / n).stat().st_ctime_ns] for n in files}
 
 
 def _stop_if_mixed(turn: Turn, folder: Path) -> None:
@@ -228,7 +229,7 @@ def _deleted(folder: Path) -> list[str]:
                 and not os.path.lexists(folder / "copy" / n)]
         now = _code_in(folder / "copy")
         known = names if isinstance(names, dict) else now  # an earlier version kept the names alone
-        wrote = {n: held for n, held in now.items() if held != known.get(n)} if known else {}
+        wrote = {n: held[0] for n, held in now.items() if held != known.get(n)} if known else {}
         write_state(folder / REWRITTEN, json.dumps(wrote).encode())
         write_state(kept, json.dumps(gone).encode())
     shown: list[str] = json.loads(kept.read_text())
