@@ -32,7 +32,7 @@ from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts, require_something
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
-from traindx_tools.on_logs.runs_by_folder import files_of_folders, told_by_folder
+from traindx_tools.on_logs.runs_by_folder import files_of_folders, not_of_others, told_by_folder
 from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
@@ -363,8 +363,9 @@ class _EveryRun:
             of_job = any(s.name in job for s in one.reading.sources)
             within = () if of_job else each_run(one.reading)
             each += [(w, False) for w in within] if len(within) > 1 else [(one, of_job)]
-        runs = tuple(self.judged(replace(one, number=k, of=len(each)), of_job=of_job)
-                     for k, (one, of_job) in enumerate(each, 1))
+        every = [one.file for one, _ in each]
+        runs = tuple(replace(self, seen=not_of_others(self.seen, one.file, every)).judged(
+            replace(one, number=k, of=len(each)), of_job=of_job) for k, (one, of_job) in enumerate(each, 1))
         return runs, told_by_folder(list(dict.fromkeys(r.one.file for r in runs)))
 
     def judged(self, one: OneRun, *, of_job: bool = True) -> JudgedRun:

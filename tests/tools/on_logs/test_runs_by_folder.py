@@ -146,3 +146,15 @@ def test_a_file_for_each_rank_is_one_job_beside_other_runs(tmp_path: Path) -> No
     seen = examine([tmp_path], root=tmp_path)
     assert len(seen.runs) == 4
     assert ("rank_0", ["rank_0", "rank_1", "rank_2"]) in runs(seen)
+
+
+def test_the_code_in_the_folder_of_another_run_is_not_this_ones(tmp_path: Path) -> None:
+    night(tmp_path)
+    loop = ("import torch\nnet = torch.nn.Linear(4, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+            "for i in range(90):\n    loss = {}\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+            "    print(f'step {{i}} loss {{loss.item():.4f}}')\n")
+    (tmp_path / "b" / "train.py").write_text(loop.format("net(torch.randn(8, 4)).log().mean()"))
+    (tmp_path / "a" / "train.py").write_text(loop.format("net(torch.randn(8, 4)).square().mean()"))
+    seen = examine([tmp_path], root=tmp_path)
+    assert {Path(r.one.file).parent.name: any(f.rule == "C107" for f in r.findings) for r in seen.runs} == {
+        "a": False, "b": True, "c": False}

@@ -8,10 +8,11 @@ copy, and a folder of validation logs beside one of training logs.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 
+from traindx_tools.finding import Finding
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.each_run import WHOLE
 from traindx_tools.on_logs.readers.names import identify
@@ -38,6 +39,14 @@ def files_of_folders(sources: Sequence[Source], parts: Sequence[Run], job: Conta
     told = list(longest.values())
     return tuple(one.name for one, loss in told
                  if any(one is not other and _apart(one, loss, other, its) for other, its in told))
+
+
+def not_of_others(findings: Iterable[Finding], file: str, files: Sequence[str]) -> tuple[Finding, ...]:
+    """Without what was seen in the folders of other runs. `file`: the log of this one. `files`: those of all."""
+    own = Path(file).parent.resolve()
+    others = {Path(f).parent.resolve() for f in files} - {own}
+    return tuple(f for f in findings if f.where.file is None
+                 or not any(Path(f.where.file).resolve().is_relative_to(o) for o in others))
 
 
 def told_by_folder(files: Sequence[str]) -> str:

@@ -62,6 +62,8 @@ def read_file(source: Source) -> FileTold:
         else:
             _Reader(source, told).read()
             told.note = source.remark
+            if source.damaged:  # where it breaks off is not how its rank ended
+                told.streams, told.note = [], f"not compared with the other ranks: {source.damaged}"
     except (OSError, EOFError, zlib.error) as failed:
         told.note = f"read to line {told.lines:,} only: {getattr(failed, 'strerror', None) or failed}"
     return told
