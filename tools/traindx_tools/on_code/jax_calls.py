@@ -67,13 +67,16 @@ _FEW = 8
 def _changes(value: Value, certain: bool) -> bool:
     """Whether a number is another one in each turn of a loop. `certain`: only where nothing in it may be an array."""
     if isinstance(value, Operation):
-        if certain and not all(isinstance(p, (Const, Operation)) or _counts(p) for p in parts(value)):
+        if certain and not all(isinstance(p, (Const, Operation)) or _counts(p) or (
+                isinstance(p, Thing) and p.type == "range") for p in parts(value)):
             return False
+        if value.op == "either":  # what a function gives in either of its branches
+            return all(_changes(o, False) for o in value.operands)
         return value.op not in _FEW_VALUES and any(_changes(o, False) for o in value.operands)
     return _counts(value)
 
 
-_FEW_VALUES = frozenset({"compare", "%", "//", "either", "len", "~"})
+_FEW_VALUES = frozenset({"compare", "%", "//", "len", "~"})
 
 
 def _counts(value: Value) -> bool:

@@ -1,0 +1,44 @@
+"""The rate of a step comes of a function of its own and is handed over as an array: the step is compiled once."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+STEPS, WARMUP = 5000, 200
+
+
+def rate_at(step):
+    if step < WARMUP:
+        return 1e-3 * (step + 1) / WARMUP
+    return 5e-4 * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
+
+
+def loss_fn(net, x, y):
+    return jnp.mean((jax.vmap(net)(x) - y) ** 2)
+
+
+def make_step(direction):
+    @eqx.filter_jit
+    def step(net, state, x, y, rate):
+        loss, grads = eqx.filter_value_and_grad(loss_fn)(net, x, y)
+        updates, state = direction.update(grads, state)
+        updates = jax.tree.map(lambda u: -rate * u, updates)
+        return eqx.apply_updates(net, updates), state, loss
+
+    return step
+
+
+def train(net, batches):
+    direction = optax.scale_by_adam()
+    state = direction.init(eqx.filter(net, eqx.is_array))
+    step = make_step(direction)
+    scale = 1.0
+    for i in range(STEPS):
+        x, y = next(batches)
+        if i == WARMUP:
+            scale = 0.5
+        net, state, loss = step(net, state, x, y, jnp.asarray(scale * rate_at(i)))
+    return net, loss
