@@ -16,14 +16,14 @@ from traindx_tools.program.driving import EngineLoop, Left
 from traindx_tools.program.known import Known
 from traindx_tools.program.program import Program
 
-RULES = pages("frameworks", ("C281", "C284", "C320"))
+RULES = pages("frameworks", ("C392", "C284", "C320"))
 
 
 def check(program: Program) -> Iterator[Breach]:
     """Look at every loop that an engine drives."""
     for one in program.own_losses:
         yield Breach(
-            "C281", f"compute_loss at {one.at} gives the mean of a micro-batch, and the Trainer takes it for divided: "
+            "C392", f"compute_loss at {one.at} gives the mean of a micro-batch, and the Trainer takes it for divided: "
             f"the model takes num_items_in_batch, so nothing divides by the {one.window} micro-batches of an update "
             f"({one.said}); loss and gradients are {one.window} times as large", one.at,
             measured={"kind": "own loss", "window": one.window})
