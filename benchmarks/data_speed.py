@@ -9,10 +9,10 @@ reading, all statistics, all observations.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import signal
-import sys
 import tarfile
 import tempfile
 import time
@@ -111,7 +111,9 @@ OWN: dict[str, Callable[[Path], Iterator[object]]] = {
 def main() -> None:
     from traindx_tools.on_data import examine
 
-    megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 64.0
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("megabytes", type=float, nargs="?", default=64.0, help="of each format (default: 64)")
+    megabytes = parser.parse_args().megabytes
     with tempfile.TemporaryDirectory() as warm:
         write(Path(warm), "npz", 0.1)
         examine([warm])  # imports are paid once
