@@ -96,7 +96,8 @@ def _kind(look: Lookup, code: Syntax, event: Event) -> tuple[str, bool] | None:
     for one in _made():
         if event.method in one.methods | one.placement and _is_of(event.receiver, one):
             return ("placement" if event.method in one.placement else one.kind), one.kind != "drawn"
-    if event.method in ("replace", "_replace") and given and not call.args and not given & others:
+    frozen = event.method == "_replace" or any(word in code.file.text for word in ("flax", "chex", "dataclass"))
+    if event.method in ("replace", "_replace") and frozen and given and not call.args and not given & others:
         return ("record", True) if look.function(code, call.func) is None else None
     return None
 

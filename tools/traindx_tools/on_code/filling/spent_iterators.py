@@ -17,6 +17,7 @@ from traindx_tools.program.uses import UnusedResult
 
 _ONCE = words("results.toml", "once")
 _TAKES = words("results.toml", "goes_through")
+_BUILTINS = frozenset({"filter", "map", "zip"})
 _TOLD = words("results.toml", "asked_by_follower")
 """What is told elsewhere where it gets nothing: optimizers and clips, to which the follower follows the values."""
 
@@ -26,15 +27,19 @@ def spent(look: Lookup) -> Iterator[UnusedResult]:
     for code in look.codes:
         for made in code.of(ast.Assign):
             name = made.targets[0] if len(made.targets) == 1 else None
-            if isinstance(name, ast.Name) and _gives_once(code, made.value):
+            if isinstance(name, ast.Name) and _gives_once(look, code, made.value):
                 yield from _again(code, made, name)
 
 
-def _gives_once(code: Syntax, value: ast.expr) -> bool:
-    if isinstance(value, ast.GeneratorExp):
-        return True
-    own = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and bool(code.functions(value.func.id))
-    return isinstance(value, ast.Call) and not own and last_name(value.func) in _ONCE
+def _gives_once(look: Lookup, code: Syntax, value: ast.expr) -> bool:
+    """Whether it is a generator, a builtin that gives one, or a method of modules that the project has not made anew:
+    data sets, frames and trees have a `map` and a `filter` that give the like of themselves."""
+    if not isinstance(value, ast.Call):
+        return isinstance(value, ast.GeneratorExp)
+    name = last_name(value.func)
+    if isinstance(value.func, ast.Name):
+        return name in _BUILTINS and not code.functions(name) and not code.bindings(value.func)
+    return name in _ONCE and name not in _BUILTINS and not look.functions.get(name)
 
 
 def _again(code: Syntax, made: ast.Assign, name: ast.Name) -> Iterator[UnusedResult]:

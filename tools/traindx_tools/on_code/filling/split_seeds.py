@@ -20,7 +20,9 @@ from traindx_tools.program.parts import Lack
 
 _SEEDS = ("manual_seed", "seed", "set_seed", "seed_everything", "seed_all", "set_random_seed", "fix_seed")
 _OF_SKLEARN = frozenset({"train_test_split", "ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit", "KFold",
-                         "StratifiedKFold", "GroupKFold"})
+                         "StratifiedKFold"})
+_IN_ORDER = frozenset({"KFold", "StratifiedKFold"})
+"""Those that draw nothing unless they are told to shuffle."""
 _ORDERS = ("randperm", "permutation", "shuffle")
 _VARY = ("time.", "os.getpid", "uuid.", "secrets.", "datetime.", "random.", "numpy.random.", "os.urandom")
 _ASKS = re.compile(r"exist|is_?file|resume|None")
@@ -46,7 +48,8 @@ def drawn_anew(project: Project) -> Iterator[Lack]:
 def _is_split(event: Event) -> bool:
     """Whether it takes rows apart: a call that does so, or an order that is cut in two."""
     if event.method not in _ORDERS:
-        return event.argument(0, "shuffle") != Const(False)
+        shuffles = event.kwargs.get("shuffle")
+        return shuffles == Const(True) if event.method in _IN_ORDER else shuffles != Const(False)
     code = syntax(event.file)
     statement = code.statement(event.node)
     target: ast.AST | None = statement.targets[0] if isinstance(statement, ast.Assign) else None
