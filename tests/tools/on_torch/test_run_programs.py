@@ -61,6 +61,8 @@ for step in range(7):
 dist.destroy_process_group()
 """
 
+POISONED = "torch.use_deterministic_algorithms(True); import torch.distributed"
+
 SHARDED = HEAD + """
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
@@ -136,7 +138,8 @@ def test_workers_do_not_record_and_nothing_changes(method: str, tmp_path: Path,
 
 
 def test_two_ranks_of_torchrun(tmp_path: Path) -> None:
-    script = program(tmp_path, TWO_RANKS)
+    """With memory of NaN wherever torch gives out what nobody has written: the bucket of gradients is such memory."""
+    script = program(tmp_path, TWO_RANKS.replace("import torch.distributed", POISONED, 1))
     seen = ran(tmp_path, sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
                str(script))
     (origin,) = [f for f in seen.findings if f.rule == "T101"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import torch
 
 from traindx_tools.on_torch.nonfinite.events import Event
+from traindx_tools.on_torch.nonfinite.statistics import all_finite, span
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -17,6 +18,11 @@ def storage_key(tensor: torch.Tensor) -> int:
 def covers_storage(tensor: torch.Tensor) -> bool:
     """Whether the tensor is all that its memory holds."""
     return tensor.numel() * tensor.element_size() >= tensor.untyped_storage().nbytes()
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """All that the tensor's memory holds, in one dimension."""
+    return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
 
 
 class Sources:
@@ -39,9 +45,14 @@ class Sources:
         self._events[storage_key(tensor)] = event
 
     def clear(self, tensor: torch.Tensor) -> None:
-        """The tensor has been written and is finite: nothing is left, where it is all of its memory."""
-        if self._events and covers_storage(tensor):
-            self._events.pop(storage_key(tensor), None)
+        """The tensor has been written and is finite: nothing is left where all of its memory is.
+
+        Memory that is written in parts is looked at as a whole: a bucket of gradients comes from `empty`, is filled a
+        parameter at a time, and what arrives in it later is no garbage.
+        """
+        key = storage_key(tensor)
+        if key in self._events and (covers_storage(tensor) or all_finite(span(_whole(tensor)))):
+            del self._events[key]
 
     def name(self, tensors: Iterable[tuple[str, torch.Tensor]], kind: str) -> None:
         """These tensors are the program's parameters or buffers."""
