@@ -113,6 +113,15 @@ def test_a_function_that_the_program_replaced_is_called_once(before: bool, attac
         assert train(1) == told
 
 
+def test_what_no_mode_is_handed_may_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning wraps `torch.compile` when it is imported: its programs are watched like others."""
+    monkeypatch.setattr(torch, "compile", twice(torch.compile))
+    monkeypatch.setattr(torch, "save", twice(torch.save))
+    assert replaced_function() is None
+    monkeypatch.setattr(torch, "mean", twice(torch.mean))
+    assert replaced_function() == "torch.mean"
+
+
 @pytest.mark.slow
 def test_backward_that_the_program_replaced_is_called_once(attached: Callable[[], Any],
                                                            monkeypatch: pytest.MonkeyPatch) -> None:

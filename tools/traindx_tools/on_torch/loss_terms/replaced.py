@@ -26,7 +26,15 @@ def _callables() -> dict[tuple[str, str], object]:
             if callable(value) and not isinstance(value, type)}
 
 
-_KNOWN = _callables()
+def _looked_up_again() -> dict[tuple[str, str], object]:
+    """Those that a mode is handed; of `torch` itself the operations alone: `torch.compile`, which Lightning wraps, or
+    `torch.save` never come to one."""
+    operations = {id(f) for functions in torch.overrides.get_overridable_functions().values() for f in functions}
+    return {(home, name): value for (home, name), value in _callables().items()
+            if home != "torch" or id(value) in operations}
+
+
+_KNOWN = _looked_up_again()
 """As they were when the instruments came."""
 
 
