@@ -61,6 +61,12 @@ def test_what_cannot_be_told_from_the_words_is_left_to_the_run(tmp_path: Path, c
     runnable(command, tmp_path, "--run")
 
 
+@pytest.mark.parametrize("command", ["--json", "-v", ["--out", "x"]])
+def test_an_option_is_no_command(tmp_path: Path, command: str | list[str]) -> None:
+    with pytest.raises(BadUsage, match="takes the command that starts the training and got '-"):
+        runnable(command, tmp_path, "--run")
+
+
 def test_a_plain_script_is_known_behind_variables_and_options() -> None:
     assert script_of(["A=1", "/usr/bin/python3", "-u", "train.py", "--x"]) == "train.py"
     assert script_of(["python", "-m", "train.py"]) is None
