@@ -102,7 +102,7 @@ def verification(given: Verify | Mapping[str, Any] | str | Sequence[str] | None,
 
 
 def runnable(command: str | Sequence[str], root: Path, option: str) -> None:
-    """Raises BadUsage for a command that begins with an option, whose quotes do not close, or whose script is not there.
+    """Raises BadUsage for a command that is an option, whose quotes do not close, or whose script is not there.
 
     Looked at is `python SCRIPT` where nothing before it could change the folder or make the script; what cannot be
     told from the words is left to the run.
@@ -112,9 +112,9 @@ def runnable(command: str | Sequence[str], root: Path, option: str) -> None:
     except ValueError as error:
         raise BadUsage(f"{option}: the command {command!r} cannot be read ({str(error).lower()}): close its quotes"
                        ) from error
-    if words and words[0].startswith("-"):  # `--run --json`: the option that was meant for traindx became the command
-        raise BadUsage(f"{option} takes the command that starts the training and got {words[0]!r}: write it right behind, "
-                       f"in quotes, as in {option} 'python train.py'")
+    if words and words[0].startswith("-"):  # `--run --json`: what was meant for traindx became the command
+        raise BadUsage(f"{option} takes the command that starts the training and got {words[0]!r}: write it right "
+                       f"behind, in quotes, as in {option} 'python train.py'")
     script = script_of(words)
     if script is None or (root / script).exists():
         return

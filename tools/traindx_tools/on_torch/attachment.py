@@ -20,6 +20,7 @@ from torch.utils.data import dataloader as torch_dataloader
 
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
+from traindx_tools.on_torch import fetched
 from traindx_tools.on_torch.calls import Calls
 from traindx_tools.on_torch.collated import Collated
 from traindx_tools.on_torch.drawn import Drawn
@@ -94,6 +95,8 @@ class Attachment:
         patches.replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
         collated = Collated(functools.partial(self.moments.tell, "collated"), self._quiet)
         patches.replace(data_utils.fetch._BaseDatasetFetcher, "__init__", collated.made)
+        patches.replace(data_utils.fetch._MapDatasetFetcher, "fetch",
+                        functools.partial(fetched.told, tell=self.moments.tell, quiet=self._quiet))
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         patches.replace(scaler, "scale", self._scale)
         patches.replace(scaler, "update", self._update_scaler)

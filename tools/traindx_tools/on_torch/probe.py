@@ -102,6 +102,12 @@ class TorchProbe:
     def before_batch(self) -> None:
         """A DataLoader is asked for a batch."""
 
+    def rows_asked(self, dataset: Any, index: Any) -> None:
+        """A DataLoader in this process is about to read these rows of its dataset: a number, or a list of them."""
+
+    def rows_read(self, dataset: Any, index: Any) -> None:
+        """It has, or it has failed."""
+
     def collated(self, fields: Mapping[str, list[Any]], batch: Any) -> None:
         """A collate function in this process has made a batch of rows; the values of each field in the first ones."""
 

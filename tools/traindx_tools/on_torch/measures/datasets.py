@@ -28,7 +28,7 @@ class Datasets:
         if number is None and len(self._told) < MOST:
             number = len(self._told)
             name = type(draw.whole).__name__
-            self._wholes[id(draw.whole)] = _reference(draw.whole), number
+            self._wholes[id(draw.whole)] = reference(draw.whole), number
             self._told.append((name, groupings(draw.whole)))
             self.coverages.append(Coverage.of(name, draw.whole))
         if number is not None:
@@ -44,7 +44,8 @@ class Datasets:
         return self._told[number]
 
 
-def _reference(value: Any) -> Callable[[], Any]:
+def reference(value: Any) -> Callable[[], Any]:
+    """A weak reference to a dataset, where its class permits one."""
     try:
         return weakref.ref(value)
     except TypeError:  # a list: it is kept, and lists of a training live as long as it does
