@@ -37,6 +37,8 @@ class KeptCall:
     """What `forward` calls its positional arguments."""
     initial: dict[tuple[str, str], Any] = field(default_factory=dict)
     """Plain state of its modules when it was met (see `unsaved.py`)."""
+    owner: torch.Tensor | None = None
+    """Which sample each row belongs to, where rows are parts of samples (see `owned.py`)."""
     targets: list[tuple[torch.Tensor, int | None]] = field(default_factory=list)
     """Second arguments of the losses, with the index that is ignored."""
 
@@ -62,6 +64,8 @@ class KeptCall:
         rows = self.rows
         if rows < 2:
             raise NotKept("the call has a single sample")
+        if self.owner is not None:
+            return self
         most = min(rows, MOST_SAMPLES)
         return self.with_tensors(lambda _, t: t[:most] if t.ndim and t.shape[0] == rows else t)
 

@@ -10,6 +10,7 @@ import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall, NotKept
 from traindx_tools.on_torch.captured.modes import modes_differ
+from traindx_tools.on_torch.captured.owned import samples_of_rows
 from traindx_tools.on_torch.captured.padding import padding
 from traindx_tools.on_torch.captured.questions import affine, future, samples, unused
 from traindx_tools.on_torch.captured.randomness import random_in_evaluation
@@ -27,6 +28,8 @@ QUESTIONS: dict[str, Callable[[Trial], Any]] = {
     "state outside of the checkpoint": lambda trial: unsaved(trial, trial.call.initial, plain_state(trial.model)),
     "the mode": modes_differ, "one batch twice": twice,
 }
+
+_OF_SAMPLES = frozenset({"later positions", "arguments", "padding", "affine"})
 
 
 @dataclass
@@ -56,12 +59,19 @@ def examine(call: KeptCall) -> Answers:
             trial = Trial(call, set_back)
             for question, ask in QUESTIONS.items():
                 try:
-                    answers.found[question] = ask(trial)
+                    answers.found[question] = ask(trial) if call.owner is None else _of_parts(question, trial)
                 except NotKept as why:
                     answers.not_asked[question] = str(why)
     except NotKept as why:
         answers.not_asked.update((q, str(why)) for q in QUESTIONS if q not in answers.found)
     return answers
+
+
+def _of_parts(question: str, trial: Trial) -> Any:
+    """Rows that are parts of samples: what exchanges or shifts samples is not asked of them."""
+    if question in _OF_SAMPLES:
+        raise NotKept("its rows are parts of samples")
+    return samples_of_rows(trial) if question == "other samples" else QUESTIONS[question](trial)
 
 
 def small_enough(model: torch.nn.Module) -> None:

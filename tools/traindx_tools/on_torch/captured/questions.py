@@ -100,12 +100,14 @@ class Mixed:
 
     samples: int
     largest: float
+    sample: int = -1
+    """The one that changes most; -1: the last one, which alone was looked at."""
 
 
 def samples(trial: Trial) -> Mixed | None:
     """None where each sample's output is its own, or where rows need not be samples."""
     call, rows, out = trial.call, trial.rows, trial.main(trial.base)
-    if rows < 3 or not _rows_are_samples(trial, out) or not _normalises_alone(trial.model):
+    if rows < 3 or not _rows_are_samples(trial, out) or not normalises_alone(trial.model):
         return None
 
     def exchanged(_: str, t: torch.Tensor) -> torch.Tensor:
@@ -149,7 +151,7 @@ def _positions_are_samples(trial: Trial, out: torch.Tensor) -> bool:
     return float(change[:, -1].max()) == 0
 
 
-def _normalises_alone(model: torch.nn.Module) -> bool:
+def normalises_alone(model: torch.nn.Module) -> bool:
     """No norm uses the statistics of a batch in evaluation mode."""
     norms = torch.nn.modules.batchnorm._BatchNorm
     return all(m.track_running_stats or isinstance(m, torch.nn.modules.instancenorm._InstanceNorm)

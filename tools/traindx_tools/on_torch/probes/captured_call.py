@@ -11,6 +11,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.captured.call import MOST_BYTES, KeptCall, NotKept, kept, names_of, plain, rows_of
 from traindx_tools.on_torch.captured.examine import Answers, examine
+from traindx_tools.on_torch.captured.owned import owners_of
 from traindx_tools.on_torch.captured.unsaved import plain_state
 from traindx_tools.on_torch.measures.batch import main_tensor
 from traindx_tools.on_torch.probe import Scene, TorchProbe
@@ -84,15 +85,16 @@ class CapturedCallProbe(TorchProbe):
         if not any(m is model for m in self.scene.models):
             return
         try:
-            count = rows_of(tensors_of((args, kwargs)))
-            copied = kept((args, kwargs), self._room, count)
+            tensors = list(tensors_of((args, kwargs)))
+            count, owner = rows_of(tensors), owners_of(tensors)
+            copied = kept((args, kwargs), self._room, count if owner is None else 0)
         except NotKept:
             return
         path = self.scene.module_paths.get(id(model), type(model).__name__)
         main = main_tensor(self.scene.batch) if self._loaded else None
         rows = main.shape[0] if main is not None and main.ndim else 0
         self._calls[id(model)] = KeptCall(model, path, copied[0], copied[1], rows, count, names_of(model),
-                                           self._initial.pop(id(model), {}))
+                                           self._initial.pop(id(model), {}), owner)
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """Keeps the targets that followed a kept call."""
@@ -163,8 +165,9 @@ class CapturedCallProbe(TorchProbe):
             self._unsaved.append((found["state outside of the checkpoint"], where))
         mixed = found.get("other samples")
         if mixed is not None and len(self.scene.optimizers) == 1:
-            yield from t903_batch_leak.check({-1: mixed.largest}, mixed.samples, mixed.samples - 1, SOURCE,
-                                             where.model)
+            sample = mixed.sample if mixed.sample >= 0 else mixed.samples - 1
+            yield from t903_batch_leak.check({-1: mixed.largest}, mixed.samples, sample, SOURCE, where.model,
+                                             packed=call.owner is not None)
 
 
 def stacks_of(model: torch.nn.Module) -> Iterator[Stack]:
