@@ -108,6 +108,7 @@ def requirements() -> Map:
     return deepcopy(tomllib.loads(MAP.read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_every_requirement_is_shown_where_the_map_says_or_said_to_be_open(
         requirements: Map, capsys: pytest.CaptureFixture[str]) -> None:
     assert faults_of(requirements) == []

@@ -66,6 +66,7 @@ def train(folder, steps=3000):
         return [float(row["loss"]) for row in csv.DictReader(file)], done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_run_fails_as_its_log_says_and_heals_with_a_larger_epsilon(copy):
     folder = copy("numpy-lr")
     losses, output = train(folder)

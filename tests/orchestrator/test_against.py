@@ -60,6 +60,7 @@ def test_the_comparison_is_in_the_result(runs: Path, capsys: pytest.CaptureFixtu
     assert found["code"] == []
 
 
+@pytest.mark.slow
 def test_the_block_on_the_terminal_and_in_the_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (runs / "bad" / "train.py").write_text(CODE.replace("        opt.zero_grad()\n", ""))
     cli.run(["diagnose", "bad", "--against", "good", "--out", "out", "-v"])
@@ -103,6 +104,7 @@ def test_what_is_no_other_run_is_refused(runs: Path, capsys: pytest.CaptureFixtu
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_terminal_codes_of_the_other_run_do_not_reach_the_terminal(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

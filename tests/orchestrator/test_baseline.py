@@ -59,6 +59,7 @@ def test_a_loss_that_explodes_without_the_fix_and_falls_with_it_is_fixed(workspa
     assert not list((workspace / "scratch/debug/baselines").glob("*/*/copy*")), "the copy is gone"
 
 
+@pytest.mark.slow
 def test_a_fix_without_any_effect_is_a_strike_and_taken_back(workspace: Path) -> None:
     still = TRAIN.replace("learning_rate = 10.0", "learning_rate = 0.0")
     (workspace / "train.py").write_text(still)
@@ -71,6 +72,7 @@ def test_a_fix_without_any_effect_is_a_strike_and_taken_back(workspace: Path) ->
     assert (workspace / "scratch/debug/strikes.jsonl").read_text().count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["loss falls", "loss is finite"])
 def test_a_command_that_does_not_show_the_fault_is_no_strike_and_the_fix_stays(workspace: Path, metric: str) -> None:
     (workspace / "train.py").write_text(FIXED)
@@ -81,6 +83,7 @@ def test_a_command_that_does_not_show_the_fault_is_no_strike_and_the_fix_stays(w
     assert not (workspace / "scratch/debug/strikes.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_command_that_deletes_source_files_in_the_copy_is_not_run_in_the_workspace(workspace: Path) -> None:
     result = start(workspace, verify=f"{RUN}; rm -f other.py")
     assert (result.status, "other.py is gone" in result.reason) == ("interrupted", True)
@@ -104,6 +107,7 @@ def test_a_copy_that_was_removed_after_a_run_was_cut_off_is_no_deletion(tmp_path
         step._stop_if_deleted(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_change_that_the_command_does_not_execute_waits_for_another_command(workspace: Path) -> None:
     (workspace / "train.py").write_text(TRAIN.replace("weight = 1.0", "weight = 1.0\nimport sys; sys.exit(0)"))
     last = replace_line("    weight -= 0.1 * 2 * weight", line=8, old="    weight -= learning_rate * 2 * weight")

@@ -76,6 +76,7 @@ def test_what_a_text_asks_about() -> None:
     assert asked_about("it feels odd", "") == ()
 
 
+@pytest.mark.slow
 def test_a_session_draws_both_runs_and_keeps_the_picture_of_the_old_one(tmp_path: Path) -> None:
     work = make_workspace(tmp_path / "work")
     steps = [(n, 10.0 * 1.5 ** n) for n in range(60)]

@@ -279,6 +279,7 @@ def test_a_cause_in_somebodys_own_words_is_shown_as_they_said_it() -> None:
     assert "The ranks disagree: see [C117-1] and P001:3." in " ".join(render_gate(own).split())
 
 
+@pytest.mark.slow
 def test_the_example_at_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                        monkeypatch: pytest.MonkeyPatch) -> None:
     work = shutil.copytree(EXAMPLE, tmp_path / "run", ignore=shutil.ignore_patterns("scratch", "__pycache__"))

@@ -133,6 +133,7 @@ def test_exit_codes_and_channels(log: Path, tmp_path: Path, capsys: pytest.Captu
     assert "nowhere" in err
 
 
+@pytest.mark.slow
 def test_the_text_comes_in_the_documented_order_and_files_are_where_it_says(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("diagnose", str(EXAMPLES / "numpy-lr"), "-v", "--out", str(tmp_path / "out"), capsys=capsys)
@@ -213,6 +214,7 @@ def test_an_error_message_can_be_handed_over_as_text(tmp_path: Path, capsys: pyt
     assert "GradScaler" in json.loads(out)["hypotheses"][0]["issue"]
 
 
+@pytest.mark.slow
 def test_a_rerun_in_a_copy_tells_whether_it_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = tmp_path / "work"
     workspace.mkdir()
@@ -227,6 +229,7 @@ def test_a_rerun_in_a_copy_tells_whether_it_is_reproduced(tmp_path: Path, capsys
     assert sorted(os.listdir(workspace)) == before
 
 
+@pytest.mark.slow
 def test_a_rerun_gives_a_run_without_a_log_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = tmp_path / "work"
     workspace.mkdir()
@@ -281,6 +284,7 @@ def test_a_single_path_is_a_path(log: Path) -> None:
     assert diagnose(str(log)).to_json()["root_causes"] == diagnose([log]).to_json()["root_causes"]
 
 
+@pytest.mark.slow
 def test_every_next_check_can_be_typed(log: Path) -> None:
     for path in (log, EXAMPLES / "numpy-lr", EXAMPLES / "torch-softmax-ce"):
         for check in diagnose([path]).to_json()["next_checks"]:

@@ -209,6 +209,7 @@ def test_a_file_that_is_neither_as_it_was_nor_as_fixed_halts(workspace: Path, mo
     assert not any("the verification wrote" in n for n in after.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["planned", "written", "applied", "judged"])
 def test_a_kill_without_an_edit_goes_on_to_the_end(workspace: Path, moment: str) -> None:
     folder = killed(workspace, moment, f"{GOOD} && echo 1 > metrics.csv")
@@ -218,6 +219,7 @@ def test_a_kill_without_an_edit_goes_on_to_the_end(workspace: Path, moment: str)
     assert (workspace / "train.py").read_text() == FIXED
 
 
+@pytest.mark.slow
 def test_an_accepted_edit_of_the_target_is_on_both_sides_of_the_comparison(workspace: Path) -> None:
     folder = killed(workspace, "applied", "cat train.py >> ../seen.txt; " + GOOD)
     mine = edit(workspace)
@@ -232,6 +234,7 @@ def test_an_accepted_edit_of_the_target_is_on_both_sides_of_the_comparison(works
     assert any("train.py" in n and "accepted" in n for n in done.notes)
 
 
+@pytest.mark.slow
 def test_an_accepted_edit_in_the_lines_of_the_fix_is_refused(workspace: Path) -> None:
     folder = killed(workspace, "applied", GOOD)
     edit(workspace, "learning_rate = 0.1", "learning_rate = 0.2")
@@ -242,6 +245,7 @@ def test_an_accepted_edit_in_the_lines_of_the_fix_is_refused(workspace: Path) ->
     assert go_on(halted).status == "fixed"
 
 
+@pytest.mark.slow
 def test_a_halted_fix_can_be_taken_back_and_the_edit_stays(workspace: Path) -> None:
     folder = killed(workspace, "applied", GOOD)
     edit(workspace)
@@ -268,6 +272,7 @@ def running(workspace: Path) -> str:
     return killed(workspace, "never", waits, when=workspace.parent / "up")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["target", "other", "new", "deleted", "mode of the target"])
 def test_an_edit_while_the_command_of_a_killed_session_runs(workspace: Path, kind: str) -> None:
     folder = running(workspace)
@@ -279,6 +284,7 @@ def test_an_edit_while_the_command_of_a_killed_session_runs(workspace: Path, kin
     assert after.notes == ("the verification wrote: metrics.csv",)
 
 
+@pytest.mark.slow
 def test_what_appeared_after_the_command_ended_is_not_of_the_command(workspace: Path) -> None:
     folder = killed(workspace, "judged", f"{GOOD} && echo 1 > metrics.csv")
     (workspace / "data.csv").write_text("1\n")

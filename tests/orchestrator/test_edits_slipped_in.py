@@ -73,6 +73,7 @@ def test_code_that_git_ignores_with_size_and_time_as_before(tmp_path: Path, name
     assert "learning_rate = 10.0" in (work / "train.py").read_text()
 
 
+@pytest.mark.slow
 def test_the_record_of_the_files_is_gone(workspace: Path) -> None:
     folder = killed(workspace, "applied", GOOD)
     (Path(folder) / "workspace.json").unlink()
@@ -144,6 +145,7 @@ def test_an_edit_before_a_revision_is_named(workspace: Path) -> None:
     assert any("accepted" in n and "train.py" in n for n in again.notes)
 
 
+@pytest.mark.slow
 def test_another_edit_while_it_is_halted_is_not_accepted_with_the_first(workspace: Path) -> None:
     folder = killed(workspace, "applied", GOOD)
     (workspace / "other.py").write_text("value = 2\n")
@@ -184,6 +186,7 @@ def test_an_edit_after_a_failed_verification_is_named_before_the_next_diagnosis(
     assert (workspace / "train.py").read_text() == TRAIN
 
 
+@pytest.mark.slow
 def test_a_halted_fix_is_under_test_for_other_sessions(workspace: Path) -> None:
     other = start(workspace)
     folder = killed_beside(workspace, other)

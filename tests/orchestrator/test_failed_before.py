@@ -30,6 +30,7 @@ def work(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
 
 
+@pytest.mark.slow
 def test_a_strike_of_another_session_lowers_its_cause_and_two_ask_for_more(work: Path) -> None:
     fresh = run_debug_session_sync("loss is nan", work, report=False)
     assert fresh.diagnosis is not None
@@ -45,6 +46,7 @@ def test_a_strike_of_another_session_lowers_its_cause_and_two_ask_for_more(work:
     assert "tried 2 times before in this folder" in twice.reason
 
 
+@pytest.mark.slow
 def test_a_command_that_failed_without_showing_the_symptom_says_nothing_of_the_cause(work: Path) -> None:
     fresh = run_debug_session_sync("loss is nan", work, report=False)
     for number in (1, 2):

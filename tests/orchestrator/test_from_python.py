@@ -71,6 +71,7 @@ def test_inside_a_loop_the_call_says_what_to_await_and_an_unknown_argument_is_re
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_results_are_short_in_a_console_and_a_page_in_a_cell(tmp_path: Path) -> None:
     report = diagnose([EXAMPLES / "numpy-lr"])
     assert len(repr(report)) < 200
@@ -107,6 +108,7 @@ def test_what_the_pages_import_is_there() -> None:
                 exec(f"from {node.module} import {names}", {})
 
 
+@pytest.mark.slow
 def test_a_cell_shows_the_phases_and_a_script_prints_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                        capsys: pytest.CaptureFixture[str]) -> None:
     shown: list[tuple[str, dict[str, str]]] = []

@@ -141,6 +141,7 @@ def test_a_stream_that_was_closed_before_the_start(stream: str, arguments: Seque
     assert "defect" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "told"), [
     ("diagnose . --run", "nothing was changed, what ran in the copy is gone; the same command starts it again"),
     ("experiment . --change learning-rate:times=0.1 --run", "the same command with --resume goes on"),

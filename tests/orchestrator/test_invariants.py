@@ -228,6 +228,7 @@ def test_4_strikes_survive_sessions_and_one_more_variation_is_refused_by_code(wo
     assert run(workspace, Scripted([diagnosis()]), approve=approve()).status == "fixed"
 
 
+@pytest.mark.slow
 def test_4_a_different_approach_goes_on_after_the_persons_decision(workspace: Path):
     script = Scripted([wrong(1), wrong(2), wrong(3), diagnosis()])
     halted = run(workspace, script, approve=approve())

@@ -49,6 +49,7 @@ def listed(*arguments: str) -> str:
     return CliRunner().invoke(traindx, ["sessions", *arguments]).stdout
 
 
+@pytest.mark.slow
 def test_a_killed_session_is_interrupted_and_says_how_to_go_on(work: Path) -> None:
     killed(work, "diagnosing")
     [found] = list_sessions(work)

@@ -118,6 +118,7 @@ def test_the_view_makes_room_for_the_person_and_leaves_what_stays(monkeypatch: p
     assert "\x1b[2J" not in screen.getvalue()
 
 
+@pytest.mark.slow
 def test_rich_is_not_needed_to_start():
     code = "import sys, traindx.cli, traindx.at_terminal, traindx.commands.debug; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -115,6 +115,7 @@ def tour(tmp_path_factory: pytest.TempPathFactory) -> Tour:
     return Tour(session, said, before, contents(root))
 
 
+@pytest.mark.slow
 def test_lists_the_tools_with_schemas_and_true_hints(tour: Tour) -> None:
     assert [t["name"] for t in tour.said.tools] == NAMES
     assert "never an instruction" in tour.said.instructions
@@ -164,6 +165,7 @@ def test_long_work_tells_what_it_does(tour: Tour) -> None:
     assert "judging curves" in " ".join(tour.said.progress)
 
 
+@pytest.mark.slow
 def test_refusals_are_tool_errors_answers_are_bounded_and_the_server_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason=NO_SDK)
     root = copied(tmp_path)

@@ -138,6 +138,7 @@ def test_a_run_that_the_session_has_no_time_for_says_so_and_what_to_type(case: C
     assert after.extra_checks[-1].endswith(" --run --budget 20")
 
 
+@pytest.mark.slow
 def test_a_run_that_had_time_lacks_nothing(case: Case) -> None:
     (case.workspace / "train.py").write_text(f"print({FLAT!r})\n")
     with_observed_run(diagnose([case.workspace], root=case.workspace), case, may_run=True)

@@ -99,6 +99,7 @@ def test_a_control_that_is_well_by_its_bound_is_measured_by_where_it_ends() -> N
     assert choose("the loss does not fall", Run(), (), other) == Outcome("level")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [True, False])
 def test_an_outcome_that_nobody_named_is_changed_where_the_control_contradicts_it(tmp_path: Path, *,
                                                                                  chosen: bool) -> None:

@@ -140,6 +140,7 @@ async def test_the_same_cause_is_diagnosed_again_after_an_error_of_the_change(wo
     assert [(f.option, f.edits) for f in getattr(made, "options", ())] == [("A", ()), ("B", ())]
 
 
+@pytest.mark.slow
 def test_a_session_goes_on_with_the_same_cause_after_a_diff_that_crashes(work: Path) -> None:
     """The trial could not see it (nobody had agreed to a run); the verification does, and B is still there."""
 

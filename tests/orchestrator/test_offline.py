@@ -80,6 +80,7 @@ def failing(workspace: Path) -> SessionResult:
                                   verify=f"{sys.executable} train.py --steps 50 > /dev/null; exit 1")
 
 
+@pytest.mark.slow
 def test_a_fix_that_does_not_help_is_taken_back_and_not_proposed_again(workspace: Path) -> None:
     code = (workspace / "train.py").read_text()
     result = failing(workspace)
@@ -90,6 +91,7 @@ def test_a_fix_that_does_not_help_is_taken_back_and_not_proposed_again(workspace
     assert len(modes) == len(set(modes)) >= 1
 
 
+@pytest.mark.slow
 def test_a_rejected_diagnosis_is_not_proposed_again(workspace: Path) -> None:
     waiting = run_debug_session_sync("loss is nan", workspace)
     assert waiting.diagnosis is not None

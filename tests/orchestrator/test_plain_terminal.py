@@ -41,6 +41,7 @@ def test_a_dumb_terminal_gets_lines_and_no_picture_that_is_drawn_over(monkeypatc
         assert isinstance(watch, Lines)
 
 
+@pytest.mark.slow
 def test_what_a_decision_came_to_is_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     work = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
     session = run_debug_session_sync("loss is NaN", work, report=False, hear=lambda notice: None).session

@@ -35,6 +35,7 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
     return code, said.out, said.err
 
 
+@pytest.mark.slow
 def test_a_cause_that_a_person_disagrees_with_is_set_aside_now_and_later(
         work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(work)

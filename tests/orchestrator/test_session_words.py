@@ -73,6 +73,7 @@ def test_after_a_rejection_each_question_says_which_cause_it_is_about(work: Path
     assert not any(c.startswith("traindx debug") for c in next_commands(after))
 
 
+@pytest.mark.slow
 def test_without_a_terminal_the_whole_diagnosis_is_printed_and_sessions_below_are_named(
         work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner

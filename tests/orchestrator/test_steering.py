@@ -129,6 +129,7 @@ def test_a_next_step_works_from_another_folder(work: Path, monkeypatch: pytest.M
     assert f"traindx resume {waiting.session} --workspace {work}" in read_result(waiting.folder).next_step
 
 
+@pytest.mark.slow
 def test_a_wish_about_the_fix_moves_no_cause_and_stands_with_the_option(work: Path):
     wish = "keep the log of the loss function and clamp it"
     said = read(wish)

@@ -178,6 +178,7 @@ def modelled(here: Path) -> Path:
     return here
 
 
+@pytest.mark.slow
 def test_a_model_that_the_checkpoint_fits(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(modelled / "good.safetensors")
     assert cli.run(["weights", "good.safetensors", "--model", "net:Net"]) == 0
@@ -194,6 +195,7 @@ def test_what_a_load_into_the_model_would_leave_random(modelled: Path, capsys: p
     assert "would stay random" in next(f["statement"] for f in told["findings"] if f["rule"] == "W110")
 
 
+@pytest.mark.slow
 def test_a_model_with_arguments_of_its_own(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(modelled / "good.safetensors")
     assert cli.run(["weights", "good.safetensors", "--model", "net:Net", "--model-args", '{"blocks": 8}']) == 1

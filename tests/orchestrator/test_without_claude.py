@@ -84,6 +84,7 @@ def test_auto_without_a_diagnosis_says_who_did_not_look(tmp_path: Path) -> None:
     assert [d.partition(": ")[0] for d in result.degraded] == ["lead"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("neither")
 def test_a_degraded_session_stays_degraded_in_another_process(work: Path) -> None:
     waiting = auto(work)
@@ -95,6 +96,7 @@ def test_a_degraded_session_stays_degraded_in_another_process(work: Path) -> Non
     assert opening_of(read_journal(Path(waiting.folder) / "journal.jsonl")).degraded == ()
 
 
+@pytest.mark.slow
 def test_a_session_of_claude_whose_package_is_gone_is_degraded(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from traindx.investigators.claude_code.conversation import keep_settings
 

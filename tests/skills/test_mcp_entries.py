@@ -50,6 +50,7 @@ def program(folder: Path, text: str) -> str:
     return f"{folder}:/usr/bin:/bin"
 
 
+@pytest.mark.slow
 def test_with_traindx_installed_its_own_server_answers(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
     path = program(tmp_path / "bin", f"#!{sys.executable}\nfrom traindx.cli import main\nmain()\n")

@@ -85,6 +85,7 @@ def test_another_content_or_name_is_another_digest(package: Path) -> None:
     assert len({archive.digest_of(f) for f in (files, changed, renamed)}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [None, b"PK\x03\x04 cut"])
 def test_one_that_is_missing_or_broken_is_written_anew(there: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / archive.ARCHIVE

@@ -95,6 +95,7 @@ def test_the_wheel_holds_the_skills_and_the_instruments_once(wheel: list[zipfile
                                                                           "protected.py")))} <= names
 
 
+@pytest.mark.slow
 def test_the_source_archive_holds_the_instruments_once(tree: Path, tmp_path: Path) -> None:
     import tarfile
 

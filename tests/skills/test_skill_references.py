@@ -49,6 +49,7 @@ def pack(tmp_path: Path) -> Path:
     return tmp_path / "skills"
 
 
+@pytest.mark.slow
 def test_rendering_writes_once_and_then_nothing(pack: Path) -> None:
     changed = {p.relative_to(pack).as_posix() for p in references.write_skills(pack)}
     assert {"ml-debug/references/index.md", "ml-debug/agents/data-flow-tracer.md", "ml-debug/scripts/traindx.zip",

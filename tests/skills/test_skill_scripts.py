@@ -275,6 +275,7 @@ def test_a_copy_that_lost_the_instruments_says_what_to_install(packages: Path, t
     assert "pip install traindx" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_installed_traindx_is_preferred(faulty: str, tmp_path: Path) -> None:
     script = ROOT / "skills" / SCRIPT
     done = subprocess.run([sys.executable, str(script), "diagnose", faulty], cwd=tmp_path, capture_output=True,

@@ -80,6 +80,7 @@ async def test_tools_are_used_and_the_answer_is_handed_over(work: Path, tmp_path
     assert "fake-key" not in kept
 
 
+@pytest.mark.slow
 async def test_what_is_sent_is_counted_first_and_marked_for_the_cache(work: Path, tmp_path: Path,
                                                                       settings: Made) -> None:
     notices: list[Notice] = []

@@ -71,6 +71,7 @@ async def test_the_fixed_prompts_of_a_whole_session_are_counted_and_bounded(work
     assert {c.role for c in api.counted} >= {LEAD, "adversary"}, "a prompt is counted before it is sent"
 
 
+@pytest.mark.slow
 async def test_the_first_request_of_every_specialist_is_bounded(work: Path, settings: Made) -> None:
     assert len(QUESTION.split()) >= 60
     asks = Several([Use("Agent", {"subagent_type": a, "description": "look", "prompt": QUESTION.format(n=a)})
@@ -88,6 +89,7 @@ def without_marks(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [[{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]] for m in messages]
 
 
+@pytest.mark.slow
 async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         await run(work, settings(api.url), "later")
@@ -119,6 +121,7 @@ async def test_a_revision_goes_on_with_what_was_said(work: Path, settings: Made)
     assert "look closer, by the whole protocol" in str(last["messages"][-1])
 
 
+@pytest.mark.slow
 async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Made) -> None:
     meeting = threading.Event()
 
@@ -190,6 +193,7 @@ def _killed_when_two_have_reported(work: Path, made: Settings) -> None:
         child.wait()
 
 
+@pytest.mark.slow
 async def test_a_session_without_an_answer_delivers_the_offline_diagnosis(work: Path, settings: Made) -> None:
     unauthorized = [Fail(401, "authentication_error", "invalid x-api-key")]
     with scripted({LEAD: unauthorized}) as api:
@@ -230,6 +234,7 @@ def test_the_command_says_who_is_asked_and_goes_on_with_them(work: Path, setting
     assert FIXED in (work / "train.py").read_text()
 
 
+@pytest.mark.slow
 def test_without_a_model_the_command_says_what_to_name(work: Path, settings: Made) -> None:
     _, told = debug(work, settings("http://127.0.0.1:9"), "--backend", "api")
     assert "no default model" in told

@@ -28,6 +28,7 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_wrong_key_is_asked_with_once(work: Path, settings: Made, status: int) -> None:
     with scripted({LEAD: [Fail(status, "authentication_error", "invalid x-api-key")]}) as api:
@@ -38,6 +39,7 @@ async def test_a_wrong_key_is_asked_with_once(work: Path, settings: Made, status
     assert len(api.counted) <= 1
 
 
+@pytest.mark.slow
 async def test_an_address_where_nobody_listens_is_tried_once(work: Path, settings: Made) -> None:
     said: list[str] = []
     investigator = ClaudeInvestigator(settings(closed_port(), retries=RETRIES), lambda n: said.append(n.text))
@@ -46,6 +48,7 @@ async def test_an_address_where_nobody_listens_is_tried_once(work: Path, setting
     assert not [text for text in said if "tried again" in text], "a connection that is refused is no passing trouble"
 
 
+@pytest.mark.slow
 async def test_what_passes_is_still_tried_again(work: Path, settings: Made) -> None:
     busy = [Fail(529, "overloaded_error", retry_after="0"), Fail(429, "rate_limit_error", retry_after="0")]
     with scripted({LEAD: lambda body: busy.pop() if busy else answer({"status": "needs_data"})}) as api:

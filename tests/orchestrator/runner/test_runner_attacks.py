@@ -165,6 +165,7 @@ class BreaksOff(Open):
         return super().runs(command.splitlines()[0], timeout)
 
 
+@pytest.mark.slow
 def test_an_attack_that_the_run_did_not_come_to_runs_alone(folder: Path) -> None:
     base = folder / "ended"
     base.mkdir()

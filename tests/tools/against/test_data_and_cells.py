@@ -36,6 +36,7 @@ def files(folder: Path, name: str, scale: float, prepare: str, seed: int = 0, ro
     return folder
 
 
+@pytest.mark.slow
 def test_a_file_of_another_scale_and_the_cell_that_made_it(tmp_path: Path) -> None:
     bad = files(tmp_path / "bad", "scale.ipynb", 16.0, PREPARE.replace("x[b] / 16.0", "x[b]"))
     good = files(tmp_path / "good", "good.ipynb", 1.0, PREPARE)
@@ -49,6 +50,7 @@ def test_a_file_of_another_scale_and_the_cell_that_made_it(tmp_path: Path) -> No
     json.dumps(found.to_json())
 
 
+@pytest.mark.slow
 def test_two_samples_of_one_origin_do_not_differ(tmp_path: Path) -> None:
     one = files(tmp_path / "one", "a.ipynb", 1.0, PREPARE, 0)
     two = files(tmp_path / "two", "a.ipynb", 1.0, PREPARE, 1)

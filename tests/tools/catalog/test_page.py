@@ -31,6 +31,7 @@ RULE = RuleModule(
 )
 
 
+@pytest.mark.slow
 def test_a_mode_page_holds_all_of_the_mode() -> None:
     for mode in CATALOG.values():
         _holds_all(mode)
@@ -51,6 +52,7 @@ def _holds_all(mode: FailureMode) -> None:
         assert source.where in flat
 
 
+@pytest.mark.slow
 def test_a_mode_page_fits_a_terminal() -> None:
     prose = [line for mode in CATALOG.values() for line in mode_page(mode).splitlines() if not line.startswith("   ")]
     assert [line for line in prose if len(line) > WIDTH and " " in line.strip("- ") and "http" not in line] == []
@@ -71,6 +73,7 @@ def test_a_rule_that_no_mode_names_has_a_page_too() -> None:
     assert page.endswith("\n")
 
 
+@pytest.mark.slow
 def test_every_rule_renders() -> None:
     for module in all_rules().values():
         assert rule_page(module).startswith(f"# {module.rule.id} ")

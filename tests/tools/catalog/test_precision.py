@@ -72,6 +72,7 @@ def test_messages_are_told_apart_from_curves_and_text_from_processes() -> None:
         "log", "error", "code", "live", "file", "experiment"]
 
 
+@pytest.mark.slow
 def test_the_table_is_what_the_judgements_give() -> None:
     done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -93,6 +94,7 @@ def test_what_a_healthy_case_shows_counts_as_wrong_and_effects_and_reread_text_d
     assert "T101" in measured(tmp_path, case("T101", "cause", True), level="run")
 
 
+@pytest.mark.slow
 def test_judgements_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[]")
     done = subprocess.run([sys.executable, SCRIPT, tmp_path / "x.json", "--out", tmp_path / "y"], capture_output=True,

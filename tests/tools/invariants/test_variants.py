@@ -39,6 +39,7 @@ def test_the_fault_is_found_where_it_is(path: Path) -> None:
     assert wanted or not found
 
 
+@pytest.mark.slow
 def test_nearly_all_are_found_under_other_names_with_intermediate_variables() -> None:
     """A rewrite moves lines: the id alone is asked for."""
     faulty = [p for p in VARIANTS if not p.name.startswith("good_")]

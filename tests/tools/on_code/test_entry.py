@@ -99,6 +99,7 @@ def test_endless_recursion_of_the_program_is_no_recursion_of_ours() -> None:
     assert not any("RecursionError" in note.note for note in audit_sources([source(text)]).notes)
 
 
+@pytest.mark.slow
 def test_exponential_calls_end(within: Any) -> None:
     lines = ["import torch", "def f0(x): return torch.relu(x)"]
     for i in range(1, 11):
@@ -107,6 +108,7 @@ def test_exponential_calls_end(within: Any) -> None:
         audit_sources([source("\n".join(lines) + "\nfor i in range(3):\n    f10(i).backward()\n")])
 
 
+@pytest.mark.slow
 @given(st.data())
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_mangled_training_code_never_crashes(data: st.DataObject) -> None:
@@ -288,6 +290,7 @@ def test_importing_the_room_is_cheap() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_few_thousand_lines_end_soon(tmp_path: Path, within: Any) -> None:
     """At 100,000 lines in 20 s, 6,000 lines take 1.2 s; the bound leaves room for what is loaded once."""
     lines = 0

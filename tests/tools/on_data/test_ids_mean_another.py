@@ -196,6 +196,7 @@ def test_empty_cells_and_empty_files_are_read(tmp_path: Path, seen_by: Seen) -> 
     assert seen_by(d187, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_unrelated_tables_of_items_are_in_no_order(tmp_path: Path) -> None:
     """What goes along with few items by chance is no order of theirs (D167, D169)."""
     for seed in range(3):

@@ -110,6 +110,7 @@ def test_names_that_are_no_paths(tmp_path: Path) -> None:
     assert [f.measured["kind"] for f in found(tmp_path)] == ["missing"]
 
 
+@pytest.mark.slow
 def test_files_left_out_at_random_hardly_ever_stand_together(tmp_path: Path) -> None:
     rows, rng, alarms = made(tmp_path), np.random.default_rng(1), 0
     for _ in range(60):

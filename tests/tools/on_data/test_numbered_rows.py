@@ -165,6 +165,7 @@ def test_a_table_with_values_that_are_not_finite_is_left_out(program: dict[str, 
     assert numbered.take() == []
 
 
+@pytest.mark.slow
 def test_parameters_of_jax_are_kept_and_a_donated_array_is_left_out(program: dict[str, Any]) -> None:
     jnp = pytest.importorskip("jax.numpy")
     gone = jnp.asarray(VECTORS) + 0

@@ -149,6 +149,7 @@ def test_a_file_of_groups_is_no_table(tmp_path: Path) -> None:
         assert examine([folder]).wrong == ()
 
 
+@pytest.mark.slow
 def test_hundreds_of_groups_are_read(tmp_path: Path, seen_by: Seen) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "demos.h5", "w") as file:

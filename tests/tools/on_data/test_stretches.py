@@ -147,6 +147,7 @@ SPOKEN: list[Callable[[dict[str, str]], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", SPOKEN)
 @pytest.mark.parametrize("lag", [1, -2, 0])
 def test_answers_within_conversations_that_belong_to_other_rows(

@@ -45,6 +45,7 @@ def test_the_end_of_a_document_became_a_word(form: str, tmp_path: Path, seen_by:
     assert "34,721" in finding.statement
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "kind"), [("uint16", "full"), ("int16", "negative")])
 def test_ids_of_a_large_vocabulary_reach_the_end_of_the_type(
     dtype: str, kind: str, tmp_path: Path, seen_by: Seen

@@ -75,6 +75,7 @@ def seen(program: Callable[[], Any], folder: Path) -> list[Finding]:
     return [f for f in watched(program, Settings(str(folder), ("averages",))) if f.rule == "J709"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("follow", "dtype", "apart"), [
     (mixed(0.999), jnp.bfloat16, False), (incremental(0.9999), jnp.float16, False), (mixed(0.999), jnp.bfloat16, True)])
 def test_averages_that_stand_still(follow: Follow, dtype: Any, apart: bool, tmp_path: Path) -> None:

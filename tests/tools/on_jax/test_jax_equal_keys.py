@@ -45,6 +45,7 @@ def test_an_ensemble_of_equal_members_is_named(key: Any, tmp_path: Path) -> None
     assert "jax.random.split(key, 5)" in found.statement
 
 
+@pytest.mark.slow
 def test_equal_keys_of_a_jitted_function_are_named(tmp_path: Path) -> None:
     def program() -> None:
         sample = jax.jit(lambda keys, x: x + jax.vmap(lambda k: jax.random.normal(k, (2,)))(keys))  # <- jitted
@@ -83,6 +84,7 @@ def nested_and_with_options() -> None:
     jax.vmap(lambda x: (x, None))(jnp.ones(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [split_keys, folded_with_the_index, one_key_for_all_on_purpose,
                                      numbers_that_look_like_keys, nested_and_with_options], ids=lambda f: f.__name__)
 def test_keys_that_differ_are_silent(program: Callable[[], Any], tmp_path: Path) -> None:

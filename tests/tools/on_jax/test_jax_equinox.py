@@ -37,6 +37,7 @@ def names_of(made: Any, *args: Any, **kwargs: Any) -> list[str]:
     return [n for n in kept[0] if not n.startswith("static")]
 
 
+@pytest.mark.slow
 def test_arrays_have_the_names_of_the_parameters() -> None:
     def step(net: Any, batch: Any, *, scale: Any) -> Any:
         return jax.vmap(net)(batch["x"]) * scale
@@ -51,6 +52,7 @@ def test_a_module_that_is_called_itself_is_self() -> None:
     assert {n.split("[")[0] for n in told} >= {"self.weight", "self.bias"}
 
 
+@pytest.mark.slow
 def test_the_key_of_every_step_is_named(tmp_path: Path) -> None:
     def program() -> None:
         @eqx.filter_jit

@@ -146,6 +146,7 @@ def test_healthy_programs_are_silent(tmp_path: Path) -> None:
     assert watched(program(10_000, both), Settings(str(tmp_path), ("nonfinite",))) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seldom")
 def test_outputs_that_change_their_structure_are_borne(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run() -> None:
@@ -211,6 +212,7 @@ def test_gradients_of_a_jitted_function_that_are_nan_from_its_first_call_on(
     assert Path(origin.where.file or "").name == Path(__file__).name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aux", [None, jnp.full(3, jnp.nan), {"accuracy": jnp.full((3, 3), jnp.nan)}],
                          ids=["none", "nan", "nan_dict"])
 @pytest.mark.parametrize("steps", [2, 20])
@@ -248,6 +250,7 @@ def in_single_calls(bad: frozenset[int], spoil: Callable[[Any, Any], Any], *, na
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [SELDOM, ALWAYS], ids=["looked at seldom", "looked at always"])
 @pytest.mark.parametrize("guard", [False, True], ids=["its gradient is finite", "the program skips the step"])
 def test_a_loss_that_is_nan_in_single_calls_is_told_as_low_and_its_equation_is_found(

@@ -45,6 +45,7 @@ def both(name: str, fault: bool, folder: Path) -> list[Finding]:
     return [f for f in found if f.severity.rank >= 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "package", "rule"), MARKED)
 def test_the_fault_is_named_and_the_results_are_the_same(name: str, package: str, rule: str, tmp_path: Path) -> None:
     pytest.importorskip(package)

@@ -89,6 +89,7 @@ def noisy() -> None:
 FROZEN = [(rate, "lr"), (bound, "params"), (noisy, "noise")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "attribute"), FROZEN, ids=lambda v: getattr(v, "__name__", v))
 def test_what_the_compiled_code_keeps_is_named_with_its_line(program: Any, attribute: str, tmp_path: Path) -> None:
     found = seen(program, tmp_path)
@@ -174,6 +175,7 @@ HEALTHY = [arguments_instead, attributes_that_are_not_read, equal_arrays_made_ag
            another_object_for_another_rate]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", HEALTHY, ids=lambda f: f.__name__)
 def test_objects_whose_state_arrives_are_silent(program: Any, tmp_path: Path) -> None:
     assert seen(program, tmp_path) == []

@@ -70,6 +70,7 @@ def tables(folder: Path) -> list[dict[str, Any]]:
     return [t for t in told if "gradient_norms" in t.values()]
 
 
+@pytest.mark.slow
 def test_norms_have_the_paths_and_values_of_the_leaves() -> None:
     g = jax.grad(whole)(P, X)
     found = gradient_norms({**g, "half": jnp.full(4, 3.0, jnp.bfloat16), "step": jnp.int32(3)})
@@ -89,6 +90,7 @@ def test_inside_a_trace_it_says_what_to_do() -> None:
         jax.jit(lambda g: gradient_norms(g)["value"])(jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_norms_stand_beside_the_paths_of_a_function() -> None:
     found = gradient_paths(cut, P, X, gradients=jax.grad(cut)(P, X))
     assert [(f.rule, f.measured["norms"]) for f in found] == [("J301", (("p['enc']", 0.0),))]
@@ -99,12 +101,14 @@ def test_norms_stand_beside_the_paths_of_a_function() -> None:
         gradient_paths(cut, P, X, gradients=jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_a_run_measures_the_parameters_that_are_cut_off(tmp_path: Path) -> None:
     found = [f for f in run(cut, tmp_path) if f.severity.rank >= 1]
     assert [(f.rule, f.where.line, f.measured["norms"]) for f in found] == [("J301", line("cut"), (("p['enc']", 0.0),))]
     assert found[0].measured["largest_norm"] > 0
 
 
+@pytest.mark.slow
 def test_a_branch_is_remarked_with_the_calls_in_which_it_was_not_taken(tmp_path: Path) -> None:
     found = run(sometimes, tmp_path)
     assert [(f.rule, f.severity.value) for f in found] == [("J302", "info")]
@@ -113,6 +117,7 @@ def test_a_branch_is_remarked_with_the_calls_in_which_it_was_not_taken(tmp_path:
     assert 0 < zeros < 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [whole, frozen_on_purpose], ids=lambda f: f.__name__)
 def test_losses_that_train_what_they_should_are_silent(loss: Any, tmp_path: Path) -> None:
     assert run(loss, tmp_path) == []
@@ -137,6 +142,7 @@ def test_norms_of_eager_gradients_are_recorded(kind: str, tmp_path: Path) -> Non
     assert told[0]["norms"]["p['enc']"] == pytest.approx(gradient_norms(jax.grad(whole)(P, X))["['enc']"], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("argnums", "names"), [(1, [["p['dec']", "p['enc']"]]), ((0, 1), [])])
 def test_the_argument_that_is_differentiated_gives_the_names(argnums: Any, names: Any, tmp_path: Path) -> None:
     def program() -> None:

@@ -110,6 +110,7 @@ def in_both_branches(p: Any, x: Any) -> Any:
     return (h @ p["dec"]).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [straight_through, masked, with_own_derivative, carried, in_both_branches],
                          ids=lambda f: f.__name__)
 def test_losses_that_train_everything_are_silent(loss: Callable[..., Any]) -> None:
@@ -117,6 +118,7 @@ def test_losses_that_train_everything_are_silent(loss: Callable[..., Any]) -> No
     assert all(float(jnp.abs(g).sum()) >= 0 for g in jax.tree_util.tree_leaves(jax.grad(loss)(P, X)))
 
 
+@pytest.mark.slow
 def test_a_flax_network_is_silent() -> None:
     pytest.importorskip("flax")
     from flax import linen

@@ -125,6 +125,7 @@ def of_kind(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [r for r in records if r.get("kind") == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
 def test_the_norms_are_those_of_the_gradient_and_the_losses_stay_the_same(form: Any, tmp_path: Path) -> None:
     alone, told = training(form), []
@@ -143,6 +144,7 @@ def test_the_norms_are_those_of_the_gradient_and_the_losses_stay_the_same(form: 
     assert first["grad_norm"] == pytest.approx(float(np.sqrt(sum(v**2 for v in expected.values()))), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_arguments_that_are_donated_are_still_there_when_it_looks(tmp_path: Path) -> None:
     alone, told = training(plain, donate=True), []
     found, records = seen(lambda: told.extend(training(plain, donate=True)), tmp_path)
@@ -166,17 +168,20 @@ def sometimes(p: Any, x: Any) -> Any:
     return jax.value_and_grad(loss)(p)
 
 
+@pytest.mark.slow
 def test_parameters_that_no_gradient_reaches_are_named_with_their_norm(tmp_path: Path) -> None:
     found, _ = seen(lambda: training(cut, 20), tmp_path)
     assert [(f.rule, f.where.line, f.measured["norms"]) for f in found] == [("J301", line("cut"), (("p['enc']", 0.0),))]
     assert "measured norm" in found[0].statement
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_not_always_taken_is_remarked(tmp_path: Path) -> None:
     found, _ = seen(lambda: training(sometimes, 60, inputs=lambda i: X * (1.0 if i in (1, 2, 8) else -1.0)), tmp_path)
     assert [(f.rule, f.severity.value) for f in found] == [("J302", "info")]
 
 
+@pytest.mark.slow
 def test_a_step_of_two_signatures_is_measured_in_both(tmp_path: Path) -> None:
     sizes = {1: 8, 2: 6}
     found, records = seen(lambda: training(plain, 14, inputs=lambda i: X[:sizes.get(i % 3, 8)]), tmp_path)

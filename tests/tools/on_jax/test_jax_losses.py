@@ -62,6 +62,7 @@ def test_a_broadcast_within_a_trace_is_named_at_its_line() -> None:
     assert found[0].measured["result"] == "[8, 8]"
 
 
+@pytest.mark.slow
 def test_an_eager_call_and_keywords_are_seen() -> None:
     found = seen(lambda: optax.losses.sigmoid_binary_cross_entropy(logits=jnp.ones((4, 1)), labels=jnp.ones(4)))
     assert [f.measured["loss"] for f in found] == ["sigmoid_binary_cross_entropy"]

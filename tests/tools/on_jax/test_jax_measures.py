@@ -33,6 +33,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
     return [r for r in metrics if any("/" in k or "_" in k for k in r)]
 
 
+@pytest.mark.slow
 def test_codes_are_counted_as_numpy_counts_them() -> None:
     indices = jnp.asarray(np.random.default_rng(0).integers(-1, 9, (5, 7)))
     told = jax.jit(lambda i: measures.codes(i, 8, "top"))(indices)
@@ -44,6 +45,7 @@ def test_codes_are_counted_as_numpy_counts_them() -> None:
     assert (float(nothing["codebook_perplexity"]), float(nothing["codebook_used"])) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_terms_that_pull_apart_have_a_cosine_of_minus_one() -> None:
     def terms(p: Any) -> dict[str, Any]:
         return {"a": 2.0 * p["w"].sum(), "b": -p["w"].sum(), "none": jnp.float32(3.0)}
@@ -66,6 +68,7 @@ def test_activations_tell_dead_units_saturation_and_samples_that_are_alike() -> 
     assert float(told["activation/tanh/saturated_share"]) == 1.0
 
 
+@pytest.mark.slow
 def test_memory_is_known_from_the_types() -> None:
     tree = {"w": jnp.zeros((512, 512)), "half": jnp.zeros((512, 1024), jnp.bfloat16)}
     assert float(measures.held({"parameters": tree})["memory/parameters"]) == pytest.approx(2.0)
@@ -110,6 +113,7 @@ def test_a_collapsed_codebook_is_told_and_the_results_stay_the_same(tmp_path: Pa
     assert {"codebook_perplexity", "activation/z/rms", "loss/recon", "memory"} <= set(reports[0])
 
 
+@pytest.mark.slow
 def test_a_codebook_in_use_is_silent(tmp_path: Path) -> None:
     assert [f for f in findings(tmp_path, spread=True) if f.severity.rank >= 1] == []
 

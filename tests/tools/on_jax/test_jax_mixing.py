@@ -94,6 +94,7 @@ HEALTHY = [(fine, (W, X)), (embedded, (TABLE, TOKENS)), (scanned, (W, X)), (conv
 Fn = Callable[..., Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fn", "args"), FAULTY, ids=lambda v: getattr(v, "__name__", ""))
 def test_the_equation_where_samples_meet_is_named(fn: Fn, args: tuple[Any, ...]) -> None:
     found = sample_dependence(fn, *args, in_axes=(None, 0)[-len(args):])
@@ -101,11 +102,13 @@ def test_the_equation_where_samples_meet_is_named(fn: Fn, args: tuple[Any, ...])
     assert found[0].measured["samples"] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fn", "args"), HEALTHY, ids=lambda v: getattr(v, "__name__", ""))
 def test_samples_that_stay_apart_are_silent(fn: Fn, args: tuple[Any, ...]) -> None:
     assert sample_dependence(fn, *args, in_axes=(None, 0)[-len(args):]) == []
 
 
+@pytest.mark.slow
 def test_samples_on_another_axis_are_told_with_the_shape() -> None:
     found = sample_dependence(lambda x: (x * 2.0).T, X)
     assert found[0].measured["kind"] == "axis"

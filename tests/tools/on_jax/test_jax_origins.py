@@ -48,6 +48,7 @@ def test_the_equation_and_the_line_are_named(case: Planted) -> None:
 HEALTHY_CASES = [m if i < 5 else pytest.param(m, marks=pytest.mark.slow) for i, m in enumerate(HEALTHY)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", HEALTHY_CASES, ids=lambda m: m.__name__)
 def test_healthy_functions_are_silent(make: Callable[[], tuple[Any, ...]]) -> None:
     assert find_nonfinite(*make()) is None
@@ -80,6 +81,7 @@ def test_flax_nnx_is_silent_when_healthy_and_named_when_not() -> None:
     assert (found.where.line, found.measured["reason"]) == (_line("nnx"), "zero-by-zero")
 
 
+@pytest.mark.slow
 def test_an_argument_that_is_nan_already_is_named_by_its_path() -> None:
     def loss(params: Any, batch: Any) -> Any:
         return (params["w"] * batch["x"]).sum()
@@ -94,6 +96,7 @@ def test_an_argument_that_is_nan_already_is_named_by_its_path() -> None:
     assert state.measured["reason"] == "parameter"
 
 
+@pytest.mark.slow
 def test_the_example_of_a_vmap_is_named() -> None:
     case = next(p for p in PLANTED if p.name == "vmap_forward")
     found = find_nonfinite(*case.make())
@@ -111,6 +114,7 @@ def test_the_device_of_a_shard_map_is_named() -> None:
     assert found.measured["index"] == (4 // (last + 1) - 1,)
 
 
+@pytest.mark.slow
 def test_integers_that_wrap_are_told_also_where_everything_is_finite() -> None:
     def tokens(batches: Any) -> Any:
         return (batches * 65536).astype(jnp.float32).sum()

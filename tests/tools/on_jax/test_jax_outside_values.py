@@ -211,6 +211,7 @@ FAULTY = {in_a_closure: "rate", a_global: "RATE", an_attribute: "config.beta", a
           within_equinox: "config.gamma", within_nnx: "config.gamma"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", FAULTY, ids=lambda p: p.__name__)
 def test_faulty(program: Callable[[], Any], tmp_path: Path) -> None:
     found = seen(program, tmp_path)
@@ -218,6 +219,7 @@ def test_faulty(program: Callable[[], Any], tmp_path: Path) -> None:
     assert "keeps the old one" in found[0].statement
 
 
+@pytest.mark.slow
 def test_says_both_values(tmp_path: Path) -> None:
     found = seen(in_a_closure, tmp_path)[0]
     assert (found.measured["was"], found.measured["now"]) == ("0.1", "0.0125")
@@ -353,6 +355,7 @@ def used_for_another_kind() -> None:
         step(jnp.ones(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [an_argument, compiled_anew, made_anew, printed_and_counted, behind_a_condition,
                                      own_name, taken_back, shape_only, a_tree_of_parameters, used_for_another_kind],
                          ids=lambda p: p.__name__)

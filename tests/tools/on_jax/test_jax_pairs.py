@@ -106,6 +106,7 @@ def found(tmp_path, run):
     return list(watched(run, Settings(str(tmp_path / "run"), ("pairs",))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_split_by_row_of_both_orders(program, tmp_path):
     (one,) = found(tmp_path, program(*parts(by_row=True)))

@@ -113,27 +113,32 @@ def counted(held: int, steps: int = 20, donate: bool = False) -> None:
         p, count, _ = jitted(p, count + 1 if i % held == 0 and i else count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("donate", [False, True])
 def test_a_counter_that_never_moves_gives_the_same_key(donate: bool, tmp_path: Path) -> None:
     found = [f for f in seen(lambda: counted(10**6, donate=donate), tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line, f.measured["argument"]) for f in found] == [("J203", line("counted"), "count")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [1, 4, 8])
 def test_a_counter_that_moves_on_is_silent(held: int, tmp_path: Path) -> None:
     assert [f for f in seen(lambda: counted(held), tmp_path) if f.severity.rank >= 1] == []
 
 
+@pytest.mark.slow
 def test_one_key_for_all_steps_is_named(tmp_path: Path) -> None:
     found = [f for f in seen(same_key_each_step, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line) for f in found] == [("J203", line("same_key_each_step"))]
 
 
+@pytest.mark.slow
 def test_a_key_made_inside_a_step_is_named(tmp_path: Path) -> None:
     found = [f for f in seen(key_made_inside, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line) for f in found] == [("J203", line("key_made_inside"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [fresh_keys, key_in_the_state, sampler_with_a_fixed_key], ids=lambda f: f.__name__)
 def test_keys_used_right_are_silent(program: Program, tmp_path: Path) -> None:
     assert [f for f in seen(program, tmp_path) if f.severity.rank >= 1] == []
@@ -260,12 +265,14 @@ def biases_of_zero_that_never_get_a_gradient() -> None:
 STATE = [(optimizer_state_dropped, "J702"), (encoder_cut_off, "J301")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "rule"), STATE, ids=lambda v: getattr(v, "__name__", v))
 def test_faults_of_the_state_are_named_with_their_line(program: Program, rule: str, tmp_path: Path) -> None:
     found = [f for f in seen(program, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line) for f in found] == [(rule, line(program.__name__))]
 
 
+@pytest.mark.slow
 def test_a_state_that_is_never_passed_back_is_named(tmp_path: Path) -> None:
     found = [f for f in seen(state_never_fed_back, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.measured["argument"]) for f in found] == [("J701", "p")]
@@ -293,6 +300,7 @@ def frozen_body(loaded: bool) -> None:
     training(step, (p, tx.init(p)), 60, X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", [False, True])
 def test_a_body_that_a_mask_freezes_as_it_was_drawn_is_no_remark(loaded: bool, tmp_path: Path) -> None:
     (found,) = [f for f in seen(functools.partial(frozen_body, loaded), tmp_path) if f.rule == "J703"]
@@ -301,6 +309,7 @@ def test_a_body_that_a_mask_freezes_as_it_was_drawn_is_no_remark(loaded: bool, t
     assert ("neither trained nor loaded" in found.statement) is not loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [plain_training, functools.partial(plain_training, True),
                                      frozen_and_target_parameters, gradients_apart_from_the_update,
                                      biases_of_zero_that_never_get_a_gradient],
@@ -335,6 +344,7 @@ def few_shapes() -> None:
         step(jnp.ones((n, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "prop"), [(varying_lengths, "shape"), (varying_static, "static value")],
                          ids=lambda v: getattr(v, "__name__", v))
 def test_recompilations_name_the_argument_and_the_property(program: Program, prop: str, tmp_path: Path) -> None:
@@ -343,11 +353,13 @@ def test_recompilations_name_the_argument_and_the_property(program: Program, pro
     assert found[0].measured["argument"] in ("x", "i")
 
 
+@pytest.mark.slow
 def test_a_jit_in_a_loop_is_named(tmp_path: Path) -> None:
     found = [f for f in seen(jit_in_the_loop, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line) for f in found] == [("J602", line("jit_in_the_loop"))]
 
 
+@pytest.mark.slow
 def test_a_few_shapes_are_normal(tmp_path: Path) -> None:
     assert seen(few_shapes, tmp_path) == []
 

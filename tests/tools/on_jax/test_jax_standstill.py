@@ -76,6 +76,7 @@ def found(program: Callable[[], None], folder: Path) -> list[Finding]:
     return [f for f in watched(program, Settings(str(folder), ("standstill",))) if f.rule == "J706"]
 
 
+@pytest.mark.slow
 def test_a_schedule_that_ends_in_the_first_epoch_is_the_cause(tmp_path: Path) -> None:
     only, = found(training(optax.sgd(optax.cosine_decay_schedule(1e-2, EPOCH)), donate=True), tmp_path)
     assert only.bearing is Bearing.CAUSE

@@ -86,6 +86,7 @@ def test_what_is_not_edited() -> None:
     assert not [e for e in edits if e.do == "unwrapped" and e.after.endswith("in 10:")]
 
 
+@pytest.mark.slow
 def test_each_edit_is_another_program_that_parses() -> None:
     files = [Path(__file__), *Path(sys.modules[edits_of.__module__].__file__ or "").parent.glob("*.py")]
     for path in files:

@@ -57,6 +57,7 @@ def close(one: Any, other: Any) -> bool:
     return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool(jnp.allclose(a, b, atol=1e-5)), one, other)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outside", [False, True])
 def test_updates_are_scaled(changed: Any, outside: bool) -> None:
     expected = train(lambda: optax.sgd(0.05, momentum=0.9), outside=outside)[1]
@@ -67,6 +68,7 @@ def test_updates_are_scaled(changed: Any, outside: bool) -> None:
     assert not close(train(lambda: optax.sgd(0.1, momentum=0.9))[1], found)
 
 
+@pytest.mark.slow
 def test_a_schedule_is_one_rate(changed: Any) -> None:
     expected = train(lambda: optax.adamw(0.1))[1]
     with changed("schedule-fixed") as told:
@@ -85,6 +87,7 @@ def test_a_schedule_is_one_rate(changed: Any) -> None:
     assert (told.applied.times, "no schedule" in told.applied.problem) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "wrapped", "plain"), [
     ("no-clipping", lambda: optax.chain(optax.clip_by_global_norm(1e-3), optax.clip(1e-3), optax.sgd(0.1)),
      lambda: optax.sgd(0.1)),
@@ -118,6 +121,7 @@ def test_one_batch_in_the_arguments_of_the_step(changed: Any, on_device: bool, o
     assert told.applied.times == 3
 
 
+@pytest.mark.slow
 def test_a_step_that_gets_the_same_arrays_each_time_says_so(changed: Any) -> None:
     x, y = jnp.asarray(X), jnp.asarray(Y)
     with changed("one-batch") as told:
@@ -129,6 +133,7 @@ def test_a_step_that_gets_the_same_arrays_each_time_says_so(changed: Any) -> Non
     assert "same arrays" in told.applied.problem
 
 
+@pytest.mark.slow
 def test_a_batch_of_the_shape_of_an_output_is_not_guessed(changed: Any) -> None:
     def step(w: Any, x: Any) -> Any:
         return w - 0.1 * jax.grad(lambda w: jnp.mean((x * w - x) ** 2))(w), x * w
@@ -167,6 +172,7 @@ def test_seeds_of_keys(changed: Any) -> None:
     assert told.applied.times >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "setting", "value"), [
     ("float64", "jax_enable_x64", True), ("no-compile", "jax_disable_jit", True),
     ("stop-at-nan", "jax_debug_nans", True),
@@ -208,6 +214,7 @@ def test_averages_take_the_new_values(changed: Any) -> None:
     assert told.applied.times == 1
 
 
+@pytest.mark.slow
 def test_dropout_of_flax_and_equinox(changed: Any) -> None:
     nn = pytest.importorskip("flax.linen")
     nnx = pytest.importorskip("flax.nnx")
@@ -236,6 +243,7 @@ def test_what_is_not_for_jax_says_so(changed: Any, change: str) -> None:
     assert "not for jax" in told.applied.problem
 
 
+@pytest.mark.slow
 def test_the_placebo_changes_no_bit(changed: Any) -> None:
     expected = train(lambda: optax.adamw(0.1))
     with changed("placebo") as told:

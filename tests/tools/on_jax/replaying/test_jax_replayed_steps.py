@@ -159,6 +159,7 @@ def again(function: Callable[..., Any], *args: Any, **conditions: Any) -> tuple[
     return outputs, took.count
 
 
+@pytest.mark.slow
 def test_loops_and_branches_are_raised_with_what_is_in_them() -> None:
     def function(x: Any) -> Any:
         def step(carry: Any, row: Any) -> Any:
@@ -176,6 +177,7 @@ def test_loops_and_branches_are_raised_with_what_is_in_them() -> None:
     assert float(last) == pytest.approx(float(plain[0]), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_the_bits_of_random_numbers_stay_what_they_are() -> None:
     def function(key: Any) -> Any:
         return jax.random.normal(key, (64,)), jax.random.randint(key, (4,), 0, 9)
@@ -193,6 +195,7 @@ def test_nothing_of_less_precision_is_nothing_to_take_hold_of() -> None:
     assert np.array_equal(np.asarray(outputs[0]), np.asarray(jnp.sin(jnp.arange(3.0)) * 2))
 
 
+@pytest.mark.slow
 def test_operation_by_operation_is_the_same_function() -> None:
     def function(x: Any) -> Any:
         return jnp.sum(jax.nn.softmax(x) ** 2)
