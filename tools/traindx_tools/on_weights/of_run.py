@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,6 +15,7 @@ from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
 from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
+from traindx_tools.on_weights.file_families import Family, families, read_family
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
 from traindx_tools.on_weights.movement import movement
@@ -89,6 +90,10 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     results = _results([Path(t) for t in texts if str(t).endswith((".py", ".ipynb"))], root)
     ordered = _without_shards(list(files))
     earlier = _last_of_series(ordered)
+    for family in families(ordered, _counts_steps):
+        findings += _of_family(family, until)
+        ordered = [*(f for f in ordered if f not in family.members), *family.members]
+    together = {(f.rule, f.where.file, f.where.module) for f in findings}
     for file in ordered:
         if len(read) >= MOST_FILES or monotonic() >= until:
             notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
@@ -104,7 +109,8 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
             continue
         read.append(file)
         made = os.path.realpath(file) in results
-        findings += [as_result(f) if made and f.rule == NONFINITE_RULE.id else f for f in seen.findings]
+        findings += [as_result(f) if made and f.rule == NONFINITE_RULE.id else f for f in seen.findings
+                     if not _told(f, together)]
         notes += [f"{file}: {n}" for n in seen.notes]
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
@@ -114,6 +120,21 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def _of_family(family: Family, until: float) -> Sequence[Finding]:
+    """What the parts of one model say of each other."""
+    left = until - monotonic()
+    try:
+        return examine(read_family(family), seconds=left).findings if left > 0 else ()
+    except TraindxError:
+        return ()  # each file is told by itself
+
+
+def _told(finding: Finding, told: Set[tuple[str, str | None, str | None]]) -> bool:
+    """Whether the same was said of the same tensor, as of a part of its family."""
+    rule, file, module = finding.rule, finding.where.file, finding.where.module or ""
+    return any(r == rule and f == file and (m or "").endswith(module) for r, f, m in told)
 
 
 def _states(files: Iterable[str]) -> list[str]:
