@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint
@@ -24,7 +25,7 @@ FEWEST, SHARE = 3, 2 / 3
 """Members of a kind, and the share of them that were made in one way."""
 SINGLE, KNOWN = 16, 0.8
 """Values of a tensor that is asked; share of the matrices whose origin is known, where a file is a conversion."""
-_ALIKE = 0.06
+_ALIKE, _PACKED = 0.06, 4
 _NUMBER = re.compile(r"\d+")
 Way = tuple[str, tuple[int, ...], tuple[object, ...]]
 """The kind of the source, how far its numbers are off, and the form."""
@@ -75,7 +76,7 @@ def held_of(checkpoint: Checkpoint) -> list[Held]:
 
 def members_of(made: Sequence[Held], sources: Sequence[Held]) -> list[Member]:
     """Each tensor of a file with what it may have been made from."""
-    by_size: dict[int, list[tuple[Held, np.ndarray]]] = {}
+    by_size: dict[int, list[tuple[Held, NDArray[np.float64]]]] = {}
     for source in sources:
         by_size.setdefault(source.size, []).append((source, marks(source.ways[0][1])))
     found = []
@@ -84,7 +85,8 @@ def members_of(made: Sequence[Held], sources: Sequence[Held]) -> list[Member]:
         own = [marks(v) for _, v in one.ways] if near else []
         close = [s for s, m in near if min(float(np.abs(m - o).max() / np.abs(m).max()) for o in own) <= _ALIKE
                  or len(one.shape) < 2]
-        found.append(Member(one, _numbers(one.name), tuple(origins(one, close))))
+        longer = [s for n, held in by_size.items() if n > one.size and n <= _PACKED * one.size for s, _ in held]
+        found.append(Member(one, _numbers(one.name), tuple(origins(one, [*close, *longer]))))
     return found
 
 

@@ -23,7 +23,7 @@ _LINES = 2048
 _LIKE = 0.98
 """Cosine of a line with itself, rounded."""
 _ONE, _DIGITS = 0.01, 3
-_MOST_AXES = 5
+_MOST_AXES, _SLICES = 5, 16
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,27 @@ def marks(values: Values) -> NDArray[np.float64]:
 
 def origins(one: Held, sources: Sequence[Held]) -> list[Origin]:
     """Every source that it may have been made from: plain forms first, other orders of lines where there is none."""
-    found = [o for source in sources for o in _plain(one, source)]
-    return found or [o for source in sources for o in _ordered(one, source)]
+    whole = [s for s in sources if s.size == one.size]
+    found = [o for source in whole for o in _plain(one, source)]
+    return found or [o for s in whole for o in _ordered(one, s)] or [o for s in sources for o in _sliced(one, s)]
+
+
+def _sliced(one: Held, source: Held) -> Iterator[Origin]:
+    """Rows or columns of a longer source: what several projections were packed into, or an axis that was cut."""
+    given = source.ways[0][1]
+    for way, values in one.ways:
+        longer = [a for a, (n, m) in enumerate(zip(given.shape, values.shape, strict=False)) if n != m]
+        if given.ndim != values.ndim or len(longer) != 1 or given.shape[longer[0]] < values.shape[longer[0]]:
+            continue
+        axis, length, own = longer[0], given.shape[longer[0]], values.shape[longer[0]]
+        step = max(math.gcd(length, own), length // _SLICES)
+        for at in range(0, length - own + 1, step):
+            made = _made(np.take(given, range(at, at + own), axis), values)
+            if made is not None:
+                form, said, error = made
+                what = "values" if given.ndim == 1 else ("rows", "columns")[axis] if axis < 2 else f"axis {axis}"
+                yield Origin(source.name, (way, what, at, *form), _said(way, f"{what} {at}-{at + own - 1}", said),
+                             error)
 
 
 def _plain(one: Held, source: Held) -> Iterator[Origin]:
