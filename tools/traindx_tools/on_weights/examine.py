@@ -98,9 +98,10 @@ def _told(path: str, found: Matched) -> dict[str, Any]:
 
 
 @undisturbed()
-def examine(path: str | Path, against: str | Path | None = None, *, model: Checkpoint | None = None,
+def examine(path: str | Path | Checkpoint, against: str | Path | None = None, *, model: Checkpoint | None = None,
             seconds: float = math.inf, code: Sequence[Project] = (), unloaded: bool = False) -> Examined:
-    """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one or a model.
+    """What is wrong in a checkpoint: a file, an index of shards or a folder, or one that was read; and against another
+    one or a model.
 
     Nothing is executed, loaded as a whole or written. `model`: names and shapes that the checkpoint is to be loaded
     into (`of_model.py`). `code`: programs that may load it, followed and never run (`of_code.py`); with `unloaded` the
@@ -108,7 +109,7 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     does not suffice for are named. Raises UnreadableInput where a path holds nothing that is read, MissingExtra where a
     format needs a package.
     """
-    checkpoint = read_checkpoint(path)
+    checkpoint = path if isinstance(path, Checkpoint) else read_checkpoint(path)
     other = read_checkpoint(against) if against is not None else None
     wanted = [t for c in (checkpoint, other) if c is not None for p in c.parts if not p.auxiliary
               for t in p.tensors.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
+from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.checkpoint_folders import folders_of
 from traindx_tools.on_weights.examine import examine
+from traindx_tools.on_weights.file_families import Family, families, of_ranks, read_family
+from traindx_tools.on_weights.file_sets import file_sets
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
 from traindx_tools.on_weights.movement import movement
@@ -23,6 +26,9 @@ from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
 from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
+from traindx_tools.on_weights.rules.w161_made_otherwise import made_otherwise
+from traindx_tools.on_weights.rules.w162_earlier_part import earlier_parts
+from traindx_tools.on_weights.rules.w163_uneven_average import uneven
 from traindx_tools.on_weights.tensor import Damaged
 
 if TYPE_CHECKING:
@@ -85,10 +91,16 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     until = monotonic() + seconds
     findings: list[Finding] = []
     read: list[str] = []
+    held: list[Checkpoint] = []
     notes: list[str] = []
     results = _results([Path(t) for t in texts if str(t).endswith((".py", ".ipynb"))], root)
     ordered = _without_shards(list(files))
     earlier = _last_of_series(ordered)
+    ranks = [f for folder, files in folders.items() if (f := of_ranks(folder, files)) is not None]
+    for family in (*families(ordered, _counts_steps), *ranks):
+        findings += _of_family(family, until)
+        ordered.sort(key=lambda f, last=family.members: f in last)  # type: ignore[misc]
+    together = {(f.rule, f.where.file, f.where.module) for f in findings}
     for file in ordered:
         if len(read) >= MOST_FILES or monotonic() >= until:
             notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
@@ -103,17 +115,47 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
             notes.append(f"{file}: {str(refused).removeprefix(f'{file}: ')}")
             continue
         read.append(file)
+        held.append(seen.checkpoint)
         made = os.path.realpath(file) in results
-        findings += [as_result(f) if made and f.rule == NONFINITE_RULE.id else f for f in seen.findings]
+        findings += [as_result(f) if made and f.rule == NONFINITE_RULE.id else f for f in seen.findings
+                     if not _told(f, together)]
         notes += [f"{file}: {n}" for n in seen.notes]
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
+    findings += _of_pairs(held, until)
     for folder in _states(own):
         findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
     more = tuple(f for f in read if os.path.realpath(f) not in known)
     return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def _of_family(family: Family, until: float) -> Sequence[Finding]:
+    """What the parts of one model say of each other."""
+    left = until - monotonic()
+    try:
+        return examine(read_family(family), seconds=left).findings if left > 0 else ()
+    except TraindxError:
+        return ()  # each file is told by itself
+
+
+def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
+    """What the files say of each other: conversions, averages, parts that went back."""
+    found: list[Finding] = []
+    for asked in (lambda: made_otherwise(held), lambda: uneven(file_sets(held)),
+                  lambda: earlier_parts(file_sets(held))):
+        try:
+            found += list(asked()) if len(held) > 1 and monotonic() < until else []
+        except TraindxError:
+            continue  # what cannot be read was told of the file
+    return found
+
+
+def _told(finding: Finding, told: Set[tuple[str, str | None, str | None]]) -> bool:
+    """Whether the same was said of the same tensor, as of a part of its family."""
+    rule, file, module = finding.rule, finding.where.file, finding.where.module or ""
+    return any(r == rule and f == file and (m or "").endswith(module) for r, f, m in told)
 
 
 def _states(files: Iterable[str]) -> list[str]:

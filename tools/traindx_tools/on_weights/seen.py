@@ -94,11 +94,12 @@ class Seen:
     def stacks_from(self, fewest: int) -> tuple[Stack, ...]:
         """The same with at least `fewest` members."""
         if fewest not in self._stacks:
-            self._stacks[fewest] = _stacks(self._alike, fewest)
+            self._stacks[fewest] = _stacks(self.alike, fewest)
         return self._stacks[fewest]
 
     @cached_property
-    def _alike(self) -> Groups:
+    def alike(self) -> Groups:
+        """All groups of two and more that differ in one number of their names; a tensor may be in several."""
         return _grouped(self.floats)
 
     @cached_property

@@ -120,6 +120,31 @@ class Concatenated:
 
 
 @dataclass(frozen=True)
+class Turned:
+    """Values that lie with the first axis as the quickest (Fortran's order), given with the last one as it."""
+
+    source: Bytes
+    shape: tuple[int, ...]
+    """As it is meant, and not as it lies."""
+    itemsize: int
+
+    def parts(self, start: int, length: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        whole = _turned(self)
+        for at in range(start, start + length, size):
+            yield whole[at:at + min(size, start + length - at)]
+
+
+@lru_cache(maxsize=2)
+def _turned(one: Turned) -> NDArray[np.uint8]:
+    """All bytes of such an array in the usual order; the last two are kept."""
+    length = math.prod(one.shape) * one.itemsize
+    data = np.concatenate([p.copy() for p in one.source.parts(0, length, CHUNK)] or [np.zeros(0, np.uint8)])
+    lying = data.reshape(*reversed(one.shape), one.itemsize)
+    axes = (*reversed(range(len(one.shape))), len(one.shape))
+    return np.ascontiguousarray(lying.transpose(axes)).reshape(-1)
+
+
+@dataclass(frozen=True)
 class Tensor:
     """One tensor as a file names it. `shape`: as stored; `dtype`: a key of `STORED`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -13,11 +14,13 @@ import numpy as np
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, of_tree
 from traindx_tools.on_weights.formats.torch_zip import OF_DAMAGE, checked_members, member_bytes, offset_of
-from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, Bytes, Damaged, InFile, InMemory, Tensor, fits, size_of
+from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, Bytes, Damaged, InFile, InMemory, Tensor, Turned, fits, size_of
 
 NAMES = {v: k for k, v in STORED.items() if k not in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "bool")} | {
     "|b1": "bool", "<u2": "uint16", "|u1": "uint8", "|i1": "int8"}  # fmt: skip
 MOST_HEADER = 10_000
+MOST_TURNED = 2**26
+"""Bytes of an array in Fortran's order up to which it is turned; a larger one is given as its transpose."""
 
 
 def read_npy(path: str) -> Checkpoint:
@@ -97,6 +100,9 @@ def _tensor(name: str, path: str, dtype: np.dtype[np.generic], shape: tuple[int,
     if not fits(shape, known, available):
         raise UnreadableInput(f"{path}: {name[:80]!r} of shape {list(shape)[:8]} needs more than its {available:,} "
                               "bytes")
-    if not ordered:  # columns first: its transpose is what is stored
-        shape = tuple(reversed(shape))
+    if not ordered and len(shape) > 1:
+        if math.prod(shape) * dtype.itemsize > MOST_TURNED:  # its transpose is what is stored, and read as it lies
+            shape = tuple(reversed(shape))
+        else:
+            where, storage = Turned(where, shape, dtype.itemsize), None
     return Tensor(name, known, shape, where, path, storage)

@@ -3,8 +3,8 @@
 Initialisers do not draw twice the same, and training does not arrive twice at the same: one block was loaded from its
 neighbour's names (an offset by one), or the two are one module by mistake. A part of a block, such as its attention,
 counts as well. A run of blocks that equals another run, as the part of a rank that was merged twice does, counts where
-it is less than a third of the stack. Stacks that share all blocks, copy all of them (experts made from one layer),
-repeat every second one or a large part (models deepened by their own blocks) are design and left alone.
+it is less than a third of the stack. Members among which a router chooses are told apart by the first step: copies of
+which it counted any were written over each other. Stacks that share all blocks, copy all of them (experts made from one layer), repeat every second one or a large part (models deepened by their own blocks) are design and left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from itertools import combinations, islice
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, Stack
+from traindx_tools.on_weights.routed import routed_copies
+from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Groups, Seen, Stack
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule
 
@@ -43,9 +44,31 @@ def check(seen: Seen) -> Iterator[Finding]:
             pairs.setdefault((head, stack.indexes[at], stack.indexes[to]), []).append(stack.members[to])
     for (head, one, other), members in pairs.items():
         yield _finding(seen, head, one, other, members)
+    told = {s.name for members in pairs.values() for s in members}
+    yield from _routed(seen, [g for g in seen.alike if not told & {s.name for _, s in g[1]}])
+
+
+def _routed(seen: Seen, groups: Groups) -> Iterator[Finding]:
+    """Members that a router tells apart and that are copies all the same; each router's once."""
+    found: dict[str, list[tuple[Stack, Sequence[tuple[int, int]]]]] = {}
+    for pattern, members in groups:
+        if len(members) >= FEWEST_SIBLINGS:
+            stack = Stack(pattern, tuple(i for i, _ in members), tuple(s for _, s in members))
+            pairs = _all_pairs(seen, stack)
+            router = routed_copies(seen, pattern, stack.indexes, pairs) if pairs else ""
+            if router:
+                found.setdefault(router, []).append((stack, pairs))
+    for router, stacks in found.items():
+        yield _copies(seen, router, stacks)
 
 
 def _equal_pairs(seen: Seen, stack: Stack) -> Sequence[tuple[int, int]]:
+    equal = _all_pairs(seen, stack)
+    return equal if len(equal) == 1 or _is_a_run(equal, len(stack)) else ()
+
+
+def _all_pairs(seen: Seen, stack: Stack) -> Sequence[tuple[int, int]]:
+    """Members that are equal, by their places in the stack."""
     if not stack.members[0].tensor.matrix or seen.is_table(stack.members[0]):
         return ()
     alike: dict[tuple[float | int, ...], list[int]] = {}
@@ -54,8 +77,7 @@ def _equal_pairs(seen: Seen, stack: Stack) -> Sequence[tuple[int, int]]:
             sampled = hash((stats.sample.astype(np.float64) + 0.0).tobytes())
             alike.setdefault((stats.squares, stats.low, stats.high, sampled), []).append(at)
     pairs = (p for group in alike.values() for p in combinations(group, 2))
-    equal = list(islice((p for p in pairs if _equal(stack.members[p[0]], stack.members[p[1]])), _MOST_PAIRS))
-    return equal if len(equal) == 1 or _is_a_run(equal, len(stack)) else ()
+    return list(islice((p for p in pairs if _equal(stack.members[p[0]], stack.members[p[1]])), _MOST_PAIRS))
 
 
 def _is_a_run(pairs: Sequence[tuple[int, int]], blocks: int) -> bool:
@@ -80,3 +102,17 @@ def _finding(seen: Seen, head: str, one: int, other: int, members: Sequence[Stat
         f"({values:,} values: {names}), and other blocks do not",
         seen.where(members[0].name), seen.path, bearing=Bearing.CAUSE,
         measured={"name": f"{head}{other}", "other": f"{head}{one}", "tensors": len(members)})
+
+
+def _copies(seen: Seen, router: str, stacks: Sequence[tuple[Stack, Sequence[tuple[int, int]]]]) -> Finding:
+    stack, pairs = stacks[0]
+    names = [s.members[b].name for s, found in stacks for _, b in found]
+    head = stack.pattern.partition("*")[0]
+    told = ", ".join(f"{stack.indexes[b]} = {stack.indexes[a]}" for a, b in pairs[:4])
+    copies = len({b for _, b in pairs})
+    return RULE.finding(
+        f"{copies} of {len(stack)} members of {stack.pattern} are copies of others to the bit ({told}; {len(names)} "
+        f"matrices), although {router} sends other inputs to each: a step would have told them apart ({seen.path})",
+        seen.where(stack.members[pairs[0][1]].name), seen.path,
+        bearing=Bearing.CAUSE, measured={"name": f"{head}{stack.indexes[pairs[0][1]]}", "router": router,
+                                         "other": f"{head}{stack.indexes[pairs[0][0]]}", "tensors": len(names)})

@@ -89,10 +89,13 @@ def _copies(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
 def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
     """Weights that stand nowhere in the joined parts of the ranks."""
     weights = [t for p in seen.checkpoint.parts if not p.auxiliary for t in p.tensors.values()
-               if t.dtype in ("float16", "bfloat16", "float32") and t.size >= 256 and t.file.rpartition("/")[2] not in {
+               if t.dtype in ("float16", "bfloat16", "float32") and t.file.rpartition("/")[2] not in {
                    f.name for f in files}]
     parts = list(partitions(list(files)))
-    if len(weights) < 4 or not parts:
+    behind = list(_behind_each_other(seen, weights, parts[0])) if len(parts) == 1 else []
+    yield from behind
+    weights = [w for w in weights if w.size >= 256]
+    if behind or len(weights) < 4 or not parts:
         return
     flat = [t for one in parts for t in one]
     joined = np.concatenate([t.load().reshape(-1).astype(np.float32) for t in flat])
@@ -105,6 +108,28 @@ def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
         bits = stored_bits(weight)
         places[weight.name] = _place(kinds[weight.dtype], bits.view(f"u{bits.dtype.itemsize}"))
     yield from _lost(seen, weights, places, flat, ends)
+
+
+def _behind_each_other(seen: Seen, weights: Sequence[Tensor], flat: Sequence[Tensor]) -> Iterator[Finding]:
+    """Ranks whose part is not what the weights round to, laid behind each other, where those of the others are."""
+    ends = np.cumsum([t.size for t in flat])
+    if len({w.dtype for w in weights}) != 1 or not 0 < (total := sum(w.size for w in weights)) <= ends[-1]:
+        return
+    bits = np.concatenate([stored_bits(w).view(f"u{w.itemsize}") for w in weights])
+    shares = []
+    for end, part in zip(ends, flat, strict=True):
+        values = part.load().reshape(-1).astype(np.float32)[:max(0, total - (end - part.size))]
+        made = values.view(np.uint32) if weights[0].dtype == "float32" else rounded(values, weights[0].dtype)
+        shares.append(float((made == bits[end - part.size:end][:len(made)]).mean()) if len(made) else 1.0)
+    odd = [i for i, share in enumerate(shares) if share < _ODD]
+    sound = sum(share >= _ALL for share in shares)
+    if odd and sound >= max(2, len(flat) - len(flat) // 3):
+        names = [flat[i].file.rpartition("/")[2] for i in odd]
+        yield RULE.finding(
+            f"the float32 part in {', '.join(names)} is not what the weights of {seen.path} were rounded from "
+            f"({shares[odd[0]]:.0%} of {flat[odd[0]].size:,} values agree), and those of the other {sound} ranks are, "
+            "to the bit: it is of another step", Location(file=flat[odd[0]].file), seen.path, bearing=Bearing.CAUSE,
+            measured={"kind": "part", "name": names[0], "file": names[0], "tensors": len(odd), "of": len(flat)})
 
 
 def _place(joined: NDArray[np.generic], bits: NDArray[np.generic]) -> tuple[int, float]:

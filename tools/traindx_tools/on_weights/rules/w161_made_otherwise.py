@@ -1,0 +1,83 @@
+"""Two files hold one model in two forms, and one tensor was converted otherwise than the same tensor of other blocks.
+
+Exports, conversions to another library and quantised copies keep the values and change names, axes and the order of
+lines. What was done to each tensor is read from the values. A tensor of one block that was left as it was, transposed,
+scaled, taken from another block, or that the source does not hold at all, was missed or changed by the converter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Odd, odd_ones, pair
+from traindx_tools.on_weights.origins import CLOSE
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="W161",
+    name="made-otherwise",
+    title="One tensor of a converted file was made otherwise than its kind",
+    severity=Severity.HIGH,
+    sees="Every matrix of a file as made from one of another file: as it is, with axes or lines in another order, "
+         "times or plus a number, restored from codes; compared over the blocks.",
+    matters="The layer computes something else than the model that was converted.",
+    alike=("blocks that were pruned or whose units were sorted, each in its own way", "a fine-tuned file: its values "
+           "are those of no other", "a tensor without the same one in other blocks"),
+    confirm=("convert the named tensor again and compare", "compare outputs of both files layer by layer"),
+    thresholds={
+        "known": Threshold(KNOWN, "of the matrices, at least, whose origin is found", "else it is another model"),
+        "kind": Threshold(FEWEST, "members of a kind", "fewer have no usual way"),
+        "share": Threshold(SHARE, "of them that were made in one way", "else there is none"),
+        "close": Threshold(CLOSE, "of the norm, that a way leaves at most", "eight bits leave 0.01"),
+    },
+)
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Nothing of one file: pairs of files are asked (`made_otherwise`)."""
+    yield from ()
+
+
+def made_otherwise(read: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """Every pair of files of which one was made from the other, told of the one that is asked first and has another
+    form. Raises UnreadableInput."""
+    told: set[frozenset[str]] = set()
+    for made, source in permutations(sorted(read, key=_form), 2):
+        both = frozenset((made.path, source.path))
+        if both in told:
+            continue
+        found = pair(made, source)
+        if found is not None:
+            told.add(both)
+            for odd in odd_ones(*found, lost=_another_form(made, source)):
+                yield _finding(made, source, odd)
+
+
+def _form(checkpoint: Checkpoint) -> int:
+    """Files of codes and of narrow types first: they are made from the others."""
+    held = list(checkpoint.weights.tensors.values())
+    return sum(t.nbytes for t in held) * 100 // max(1, sum(t.size for t in held))
+
+
+def _another_form(made: Checkpoint, source: Checkpoint) -> bool:
+    """Whether names or types differ: a file of the same form may be one that was trained further."""
+    types = [{n: t.dtype for n, t in c.weights.tensors.items()} for c in (made, source)]
+    both = types[0].keys() & types[1].keys()
+    return not both or sum(types[0][n] != types[1][n] for n in both) > len(both) / 2
+
+
+def _finding(made: Checkpoint, source: Checkpoint, odd: Odd) -> Finding:
+    theirs = os.path.relpath(source.path, os.path.commonpath([os.path.dirname(os.path.abspath(p.path)) for p in (
+        made, source)])) if os.path.isabs(source.path) else source.path
+    others = f"{odd.usual} of {odd.of} of its kind"
+    what = {"form": f"is {odd.source} of {theirs} {odd.got}, where {others} are so {odd.expected}",
+            "source": f"is {odd.got} of {theirs}, and by {others} it should be {odd.source}",
+            "lost": f"is {odd.got} from {odd.source} of {theirs}, and {others} are made from it exactly"}[odd.kind]
+    return RULE.finding(f"{odd.name} of {made.path} {what}", Location(file=made.path, module=odd.name), made.path,
+                        bearing=Bearing.CAUSE, measured={"kind": odd.kind, "name": odd.name, "source": odd.source,
+                                                         "usual": odd.usual, "of": odd.of})
