@@ -15,7 +15,7 @@ from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.run import Run
 
 ABSENT = -7.0
-ROWS, MOST, PIECE = 40_000, 30_000, 1 << 13
+ROWS, MOST, PIECE = 24_000, 18_000, 1 << 13
 Columns = dict[str, NDArray[np.float64]]
 
 
@@ -29,14 +29,14 @@ def _random(rng: np.random.Generator) -> Columns:
 def _spiky(rng: np.random.Generator) -> Columns:
     told = _random(rng)
     told["loss"][rng.integers(0, ROWS, 60)] *= 40
-    told["grad_norm"][rng.integers(0, ROWS, 3_000)] *= 1e6
+    told["grad_norm"][rng.integers(0, ROWS, 2_000)] *= 1e6
     return told
 
 
 def _not_finite(rng: np.random.Generator) -> Columns:
     told = _random(rng)
-    told["loss"][9_000:9_400] = np.inf
-    told["loss"][20_000] = -np.inf
+    told["loss"][5_000:5_400] = np.inf
+    told["loss"][10_000] = -np.inf
     told["grad_norm"][ROWS // 2:] = np.nan
     told["lr"][::7] = np.nan
     return told
@@ -50,7 +50,7 @@ def _shuffled(rng: np.random.Generator) -> Columns:
 
 def _restarted(rng: np.random.Generator) -> Columns:
     told = _random(rng)
-    told["step"][15_000:] -= 2_000
+    told["step"][9_000:] -= 2_000
     told["time"] = 1.7e9 + told["step"] / 4
     return told
 
@@ -65,7 +65,7 @@ def _several_runs(rng: np.random.Generator) -> Columns:
 
 def _constant(rng: np.random.Generator) -> Columns:
     n = np.arange(ROWS, dtype=float)
-    return {"step": n, "loss": np.full(ROWS, 0.5), "mfu": np.full(ROWS, np.inf), "lr": np.repeat(rng.random(40), 1_000)}
+    return {"step": n, "loss": np.full(ROWS, 0.5), "mfu": np.full(ROWS, np.inf), "lr": np.repeat(rng.random(24), 1_000)}
 
 
 def _text(columns: Columns) -> bytes:

@@ -1,4 +1,4 @@
-"""Which records of a long log stay, decided in the plainest way: what `thinning.py` and `halving.py` are compared with."""
+"""Which records of a long log stay, in the plainest way: what `thinning.py` and `halving.py` are compared with."""
 
 from __future__ import annotations
 
