@@ -151,7 +151,7 @@ def _first_goes(first: Ints, level: int, line: Ints) -> Mask:
     drawn *= _SPREAD
     drawn >>= np.uint64(40 + level % 16)
     drawn &= np.uint64(1)
-    return drawn == 1
+    return np.asarray(drawn == 1)
 
 
 def _halved(rows: Ints, level: int, line: Ints) -> Ints:
