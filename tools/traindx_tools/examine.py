@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_events, judge_run
+from traindx_tools.on_logs.programs_apart import files_of_programs, told_by_program
 from traindx_tools.on_logs.readers.line_forms import LineForm
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.readers.recorder import keeping
@@ -343,7 +344,9 @@ class _EveryRun:
         """The runs, and a sentence for a person where files are those of several."""
         job = frozenset(self.ranks.job.sources) if self.ranks is not None else frozenset()
         if apart := files_of_folders(reading.sources, reading.parts, job):
-            return self._of_folders(reading, apart, job)
+            return self._of_files(reading, apart, job, told_by_folder)
+        if programs := files_of_programs(reading.sources, reading.parts, job):
+            return self._of_files(reading, tuple(programs), job, lambda _: told_by_program(programs))
         if self.ranks is not None and self.ranks.mixed:  # lines of ranks in turn: no restart of a single run
             return (self.judged(OneRun(1, 1, reading)),), ""
         runs = tuple(map(self.judged, each_run(reading)))
@@ -355,9 +358,9 @@ class _EveryRun:
         return (tuple(map(self.judged, run_of_each_file(reading, several))),
                 told_apart(several, str(runs[0].run.loss)))
 
-    def _of_folders(self, reading: Reading, files: Sequence[str], job: frozenset[str]
-                    ) -> tuple[tuple[JudgedRun, ...], str]:
-        """Runs in folders of their own, each with the restarts of its log; the ranks of a job are one of them."""
+    def _of_files(self, reading: Reading, files: Sequence[str], job: frozenset[str],
+                  told: Callable[[Sequence[str]], str]) -> tuple[tuple[JudgedRun, ...], str]:
+        """Runs with files of their own, each with the restarts of its log; the ranks of a job are one of them."""
         each: list[tuple[OneRun, bool]] = []
         for one in run_of_each_file(reading, files, job):
             of_job = any(s.name in job for s in one.reading.sources)
@@ -366,7 +369,7 @@ class _EveryRun:
         every = [one.file for one, _ in each]
         runs = tuple(replace(self, seen=not_of_others(self.seen, one.file, every)).judged(
             replace(one, number=k, of=len(each)), of_job=of_job) for k, (one, of_job) in enumerate(each, 1))
-        return runs, told_by_folder(list(dict.fromkeys(r.one.file for r in runs)))
+        return runs, told(list(dict.fromkeys(r.one.file for r in runs)))
 
     def judged(self, one: OneRun, *, of_job: bool = True) -> JudgedRun:
         """One run: its log by the log rules, then all that was seen in one triage."""

@@ -38,7 +38,7 @@ MOVED = 0.1
 RETURNED = 0.6
 """Share of the way from its end to its start that the loss has gone back."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:]*(?:[eE][-+]?\d+)?")
-_STARTS = re.compile(r"Namespace\(|^\W{0,3}(?:\S*[$>#%] +|\++ +)?(?:\w+=\S+ +)*(?:\S*/)?"
+STARTS = re.compile(r"Namespace\(|^\W{0,3}(?:\S*[$>#%] +|\++ +)?(?:\w+=\S+ +)*(?:\S*/)?"
                      r"(?:python[\d.]*|torchrun|accelerate|deepspeed|srun)\s.*(?:\.py|-m\s)")
 """A line that a run writes once, when it starts."""
 _STAGE = re.compile(r"\b(?:stage|phase|task|curriculum|warm.?restart|cycle|fine-?tun)", re.IGNORECASE)
@@ -256,7 +256,7 @@ def _asked_for(lines: Iterable[tuple[int, str]], track: Series, falls: Sequence[
         number, text = last
         form = _known_form(text, known)
         if at < MOST_HEAD and number < first:
-            wanted[form] = wanted.get(form, False) or _STARTS.search(text) is not None
+            wanted[form] = wanted.get(form, False) or STARTS.search(text) is not None
         while number >= here:
             (above, here), left = next(gaps, _NO_GAP), MOST_GAP
         left -= above < number
@@ -281,7 +281,7 @@ def _known_form(text: str, known: dict[bytes, str]) -> str:
 
 def _head(lines: Lines, counts: Counter[str], first: int, falls: int) -> Head:
     above = [t for n, t in lines[:MOST_HEAD] if n < first]
-    banner = next((form_of(t) for t in above if _STARTS.search(t)), None)
+    banner = next((form_of(t) for t in above if STARTS.search(t)), None)
     tries = [i for i, t in enumerate(above) if form_of(t) == banner]
     forms = [form_of(t) for t in above[tries[-1] if tries else 0:]]  # those of a try before it may be of its error
     often = 4 * (falls + 2 + len(tries))

@@ -30,7 +30,7 @@ def files_of_folders(sources: Sequence[Source], parts: Sequence[Run], job: Conta
     """
     longest: dict[object, tuple[Source, Series]] = {}
     for source, part in zip(sources, parts, strict=True):
-        loss = _whole(source, part)
+        loss = whole(source, part)
         if loss is None:
             continue
         home: object = "job" if source.name in job else PurePath(source.name).parent
@@ -56,7 +56,7 @@ def told_by_folder(files: Sequence[str]) -> str:
             "Each was judged by itself; give the path of one run's file or folder to see that one alone")
 
 
-def _whole(source: Source, part: Run) -> Series | None:
+def whole(source: Source, part: Run) -> Series | None:
     """The training loss of a log that begins with its run, None for any other file."""
     loss = part.loss
     if loss is None or len(loss) < ENOUGH or (part.artifacts and part.artifacts[0].format in WHOLE):

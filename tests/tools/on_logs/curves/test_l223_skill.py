@@ -131,6 +131,21 @@ def test_an_error_ten_times_training_s_at_every_evaluation_is_a_gap_even_if_it_f
     assert found(run(train, other_unit), "l204_train_validation_gap") == []
 
 
+def test_a_gap_that_a_late_first_evaluation_finds_open_is_none_from_the_start() -> None:
+    train = series("loss", 0.12 + 2.2 / (1 + np.arange(300.0)), every=100)
+    late = np.full(300, np.nan)
+    late[100::20] = 0.6 - 0.005 * np.arange(10)
+
+    def gap(values: np.ndarray) -> list[Finding]:
+        told = ~np.isnan(values)
+        held_out = series("loss", values[told], group="validation", step=100.0 * (1 + np.flatnonzero(told)))
+        return found(run(train, held_out), "l204_train_validation_gap")
+
+    assert gap(late) == []
+    assert [f.measured["kind"] for f in gap(4 * late)] == ["from-start"], "no better than a model that was not trained"
+    assert gap(np.where(np.isnan(late), np.nan, np.inf)) == []
+
+
 def schedule(steps: int = 16) -> np.ndarray:
     up = np.array([0.0019, 0.0039, 0.0059])
     return np.concatenate([up, 0.0059 - 0.00022 * np.arange(1, steps - 2)])

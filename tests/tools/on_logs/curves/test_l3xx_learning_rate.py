@@ -86,6 +86,20 @@ def test_without_a_plan_the_log_is_the_measure() -> None:
 def test_learning_rate_of_zero_from_the_start() -> None:
     f = only(run(series("loss", [2.3, 2.31, 2.29, 2.3, 2.3, 2.31]), series("learning_rate", [0.0] * 6)), "l301_lr_zero")
     assert f.measured["onset"] == "from-start"
+    assert (f.severity, f.measured["rounded"]) == (Severity.HIGH, False)
+
+
+@pytest.mark.parametrize(("norms", "severity"), [
+    ([5.3072, 7.5175, 4.3031, 4.9351, 8.1383, 1.8092], Severity.LOW),
+    ([5.30721173, 7.51752201, 4.30311, 4.9351, 8.1383, 1.8092], Severity.HIGH),
+    ([5.0, 7.0, 4.0, 4.0, 8.0, 1.0], Severity.HIGH),
+    ([math.nan] * 6, Severity.HIGH),
+], ids=["both rounded to four places", "raw", "a count", "nothing"])
+def test_a_rate_that_is_rounded_to_zero_as_all_numbers_of_the_log(norms: list[float], severity: Severity) -> None:
+    losses = series("loss", [0.9941, 0.9995, 1.1482, 1.1278, 1.1856, 0.9948])
+    f = only(run(losses, series("grad_norm", norms), series("learning_rate", [0.0] * 6)), "l301_lr_zero")
+    assert f.severity is severity
+    assert ("below 5e-05" in f.statement) is (severity is Severity.LOW)
 
 
 U = np.arange(1, 61) / 60

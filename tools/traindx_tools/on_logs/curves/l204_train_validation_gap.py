@@ -14,6 +14,8 @@ evaluations), "accuracy" (no loss is logged; held-out accuracy lies 30 points be
 A held-out loss that never exceeds half of the training loss is no gap of this kind: mixed inputs, smoothed labels and
 dropout make the training loss the harder one, and it may rise from a very small value as the model grows less sure.
 A held-out accuracy of 90 % or more says that the evaluated model is sound, and the rule stays silent.
+A first evaluation below half of the loss that training began with is that of a model that has learned: it came late,
+when the gap of a small training set had opened already, and three times the training loss is then no "from-start".
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ MEMORISED = 30.0
 ACCURACY_GAP = 0.3
 SOUND_ACCURACY = 0.9
 BELOW = 0.5
+LEARNED = 0.5
 
 RULE = Rule(
     id="L204",
@@ -82,6 +85,8 @@ RULE = Rule(
         "accuracy_gap": Threshold(ACCURACY_GAP, "fraction", "training minus held-out accuracy"),
         "below": Threshold(BELOW, "validation / training", "at every evaluation: mixed inputs and smoothed labels make "
                                                            "training harder than validation"),
+        "learned": Threshold(LEARNED, "of the first training loss", "a first held-out loss below it is one of a model "
+                                                                    "that has learned"),
         "sound_accuracy": Threshold(SOUND_ACCURACY, "fraction", "an evaluated model this good is the trained one"),
     },
 )
@@ -144,7 +149,8 @@ def _kind(train: Floats, held_out: Floats, whole_train: Floats, same: bool) -> s
     if trains and last >= GROWTH * first and float(held_out.min()) >= IMPROVED * first and rising:
         return "growing"
     ratios = held_out / np.maximum(train, 1e-30)
-    apart = float(ratios[:2].min()) >= RATIO and float(np.median(ratios)) >= RATIO
+    late = first < LEARNED * float(whole_train[0])
+    apart = not late and float(ratios[:2].min()) >= RATIO and float(np.median(ratios)) >= RATIO
     if learned and apart and last >= IMPROVED * first - 2.0 * noise(held_out):
         return "from-start"
     halved = last < FAR_IMPROVED * first or ratio(last, first) < 2.0 * ratio(end, float(train[0]))

@@ -3,7 +3,9 @@
 Steps at a learning rate of 0 cost time and change nothing. It happens when a schedule is stepped more often than
 planned (once a process, once a micro-batch), when its length was computed from something else than the run's steps, or
 when a factor multiplies the rate away. The first record of a warm-up is 0 by construction, and a schedule that ends at
-0 on the last step is right: both are left alone. So is a rate printed with so few decimals that a small one reads 0.
+0 on the last step is right: both are left alone. So is a rate printed with so few decimals that a small one reads 0;
+where a rate of 0 alone is printed and two other metrics or more end at one decimal place all, the finding says that a
+rate below it reads so, and is of low severity.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from traindx_tools.rules import Rule, Threshold
 NOTHING = 1e-7
 LATE = 0.9
 ENOUGH = 3
+HIDDEN = 1e-6
 
 RULE = Rule(
     id="L301",
@@ -38,6 +41,7 @@ RULE = Rule(
     thresholds={
         "nothing": Threshold(NOTHING, "of its peak", "below float32 resolution (1.2e-7) of the former step"),
         "late": Threshold(LATE, "of the planned run", "reaching 0 in the last tenth is how cool-downs are drawn"),
+        "hidden": Threshold(HIDDEN, "last decimal place", "below half of it no rate of a training hides"),
         "enough": Threshold(ENOUGH, "records at zero", "one or two may be the end of the schedule"),
     },
 )
@@ -56,11 +60,26 @@ def _from_start(run: Run, t: Track) -> Finding | None:
     loss = track(main_loss(run))
     if len(t) < 5 or loss is None or len(loss) < 5 or improved(loss) >= 0.03 or "/" in t.series.name:
         return None
+    unit = _common_unit(run, t)
+    reads = "" if unit is None else f" (so reads a rate below {unit / 2:g}, as this log rounds its numbers)"
     return RULE.finding(
-        f"the learning rate is 0 in all {len(t)} records, and the {loss.series} stays at {number(loss.y[-1])}",
-        t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
+        f"the learning rate is 0 in all {len(t)} records{reads}, and the {loss.series} stays at {number(loss.y[-1])}",
+        t.at(0, -1), t.series.source, bearing=Bearing.SIGN if unit is None else Bearing.COMPANION,
+        severity=Severity.HIGH if unit is None else Severity.LOW,
         measured={"onset": "from-start", "position": float(t.series.position[t.index[0]]), "records": len(t),
-                  "peak": 0.0})
+                  "peak": 0.0, "rounded": unit is not None})
+
+
+def _common_unit(run: Run, t: Track) -> float | None:
+    """The last decimal place of all metrics beside a rate, where two or more have the same: numbers that are rounded
+    before they are written. None where they differ, or a rate of training could not be hidden below it."""
+    beside = [s.values[s.finite] for s in run.series if s.source == t.series.source and s is not t.series]
+    units = [printed_unit(y) for y in beside if len(y) >= ENOUGH]
+    broken = [u for u in units if u is None or u < 1]
+    if len(broken) < 2 or len(set(broken)) > 1:
+        return None
+    unit = broken[0]
+    return unit if unit is not None and unit >= HIDDEN else None
 
 
 def _from_later(run: Run, t: Track) -> Finding | None:

@@ -18,11 +18,11 @@ from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.growing import unknown
+from traindx_tools.on_logs.readers.halving import Records
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
-from traindx_tools.on_logs.readers.thinning import Records
 from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
 

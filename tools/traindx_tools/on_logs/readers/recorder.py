@@ -16,24 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_logs.readers.growing import Growing, unknown
+from traindx_tools.on_logs.readers.halving import EXACT, FEW, GONE, Kind, Mask, Part, Records, graded, kinds_of, thin
 from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
-    EXACT,
-    FEW,
-    GONE,
     LEAST_EDGES,
     MOST_AROUND,
     MOST_EDGES,
-    Kind,
-    Mask,
-    Part,
-    Records,
-    halve,
     kept_exactly,
-    kinds_of,
     records_between,
-    thin,
     values_between,
 )
 from traindx_tools.on_logs.run import Floats, Ints, Series
@@ -214,12 +205,9 @@ class Recorder:
         held = [values_between(self._records_of(i), v.told(), start, end) for i, v in self._values.values()]
         most = self.most * len(self) / max(1, self.kept)  # records
         edges = int(max(LEAST_EDGES, min(1.0, (end - start) / ((1 - ROOM) * most)) * MOST_EDGES))
-        grade = np.zeros(end - start, np.int8)
-        grade[kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
-                           int(MOST_AROUND * most) - exact, edges)] = EXACT
-        for sign, rows in kinds_of(end - start, ((i, records) for i, (records, _) in enumerate(held))):
-            for level in range(self._levels.get(sign, 0)):
-                halve(rows, grade, level, line)
+        exactly = kept_exactly(end - start, [h for h in held if len(h[1])], step, epoch, time,
+                               int(MOST_AROUND * most) - exact, edges)
+        grade = graded(exactly, (records for records, _ in held), self._levels, line)
         return grade, grade != GONE
 
     def _records_of(self, index: Growing) -> Records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from traindx_tools.on_logs.run import Floats, Ints
 
 Mask = NDArray[np.bool_]
 Offsets = NDArray[np.int32]
+_PAIR = 2**32 + 1
+"""A number times it is the number twice, as two of half as many bits."""
 
 
 def cast(data: bytes, spans: Offsets, whole: bool, there: Mask | None = None) -> list[Floats] | None:
@@ -41,10 +44,7 @@ def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence
 
     `ends`: where each cell ends; one sign behind it the next begins.
     """
-    offsets: Offsets = np.empty(2 * len(ends) + 1, np.int32)
-    offsets[0] = begin
-    offsets[1::2] = ends
-    np.add(offsets[1::2], 1, out=offsets[2::2])
+    offsets = _offsets(begin, ends)
     if len(wanted) < width:
         cells = offsets[:-1].reshape(-1, width, 2)[:, wanted]
         offsets = np.append(cells.ravel(), cells[-1:, -1, 1]).astype(np.int32, copy=False)
@@ -53,6 +53,18 @@ def cast_cells(data: bytes, begin: int, ends: Ints, width: int, wanted: Sequence
     if told is None:
         return None
     return list(zip(map(np.ascontiguousarray, told), np.ascontiguousarray(there.T), strict=True))
+
+
+def _offsets(begin: int, ends: Ints) -> Offsets:
+    """Where the first cell begins, then where each ends and the next begins: written in pairs."""
+    if sys.byteorder != "little":
+        return np.append(begin, np.stack([ends, ends + 1], axis=1)).astype(np.int32)
+    pairs = np.empty(len(ends) + 1, np.int64)
+    np.multiply(ends, _PAIR, out=pairs[1:])
+    pairs[1:] += _PAIR - 1
+    offsets = pairs.view(np.int32)[1:]
+    offsets[0] = begin
+    return offsets
 
 
 def _numbers(data: bytes, offsets: Offsets, width: int, whole: bool, there: Mask | None) -> list[NDArray[Any]] | None:
