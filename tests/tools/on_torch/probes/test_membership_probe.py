@@ -173,6 +173,22 @@ def test_an_output_layer_that_was_copied_from_the_embedding(watching):
     assert seen.one("T305").measured["kind"] == "copied"
 
 
+def test_a_teacher_that_was_trained_before_is_not_trained_in_eval_mode(watching):
+    teacher, student = Net(dropout=0.2), Net(dropout=0.2)
+    with watching(MembershipProbe) as seen:
+        optimizer = sgd(teacher.parameters())
+        for _ in range(12):
+            step(teacher, optimizer)
+        teacher.eval().requires_grad_(False)
+        optimizer = sgd(student.parameters())
+        for _ in range(20):
+            x = torch.randn(8, 8)
+            optimizer.zero_grad()
+            (student(x) - teacher(x)).square().mean().backward()
+            optimizer.step()
+    assert "T308" not in seen.rules
+
+
 def test_eval_mode_that_is_never_undone(watching):
     model = Net(dropout=0.2)
     optimizer = sgd(model.parameters())

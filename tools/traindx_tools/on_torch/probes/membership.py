@@ -139,8 +139,8 @@ class MembershipProbe(TorchProbe):
         modes, grad = self._modes.get(id(model)), torch.is_grad_enabled()
         if grad:
             self._called.add(id(model))
-        if modes is not None and modes.layers:
-            modes.called(grad)
+        if modes is not None and modes.layers and (not grad or any(p.requires_grad for p in model.parameters())):
+            modes.called(grad)  # a teacher that is frozen by now is asked, neither trained nor evaluated
         heard = self._listened.get(id(model), 0)
         if heard < LISTENED:
             self._listened[id(model)] = heard + grad
