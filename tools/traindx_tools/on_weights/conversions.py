@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.origins import CLOSE, Held, Origin, marks, origins
+from traindx_tools.on_weights.origins import Held, Origin, marks, origins
 from traindx_tools.on_weights.quantised import quantised
 
 MOST_BYTES, MOST_TENSORS = 2**27, 600

@@ -43,7 +43,7 @@ class Saved:
             made = hashlib.blake2b(digest_size=16)
             tensor = self.tensors[name]
             for part in tensor.source.parts(0, tensor.nbytes, CHUNK):
-                made.update(part)
+                made.update(part.tobytes())
             self._digests[name] = made.digest()
         return self._digests[name]
 

@@ -78,6 +78,6 @@ def _fit(made: Saved, others: Sequence[Saved], name: str) -> tuple[NDArray[np.fl
     rounding = _ROUNDING.get(made.tensors[name].dtype, 1e-7) * size
     if values[-1] <= max(1e-6 * values[0], 3 * rounding):
         return None
-    parts = np.linalg.lstsq(columns, made.sample(name), rcond=None)[0]
+    parts = np.asarray(np.linalg.lstsq(columns, made.sample(name), rcond=None)[0], np.float64)
     left = float(np.linalg.norm(made.sample(name) - columns @ parts))
     return parts, max(0.0, left - rounding) / spread, spread

@@ -13,7 +13,8 @@ from traindx_tools.on_weights.spectra import above_edge
 from traindx_tools.on_weights.statistics import measure
 from traindx_tools.on_weights.tensor import Tensor
 
-_STEPS = frozenset({"global_step", "global_steps", "step", "steps", "iteration", "iter", "num_steps", "trainer_step", "count"})
+_STEPS = frozenset({"global_step", "global_steps", "step", "steps", "iteration", "iter", "num_steps", "trainer_step",
+                    "count"})
 _IN_NAME = re.compile(r"(?i)(?:step|iter|checkpoint|ckpt)[-_=]?0*(\d+)")
 _SCALES, _SHIFTS = ("weight", "scale", "gamma"), ("bias", "beta", "offset")
 _MATRICES, _EDGE = 6, 2.0

@@ -14,7 +14,18 @@ import numpy as np
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, of_tree
 from traindx_tools.on_weights.formats.torch_zip import OF_DAMAGE, checked_members, member_bytes, offset_of
-from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, Bytes, Damaged, InFile, InMemory, Tensor, Turned, fits, size_of
+from traindx_tools.on_weights.tensor import (
+    MOST_LOADED,
+    STORED,
+    Bytes,
+    Damaged,
+    InFile,
+    InMemory,
+    Tensor,
+    Turned,
+    fits,
+    size_of,
+)
 
 NAMES = {v: k for k, v in STORED.items() if k not in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "bool")} | {
     "|b1": "bool", "<u2": "uint16", "|u1": "uint8", "|i1": "int8"}  # fmt: skip

@@ -4,7 +4,8 @@ Initialisers do not draw twice the same, and training does not arrive twice at t
 neighbour's names (an offset by one), or the two are one module by mistake. A part of a block, such as its attention,
 counts as well. A run of blocks that equals another run, as the part of a rank that was merged twice does, counts where
 it is less than a third of the stack. Members among which a router chooses are told apart by the first step: copies of
-which it counted any were written over each other. Stacks that share all blocks, copy all of them (experts made from one layer), repeat every second one or a large part (models deepened by their own blocks) are design and left alone.
+which it counted any were written over each other. Stacks that share all blocks, copy all of them (experts made from one
+layer), repeat every second one or a large part (models deepened by their own blocks) are design and left alone.
 """
 
 from __future__ import annotations

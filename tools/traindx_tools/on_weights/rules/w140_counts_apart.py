@@ -14,7 +14,9 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.counters import counters_of, named_step
 from traindx_tools.on_weights.logged_epochs import APART, FEWEST, epochs_apart
 from traindx_tools.on_weights.logged_rates import goes_on, logged_rates
+from traindx_tools.on_weights.moments_of_units import HELD, passed_back
 from traindx_tools.on_weights.planned_steps import planned_steps
+from traindx_tools.on_weights.rules.w128_moments_exchanged import moments_by_name
 from traindx_tools.on_weights.schedules import on_plan, schedules_of
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
@@ -49,7 +51,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     now = counters_of(seen.checkpoint)
     before = counters_of(seen.other.checkpoint) if seen.other is not None else {}
     yield from (_against_earlier(seen, now, before) or _against_name(seen, now, before) or list(_behind(seen, now))
-                or _epochs(seen))
+                or _foreign(seen, now) or _epochs(seen))
 
 
 def _against_earlier(seen: Seen, now: Mapping[str, int], before: Mapping[str, int]) -> list[Finding]:
@@ -129,6 +131,25 @@ def _behind(seen: Seen, now: Mapping[str, int]) -> list[Finding]:
                          f"optimizer has made {steps:,} steps: {why}; a run that goes on has another rate",
                          "behind", None, steps, schedule.count)]
     return []
+
+
+def _foreign(seen: Seen, now: Mapping[str, int]) -> list[Finding]:
+    """An optimizer that has counted another number of steps than the run, with moments that are not of these weights.
+
+    The count alone may be meant: a phase with an optimizer of its own, several batches a step, steps of an environment.
+    """
+    own = [n for n in now if _counted(seen, n) == "optimizer"]
+    run = {now[n] for n in now if _counted(seen, n) == "run"}
+    if len(run) != 1 or len({now[n] for n in own}) != 1 or (step := run.pop()) == now[own[0]] or step < _STEPS:
+        return []
+    found = passed_back(seen, moments_by_name(seen))
+    if found is None or not found.foreign:
+        return []
+    return [_finding(seen, own, f"{own[0]} is {now[own[0]]:,} in {seen.path}, where the run is at step {step:,}, and "
+                     f"its moments are not of these weights: the squared gradients of {found.units} hidden units have "
+                     f"nothing to do with what the weights behind them pass back (correlation {found.own:.2f}, of a "
+                     f"network's own {HELD} and more): the optimizer's state is that of another run", "foreign", None,
+                     step, now[own[0]])]
 
 
 def _epochs(seen: Seen) -> list[Finding]:

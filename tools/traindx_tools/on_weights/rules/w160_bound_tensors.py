@@ -49,8 +49,8 @@ def _finding(seen: Seen, found: Bound, at: int) -> Finding:
     off = f"in {100 * found.distances[at]:.3g} % of the places not" if found.relation == "inverse-order" else (
         f"{found.distances[at]:.3g} away")
     return RULE.finding(
-        f"{module}.{wrong} does not fit {module}.{beside}: in {len(found.holds)} other modules of its kind {found.other} "
-        f"{RELATIONS[found.relation][0]} {found.one}, here it is {off}{whose} ({seen.path})",
+        f"{module}.{wrong} does not fit {module}.{beside}: in {len(found.holds)} other modules of its kind "
+        f"{found.other} {RELATIONS[found.relation][0]} {found.one}, here it is {off}{whose} ({seen.path})",
         Location(file=seen.path, module=f"{module}.{wrong}"), seen.path, bearing=Bearing.CAUSE,
         measured={"kind": found.relation, "name": f"{module}.{wrong}", "other": f"{module}.{beside}",
                   "holds": len(found.holds), "taken": owner})

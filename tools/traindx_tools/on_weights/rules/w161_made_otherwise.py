@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import combinations
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Odd, odd_ones, pair
+from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Odd, known_share, odd_ones, pair
 from traindx_tools.on_weights.origins import CLOSE
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
@@ -46,22 +46,19 @@ def check(seen: Seen) -> Iterator[Finding]:
 def made_otherwise(read: Sequence[Checkpoint]) -> Iterator[Finding]:
     """Every pair of files of which one was made from the other, told of the one that is asked first and has another
     form. Raises UnreadableInput."""
-    told: set[frozenset[str]] = set()
-    for made, source in permutations(sorted(read, key=_form), 2):
-        both = frozenset((made.path, source.path))
-        if both in told:
-            continue
-        found = pair(made, source)
-        if found is not None:
-            told.add(both)
-            for odd in odd_ones(*found, lost=_another_form(made, source)):
-                yield _finding(made, source, odd)
+    for one, other in combinations(sorted(read, key=_form), 2):
+        ways = [(known_share(found[0]), -at, made, source, found) for at, (made, source) in enumerate((
+            (one, other), (other, one))) if (found := pair(made, source)) is not None]
+        if ways:  # what was split has all of its parts in what it was split from, and not the other way round
+            *_, made, source, found = max(ways, key=lambda w: w[:2])
+            yield from (_finding(made, source, o) for o in odd_ones(*found, lost=_another_form(made, source)))
 
 
-def _form(checkpoint: Checkpoint) -> int:
-    """Files of codes and of narrow types first: they are made from the others."""
+def _form(checkpoint: Checkpoint) -> tuple[int, float]:
+    """Files of codes and of narrow types first, then the newer ones: they are made from the others."""
     held = list(checkpoint.weights.tensors.values())
-    return sum(t.nbytes for t in held) * 100 // max(1, sum(t.size for t in held))
+    written = os.path.getmtime(checkpoint.path) if os.path.exists(checkpoint.path) else 0.0
+    return sum(t.nbytes for t in held) * 100 // max(1, sum(t.size for t in held)), -written
 
 
 def _another_form(made: Checkpoint, source: Checkpoint) -> bool:

@@ -1,4 +1,4 @@
-"""A part of a file is that of an earlier file of the run, to the bit, although it moved in between, and the rest is not.
+"""A part of a file is that of an earlier file of the run, to the bit, although it moved in between; the rest is not.
 
 Training does not come back to a value. Where tensors of a checkpoint or of an average are those of a file of an earlier
 step, while another file, no later than it, holds other values of them, they were not updated, or were filled from the
@@ -28,7 +28,8 @@ RULE = Rule(
     matters="The part does not fit the rest, which was trained on without it.",
     alike=("a copy of a whole file", "what was frozen throughout, or until a later step",
            "a target network, which is copied as a whole"),
-    confirm=("compare the named tensors of the three files", "evaluate the file with the tensors of the one in between"),
+    confirm=("compare the named tensors of the three files",
+             "evaluate the file with the tensors of the one in between"),
     thresholds={
         "others": Threshold(_MATRICES, "tensors, at least, that all three files hold otherwise", "else it is a copy"),
         "share": Threshold(_SHARE, "of the tensors that moved, at most, that are the earlier file's", "the same"),
@@ -54,7 +55,8 @@ def earlier_parts(sets: Iterable[Sequence[Saved]]) -> Iterator[Finding]:
 def _taken(early: Saved, late: Saved, files: Sequence[Saved]) -> tuple[Saved, Saved, list[str], int] | None:
     """The earlier file, one in between, the tensors that are the same in the outer two and not in it, and how many
     moved."""
-    assert early.step is not None and late.step is not None
+    assert early.step is not None
+    assert late.step is not None
     if not early.step < late.step:
         return None
     moving = [n for n in late.tensors if n not in early.constants & late.constants]
