@@ -92,10 +92,15 @@ def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
                if t.dtype in ("float16", "bfloat16", "float32") and t.file.rpartition("/")[2] not in {
                    f.name for f in files}]
     parts = list(partitions(list(files)))
-    behind = list(_behind_each_other(seen, weights, parts[0])) if len(parts) == 1 else []
-    yield from behind
-    weights = [w for w in weights if w.size >= 256]
-    if behind or len(weights) < 4 or not parts:
+    lost = list(_nowhere(seen, [w for w in weights if w.size >= 256], parts))
+    yield from lost
+    if not lost and len(parts) == 1:
+        yield from _behind_each_other(seen, weights, parts[0])
+
+
+def _nowhere(seen: Seen, weights: Sequence[Tensor], parts: Sequence[Sequence[Tensor]]) -> Iterator[Finding]:
+    """Each weight is looked for in the joined parts, wherever it stands."""
+    if len(weights) < 4 or not parts:
         return
     flat = [t for one in parts for t in one]
     joined = np.concatenate([t.load().reshape(-1).astype(np.float32) for t in flat])
