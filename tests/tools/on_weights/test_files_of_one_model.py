@@ -1,4 +1,4 @@
-"""Files of one model beside each other: conversions, averages, earlier parts; modules of a kind; moments of a network."""
+"""Files of one model beside each other (conversions, averages, earlier parts); modules of a kind; moments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_orders_that_fit_or_were_drawn_each_by_itself(bound: bool, tmp_path: Pat
 
 
 def exported(source: Tensors, path: Path) -> Path:
-    safetensors.save_file({f"layers.{n.split('.', 1)[1]}": t.T.contiguous() for n, t in source.items()}, path)
+    turned = {f"layers.{n.split('.', 1)[1]}": t.T.contiguous().half() for n, t in source.items()}
+    safetensors.save_file(turned, path)
     return path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -143,10 +143,11 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
 def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
     """What the files say of each other: conversions, averages, parts that went back."""
     found: list[Finding] = []
-    for asked in (lambda: made_otherwise(held), lambda: uneven(file_sets(held)),
-                  lambda: earlier_parts(file_sets(held))):
+    asked: tuple[Callable[[], Iterator[Finding]], ...] = (
+        lambda: made_otherwise(held), lambda: uneven(file_sets(held)), lambda: earlier_parts(file_sets(held)))
+    for ask in asked:
         try:
-            found += list(asked()) if len(held) > 1 and monotonic() < until else []
+            found += list(ask()) if len(held) > 1 and monotonic() < until else []
         except TraindxError:
             continue  # what cannot be read was told of the file
     return found
