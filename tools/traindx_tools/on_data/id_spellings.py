@@ -79,7 +79,7 @@ def _plain(text: str) -> str:
 
 
 def _any_order(text: str) -> str:
-    return " ".join(sorted(_runs(text)))
+    return " ".join(sorted(_runs(text), key=lambda r: (r.isdigit(), r)))
 
 
 def _number_alone(text: str) -> str:
@@ -143,12 +143,12 @@ def _met(here: Sequence[str], there: Sequence[str], way: Callable[[str], str]) -
 
 
 def _beside(mine: Sequence[str], known: set[str], by: int) -> float:
-    """Share of ids that meet once their last number is another one; words without a number do not."""
+    """Share of ids that meet once one of their numbers is another one; words without a number do not."""
     met = 0
     for text in mine:
-        head, _, last = text.rpartition(" ")
-        if last.isdigit():
-            met += f"{head} {int(last) + by}".strip() in known
+        runs = text.split(" ")
+        met += any(r.isdigit() and " ".join([*runs[:k], str(int(r) + by), *runs[k + 1:]]) in known
+                   for k, r in enumerate(runs))
     return met / len(mine)
 
 
@@ -198,10 +198,11 @@ def _same_rows(shard: Shard, train: Sequence[Shard], name: str, own: Array, know
         if field == name or is_time(field) or made >= MOST_FIELDS:
             continue
         a = _numbers(column)
-        parts = [_numbers(c) if c is not None and c.rows == s.rows else None for c, s in zip(theirs, train, strict=True)]
-        if a is None or any(p is None for p in parts):
+        whole = [c for c, s in zip(theirs, train, strict=True) if c is not None and c.rows == s.rows]
+        parts = [p for c in whole if (p := _numbers(c)) is not None]
+        if a is None or len(parts) < len(train):
             continue
-        b = np.concatenate([p for p in parts if p is not None])
+        b = np.concatenate(parts)
         if not _belongs(b, known, ids):
             continue
         made += 1
@@ -240,8 +241,9 @@ def _belongs(values: Array, ids: Array, count: int) -> bool:
     if several.sum() < 2 * FEWEST:
         return len(x) >= FEWEST and float(x.std()) > 0
     x = _ranks(x[several])
-    means = np.bincount(at[several], weights=x, minlength=count) / np.maximum(1, np.bincount(at[several], minlength=count))
-    within = float(((x - means[at[several]]) ** 2).sum()) / max(1, int(several.sum()) - int((counts >= 2).sum()))
+    at = at[several]
+    means = np.bincount(at, weights=x, minlength=count) / np.maximum(1, np.bincount(at, minlength=count))
+    within = float(((x - means[at]) ** 2).sum()) / max(1, len(at) - int((counts >= 2).sum()))
     total = float(x.var())
     return total > 0 and within < 0.5 * total
 

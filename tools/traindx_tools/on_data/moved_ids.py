@@ -1,9 +1,9 @@
 """Files of ids (tokens, items) whose ids are those of all others, moved by a few numbers from some id on.
 
-A vocabulary to which `<unk>` was added moves everything behind it by one. How often an id occurs need not tell: moves on
-a board, or items of a balanced catalogue, are about as frequent as their neighbours. What follows on what does: a file
-whose pairs of neighbouring ids are strange to a model of the other files, and as usual as theirs once the ids are moved,
-was written with another vocabulary.
+A vocabulary to which `<unk>` was added moves everything behind it by one. How often an id occurs need not tell: moves
+on a board, or items of a balanced catalogue, are about as frequent as their neighbours. What follows on what does: a
+file whose pairs of neighbouring ids are strange to a model of the other files, and as usual as theirs once the ids are
+moved, was written with another vocabulary.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _of_label(view: View, data: DataSet, group: Sequence[Shard], label: str) -> 
             made[without] = rows_of(group, label, without, 3 * len(cuts), shown)
         rows = made[without]
         found = noisy_group(rows, cut, float(len(cuts) * 3)) if rows is not None else None
-        if found is None:
+        if rows is None or found is None:
             continue
         which = tuple(int((m == found.part).sum()) for m in cut.member)
         if which not in told:  # an annotator works at one site: told once
@@ -94,7 +94,8 @@ def _of_label(view: View, data: DataSet, group: Sequence[Shard], label: str) -> 
 
 def _how(found: Noisy, rows: Rows) -> str:
     """Which classes stand for each other, or how much of the labels is as if drawn at random."""
-    own = f"(skill of a model of the group's own rows {number(found.own)}, in the other groups {number(found.others_own)})"
+    own = (f"(skill of a model of the group's own rows {number(found.own)}, in the other groups "
+           f"{number(found.others_own)})")
     if found.confused is not None:
         a, b = (rows.names[k] for k in found.confused)
         return f"most of the misses are {a} and {b}, which stand for each other there {own}"
@@ -118,6 +119,7 @@ def _finding(group: Sequence[Shard], label: str, cut: Cut, found: Noisy, rows: R
         place(group[at], label),
         group[at].name,
         bearing=Bearing.SIGN,
+        title="Two classes of one group stand for each other" if found.confused else None,
         severity=Severity.INFO if declared else None if cut.origin else Severity.LOW,
         measured={"field": label, "by": cut.by, "part": cut.names[found.part], "here": found.here,
                   "expected": found.expected, "share": found.share, "log_p": found.log_chance, "first": first,

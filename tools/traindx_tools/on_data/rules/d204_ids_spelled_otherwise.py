@@ -2,8 +2,8 @@
 
 `P-0012` in one file and `p12` in the other are no equal texts, so a split by id, or a check that the splits share none,
 takes them for two patients. Told is what meets after case, separators, leading zeros, folders or a prefix are left out,
-where numbers beside do not meet as well, or where the rows of an id hold the same values under both spellings. Rows that
-belong to an id and differ between the spellings are of two subjects, and nothing is said.
+where numbers beside do not meet as well, or where the rows of an id hold the same values under both spellings. Rows
+that belong to an id and differ between the spellings are of two subjects, and nothing is said.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RULE = Rule(
     confirm=("Write both ids in one way and count how many are in both splits.",),
     thresholds={
         "overlap": Threshold(OVERLAP, "share of the held-out ids", "that are in training under the other spelling"),
-        "as_they_are": Threshold(AS_THEY_ARE, "share of the held-out ids", "in training as written: above, one spelling"),
+        "as_they_are": Threshold(AS_THEY_ARE, "share of the held-out ids", "in training as written, at most"),
         "fewest": Threshold(FEWEST, "ids", "that meet"),
         "dense": Threshold(DENSE, "share of numbers beside that meet", "above, only the rows tell"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all fields, files and spellings"),

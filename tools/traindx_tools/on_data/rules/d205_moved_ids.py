@@ -51,8 +51,8 @@ def _finding(group: Sequence[Shard], name: str, found: Moved) -> Finding:
     return RULE.finding(
         f"each id of {name} in {short(shard)} {from_on}stands for the one {abs(found.by)} "
         f"{'above' if found.by > 0 else 'below'} it in the {len(group) - 1} other files: by what follows on what there "
-        f"its ids have a mean log chance of {found.here:.3f}, moved {found.undone:.3f}, and those files among each other "
-        f"{found.others:.3f}; another or an older vocabulary, with or without a special token, makes that",
+        f"its ids have a mean log chance of {found.here:.3f}, moved {found.undone:.3f}, and those files among each "
+        f"other {found.others:.3f}; another or an older vocabulary, with or without a special token, makes that",
         place(shard, name),
         shard.name,
         bearing=Bearing.CAUSE,
