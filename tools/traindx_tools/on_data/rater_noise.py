@@ -124,7 +124,7 @@ def _features(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Arr
     if len(columns) < len(group) or is_id_name(name) or is_time(name) or any(map(is_identifier, columns)):
         return None
     if all(c.kind == "text" and len(c.texts) == c.rows for c in columns):
-        return np.concatenate([_words([c.texts[i] for i in r]) for c, r in zip(columns, chosen, strict=True)])
+        return np.concatenate([words_of([c.texts[i] for i in r]) for c, r in zip(columns, chosen, strict=True)])
     if not all(c.kind == "number" and c.values.dtype.kind in "iufb" for c in columns):
         return None
     if all(_is_picture(c) for c in columns):
@@ -139,7 +139,8 @@ def _is_picture(column: Column) -> bool:
         len(shape) == 2 or shape[2] <= 4)
 
 
-def _words(texts: Sequence[str]) -> Array:
+def words_of(texts: Sequence[str]) -> Array:
+    """float32 shape (texts, places): roots of the counts of hashed words."""
     out = np.zeros((len(texts), WORDS), np.float32)
     for row, text in enumerate(texts):
         for word in _WORD.findall(text.casefold()):
