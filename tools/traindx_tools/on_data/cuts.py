@@ -23,6 +23,8 @@ from traindx_tools.on_data.shard import Shard
 MOST_FIELDS = 6
 MOST_KINDS = 40
 FEWEST_PARTS = 3
+MOST_CROSSED = 60
+"""Parts of files by a field."""
 ROWS = 24
 """Rows of a part."""
 COVERED = 0.8
@@ -89,6 +91,16 @@ def in_two(group: Sequence[Shard]) -> Iterator[Cut]:
         if len(kinds) == 2:
             member = tuple((v == kinds[1]).astype(np.int64) for v in values)
             yield Cut(name, tuple(_name(group, name, k) for k in kinds), member, called_origin(name))
+
+
+def crossed(files: Cut, fields: Sequence[Cut]) -> Iterator[Cut]:
+    """The rows of each file with each value of a field of few: what one worker did to the rows that it changed."""
+    for cut in fields:
+        names = tuple(f"{file} with {cut.by} {name}" for file in files.names for name in cut.names)
+        if len(names) <= MOST_CROSSED:
+            member = tuple(np.where(m >= 0, f * len(cut.names) + m, -1)
+                           for f, m in zip(files.member, cut.member, strict=True))
+            yield Cut("", names, member, files.origin)
 
 
 def _is_scalar(column: Column | None, rows: int) -> bool:

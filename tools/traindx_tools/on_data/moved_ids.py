@@ -1,9 +1,10 @@
-"""Files of ids (tokens, items) whose ids are those of all others, moved by a few numbers from some id on.
+"""Files of ids (tokens, items) that are those of all others, moved by a few numbers from some id on, or turned around.
 
 A vocabulary to which `<unk>` was added moves everything behind it by one. How often an id occurs need not tell: moves
 on a board, or items of a balanced catalogue, are about as frequent as their neighbours. What follows on what does: a
 file whose pairs of neighbouring ids are strange to a model of the other files, and as usual as theirs once the ids are
-moved, was written with another vocabulary.
+moved, was written with another vocabulary; one that is usual from its end to its beginning has its rows the wrong way
+round, newest first.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ SIGMAS = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """File `index`: each id from `start` on stands for the id `by` further in all others. Means of log chances."""
+    """File `index`: each id from `start` on stands for the id `by` further in all others; 0: it is turned around. Means
+    of log chances."""
 
     index: int
     by: int
@@ -128,8 +130,9 @@ def _moved(index: int, ids: Array, model: Model, level: float) -> Moved | None:
     some = ids[:8000]
     tried = [(float(model.usual(_moving(some, by, start)).mean()), by, start)
              for by in MOVES for start in STARTS if start <= int(ids.max()) and int(ids.max()) + by >= 0]
+    tried.append((float(model.usual(some[::-1]).mean()), 0, 0))
     _, by, start = max(tried)
-    undone = model.usual(_moving(ids, by, start))
+    undone = model.usual(_moving(ids, by, start) if by else ids[::-1])
     gain = undone - as_stored
     blocks = np.array([b.mean() for b in np.array_split(gain, BLOCKS)])
     sure = float(blocks.mean()) >= SIGMAS * float(blocks.std(ddof=1)) / BLOCKS**0.5

@@ -1,8 +1,9 @@
 """The ids of one file are those of all others, moved by a few numbers: it was written with another vocabulary.
 
 A special token that was added, or an older vocabulary without it, moves every id behind it, and each token is read as
-its neighbour. A model of what follows on what in the other files finds the file strange as it is and usual once the ids
-are moved back (`moved_ids.py`). A file of another language or topic is strange after any move.
+its neighbour; a file that was stored newest first asks for the one before as the next one. A model of what follows on
+what in the other files finds the file strange as it is, and usual once the ids are moved back, or read from their end
+(`moved_ids.py`). A file of another language or topic is strange in any way.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from traindx_tools.rules import Rule, Threshold
 RULE = Rule(
     id="D205",
     name="moved-ids",
-    title="The ids of one file are those of the others, moved",
+    title="The ids of one file are those of the others, moved or turned around",
     severity=Severity.HIGH,
-    sees="what follows on what in the ids of each file, as they are and moved by up to sixteen numbers",
-    matters="The file was written with another vocabulary: every id is read as another one, and nothing fails.",
+    sees="what follows on what in the ids of each file, as they are, moved by up to sixteen numbers, and from its end",
+    matters="The file was written with another vocabulary, or the wrong way round: it teaches what is not so.",
     alike=("Another language or topic: no move makes it usual.", "Few ids: what follows on what says too little."),
     confirm=("Decode some rows of the file and of another one.", "Ask which vocabulary each file was written with."),
     thresholds={
@@ -47,6 +48,18 @@ def check(view: View) -> Iterator[Finding]:
 
 def _finding(group: Sequence[Shard], name: str, found: Moved) -> Finding:
     shard = group[found.index]
+    if not found.by:
+        return RULE.finding(
+            f"{name} in {short(shard)} runs the other way round: by what follows on what in the {len(group) - 1} other "
+            f"files its ids have a mean log chance of {found.here:.3f}, from their end to their beginning "
+            f"{found.undone:.3f}, and those files among each other {found.others:.3f}",
+            place(shard, name),
+            shard.name,
+            bearing=Bearing.CAUSE,
+            title="The ids of one file run the other way round",
+            measured={"field": name, "by": 0, "here": found.here, "after": found.undone, "others": found.others,
+                      "shard": short(shard), "kind": "turned"},
+        )
     from_on = f"from {found.start} on " if found.start else ""
     return RULE.finding(
         f"each id of {name} in {short(shard)} {from_on}stands for the one {abs(found.by)} "
