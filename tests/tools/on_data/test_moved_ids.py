@@ -51,6 +51,25 @@ def test_one_of_two_files(tmp_path: Path, seen_by: Seen) -> None:
     assert told.measured["by"] == 1
 
 
+def test_turned_around(tmp_path: Path, seen_by: Seen) -> None:
+    files = [chain(k, 6000) for k in range(4)]
+    files[1] = files[1][::-1]
+    written(tmp_path, files)
+    (told,) = seen_by(d205, tmp_path)
+    assert (told.measured["kind"], told.measured["shard"]) == ("turned", "train_1.npz")
+
+
+def test_pairs_without_a_direction(tmp_path: Path, seen_by: Seen) -> None:
+    """What follows on what is the same in both directions: a file of another topic stays one."""
+    rng = np.random.default_rng(0)
+    files = []
+    for k in range(4):
+        steps = np.cumsum(rng.choice([-1, 1], 6000))
+        files.append((steps % KINDS if k != 1 else (steps * 7) % KINDS) + 4)
+    written(tmp_path, files)
+    assert not [f for f in seen_by(d205, tmp_path) if f.measured["kind"] == "turned"]
+
+
 @pytest.mark.parametrize("design", ["alike", "another language", "another language of two", "few ids", "half of them"])
 def test_ids_that_are_not_moved(design: str, tmp_path: Path, seen_by: Seen) -> None:
     files = [chain(k, 6000) for k in range(4)]

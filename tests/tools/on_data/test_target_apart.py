@@ -124,3 +124,13 @@ def test_rows_that_hold_nothing(tmp_path: Path, seen_by: Seen) -> None:
     written(tmp_path, [{"rater": f"r{i % 5}", "text": "", "score": i % 6} for i in range(300)])
     np.savez(tmp_path / "a.npz", x=np.zeros((300, 12)), y=np.full(300, np.nan))
     assert not seen_by(d208, tmp_path)
+
+
+def test_numbers_of_the_rows_that_copies_came_from(tmp_path: Path, seen_by: Seen) -> None:
+    """What a copy came from is known from other copies, and from no more: rows of single ones are no other part."""
+    rng = np.random.default_rng(0)
+    base, at = rng.normal(size=(900, 24)).astype(np.float32), rng.permutation(900)
+    source = np.concatenate([at[:90], np.tile(at[90:180], 5)])
+    x = base[source] + 0.05 * rng.normal(size=(len(source), 24)).astype(np.float32)
+    np.savez(tmp_path / "copies.npz", x=x.astype(np.float32), source_row=source)
+    assert not seen_by(d208, tmp_path)

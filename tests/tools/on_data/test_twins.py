@@ -1,4 +1,4 @@
-"""D206 and D207: rows that are another row with sides exchanged, signs turned or mirrored, beside their labels and splits.
+"""D206 and D207: rows that are another row with sides exchanged, signs turned or mirrored, with labels and splits.
 """
 
 from __future__ import annotations

@@ -165,6 +165,8 @@ def _of_field(group: Sequence[Shard], name: str, origin: bool) -> Cut | None:
     at = [np.minimum(np.searchsorted(large, k), len(large) - 1) for k in some]
     member = tuple(np.where(large[a] == k, a, -1) for a, k in zip(at, some, strict=True))
     told = tuple(_name(group, name, k) for k in large)
+    origin = origin or (len(group) >= FEWEST_PARTS and len(large) == len(group) and all(
+        len(np.unique(m)) == 1 for m in member))  # a value for each file: where its rows come from
     return Cut(name, told, member, origin) if max(map(len, told)) <= LONGEST else None
 
 

@@ -1,8 +1,9 @@
 """Parts of the rows in which a number does not go along with what its row says: against it, moved, or not at all.
 
-In every other file, group or stretch the two agree. A part in which they run against each other was scored the other way
-round; one that agrees after a move by some rows was moved; one that agrees in no way, while a model of its own rows finds
-nothing either, has numbers of other rows. A part with a relation of its own, or with inputs that tell less, is none.
+In every other file, group or stretch the two agree. A part in which they run against each other was scored the other
+way round; one that agrees after a move by some rows was moved; one that agrees in no way, while a model of its own rows
+finds nothing either, has numbers of other rows. A part with a relation of its own, or with inputs that tell
+less, is none.
 """
 
 from __future__ import annotations

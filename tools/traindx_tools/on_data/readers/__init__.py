@@ -35,6 +35,7 @@ _SUFFIXES = {
     ".jsonl": "json lines",
     ".ndjson": "json lines",
     ".json": "json",
+    ".geojson": "json",
     ".csv": "csv",
     ".tsv": "csv",
     ".bin": "tokens",
@@ -59,8 +60,8 @@ _TFRECORD = re.compile(r"\.tfrecords?(?:-\d+-of-\d+)?(?:\.gz)?$", re.IGNORECASE)
 """Names of TFRecord files, those of a numbered series as well; their first bytes say nothing."""
 
 FORMATS = (
-    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, CSV, FASTA and FASTQ, tar (WebDataset), TFRecord, MDS, HDF5, "
-    ".bin of tokens, folders of pictures or wave files"
+    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, GeoJSON, CSV, FASTA and FASTQ, tar (WebDataset), "
+    "TFRecord, MDS, HDF5, .bin of tokens, folders of pictures or wave files"
 )
 
 

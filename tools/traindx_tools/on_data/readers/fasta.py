@@ -90,6 +90,6 @@ def _said(descriptions: list[str], file: str) -> dict[str, Column]:
     told = [dict(_SAID.findall(d)) for d in descriptions]
     counts = Counter(k for t in told for k in t)
     keys = [k for k, n in counts.items() if n >= NEARLY_ALL * len(told)]
-    found = {k: table_column(k, [t.get(k, "") for t in told], file) for k in keys if k not in ("name", "sequence")}
+    found = {k: table_column(k, tuple(t.get(k, "") for t in told), file) for k in keys if k not in ("name", "sequence")}
     rest = [_SAID.sub("", d).strip() for d in descriptions]
     return found | ({"description": text_column("description", rest, file)} if any(rest) else {})

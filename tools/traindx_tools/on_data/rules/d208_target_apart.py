@@ -1,8 +1,8 @@
 """A number does not go along with its row in one part: it runs against it, was moved by some rows, or is of other rows.
 
 What texts, sequences, arrays and numbers of a row say of a score or a measurement agrees with it everywhere else
-(`number_targets.py`). A rater who gives 1 for the best, a plate whose wells were read in another order, a column that was
-joined by place after rows were dropped: average errors hide all of these.
+(`number_targets.py`). A rater who gives 1 for the best, a plate whose wells were read in another order, a column that
+was joined by place after rows were dropped: average errors hide all of these.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RULE = Rule(
     name="target-apart",
     title="In one part a number does not go along with its row",
     severity=Severity.HIGH,
-    sees="what a simple model of the other rows says of a number, from texts, sequences, arrays, kinds and numbers beside "
-         "it, against the number, by file, group and stretch of rows",
+    sees="what a simple model of the other rows says of a number, from texts, sequences, arrays, kinds and numbers "
+         "beside it, against the number, by file, group and stretch of rows",
     matters="These rows teach the contrary, or nothing; averages over all rows hide it.",
     alike=("A part with a relation of its own: a model of its own rows finds it.", "Parts that differ all.",
            "Inputs that tell less there.", "A part that a field declares: a remark."),
@@ -71,8 +71,8 @@ def _finding(data: DataSet, group: Sequence[Shard], found: Apart) -> Finding:
         rows = (found.stretch.start, found.stretch.end - 1)
         where = f"rows {rows[0]}..{rows[1]} of {short(group[at])}"
     said = {
-        "against": f"runs against its rows in {where}: high where what the rows say is low, and the reverse, as if scored "
-                   "the other way round",
+        "against": f"runs against its rows in {where}: high where what the rows say is low, and the reverse, as if "
+                   "scored the other way round",
         "moved": f"is moved by {abs(found.lag)} row{'s' * (abs(found.lag) != 1)} in {where} (its numbers stand too "
                  f"{'late' if found.lag > 0 else 'early'}, or are rolled by as many)",
         "lost": f"does not belong to its rows in {where}: neither they nor a model of them alone say anything of it "
