@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from traindx_tools.examine import examine
+from traindx_tools.on_data.quoting import is_records
 
 SOURCE = "def check(x):\n    if not x:\n        raise ValueError('empty sequence')\n    return x\n"
 TRACE = "the worker of this batch stopped: ValueError('no rows are left')\n"
@@ -21,6 +22,7 @@ def written(path: Path, records: list[dict[str, Any]]) -> None:
 def test_source_code_in_records(tmp_path: Path) -> None:
     written(tmp_path / "part-0.jsonl", [{"file": f"m{i}.py", "content": SOURCE + TRACE * (i % 5 == 0)}
                                         for i in range(40)])
+    assert is_records(tmp_path / "part-0.jsonl")
     found = examine([tmp_path])
     assert not found.run.errors
     assert any(a.path.endswith("part-0.jsonl") for a in found.run.artifacts)
@@ -31,7 +33,7 @@ def test_records_of_a_log(extra: dict[str, Any], tmp_path: Path) -> None:
     own = [{k: v + i if k == "at" else v for k, v in extra.items()} for i in range(40)]
     written(tmp_path / "app.jsonl", [{**own[i], "text": TRACE if i == 30 else f"a line of this log, number {i}"}
                                      for i in range(40)])
-    assert examine([tmp_path]).run.errors
+    assert not is_records(tmp_path / "app.jsonl")
 
 
 @pytest.mark.parametrize("rows", [3, 40])
@@ -40,4 +42,9 @@ def test_few_or_broken_records(rows: int, tmp_path: Path) -> None:
     if rows == 40:
         with (tmp_path / "part.jsonl").open("a") as out:
             out.write('{"file": "b", "cont\n')
-    assert examine([tmp_path]).run.errors
+    assert not is_records(tmp_path / "part.jsonl")
+
+
+def test_a_log_of_text_keeps_its_error(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step 1 loss 2.0\n" + TRACE)
+    assert [e.type for e in examine([tmp_path]).run.errors] == ["ValueError"]

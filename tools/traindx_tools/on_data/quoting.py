@@ -29,12 +29,13 @@ def without_quoted(reading: Reading) -> Reading:
     """The same without errors of files that are records of data, and tell no metrics."""
     parts = []
     for source, part in zip(reading.sources, reading.parts, strict=True):
-        quoted = part.errors and not part.series and source.local is not None and _is_records(Path(source.local))
+        quoted = part.errors and not part.series and source.local is not None and is_records(Path(source.local))
         parts.append(replace(part, errors=()) if quoted else part)
     return replace(reading, parts=tuple(parts))
 
 
-def _is_records(path: Path) -> bool:
+def is_records(path: Path) -> bool:
+    """Whether a file is JSON lines of records that all have the same fields, and none of them is a log's."""
     try:
         if format_of(path) != "json lines":
             return False
