@@ -36,6 +36,7 @@ RUN, HASHED = 4, 256
 LONG = 20
 """Characters of a text that holds much."""
 FOLDS = 5
+MOST_CLASSES = 20
 RECURRING = 50
 """Distinct values, each with two rows or more on average, from which on they are folds."""
 
@@ -195,7 +196,17 @@ def _folded(x: Array, y: Array) -> Array:
 
 
 def told_by_itself(x: Array, y: Array) -> float:
-    """Correlation of a number with what models of the same few rows say, of four fifths each."""
+    """Correlation of a number with what models of the same few rows say, of four fifths each; of few values that have no
+    order (classes) their mean."""
+    kinds, counts = np.unique(y, return_counts=True)
+    some = kinds[counts >= FOLDS]
+    one = _told(x, y)
+    if not 2 < len(some) <= MOST_CLASSES:
+        return one
+    return max(one, float(np.mean([_told(x, (y == k).astype(np.float64)) for k in some])))
+
+
+def _told(x: Array, y: Array) -> float:
     fold, said = np.arange(len(y)) % FOLDS, np.zeros(len(y))
     for k in range(FOLDS):
         out, kept = fold == k, fold != k

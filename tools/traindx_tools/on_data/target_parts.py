@@ -66,9 +66,9 @@ def parts_apart(found: Predicted, cuts: Sequence[Cut], comparisons: float) -> It
             yield one
     if not told:
         for index in range(len(found.rows)):
-            one = _stretch(found, index, comparisons)
-            if one is not None:
-                yield one
+            odd = _stretch(found, index, comparisons)
+            if odd is not None:
+                yield odd
 
 
 def _of_cut(found: Predicted, cut: Cut, member: Array, comparisons: float) -> Iterator[Apart]:
@@ -139,7 +139,7 @@ def _in_favour(said: Array, values: Array, r: float) -> Array:
     """
     a, b = ((x - x.mean()) / max(1e-9, float(x.std())) for x in (said, values))
     left = 1.0 - min(r, 0.98) ** 2
-    return np.clip((b - r * a) ** 2 / (2.0 * left) - b**2 / 2.0 + 0.5 * math.log(left), -4.0, 4.0)
+    return np.asarray(np.clip((b - r * a) ** 2 / (2.0 * left) - b**2 / 2.0 + 0.5 * math.log(left), -4.0, 4.0))
 
 
 def _best_lag(said: Array, values: Array) -> tuple[int, float]:
