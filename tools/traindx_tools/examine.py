@@ -22,6 +22,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import NOT_PARSED
+from traindx_tools.on_data.quoting import without_quoted
 from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
@@ -255,6 +256,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
               names: Mapping[str, str] | None, lines: Sequence[str | LineForm], asked: Asked,
               cluster: str | None) -> Examination:
     reading, ranks = _read(paths, stdin, names, lines, cluster)
+    reading = without_quoted(reading)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()

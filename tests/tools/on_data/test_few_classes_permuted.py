@@ -129,6 +129,16 @@ def test_ids_by_which_the_data_were_split_are_no_labels(seen_by: Seen, tmp_path:
     assert seen_by(d110_labels_outside, tmp_path) == []
 
 
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_a_mark_of_quality_is_no_class(kinds: int, seen_by: Seen, tmp_path: Path) -> None:
+    """0 for measured and 9 for missing; where 0, 1 and 2 are classes a 9 in a few rows is still told."""
+    rng = np.random.default_rng(6)
+    for k in range(4):
+        quality = np.where(rng.random(2000) < 0.01, 9, rng.integers(0, kinds, 2000))
+        np.savez(tmp_path / f"gauge_{k}.npz", x=rng.normal(size=(2000, 3)), quality=quality)
+    assert len(seen_by(d110_labels_outside, tmp_path)) == (0 if kinds == 1 else 4)
+
+
 def test_a_held_out_class_is_still_told(seen_by: Seen, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     for split, kinds in (("train", 12), ("val", 14)):

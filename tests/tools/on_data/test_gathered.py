@@ -101,3 +101,29 @@ def test_labels_that_belong(tmp_path: Path) -> None:
 def test_a_table_that_names_none_of_them(tmp_path: Path) -> None:
     pictures(tmp_path, lambda _, kinds: kinds, lambda camera, i: f"elsewhere{camera}/{i}")
     assert not [f for f in alarms(tmp_path) if f.rule in ("D108", "D109", "D123")]
+
+
+def test_tables_in_folders_that_list_the_files_beside_them(tmp_path: Path) -> None:
+    """`lot_3/labels.csv` names `w01.png`, as the tables of the other folders do."""
+    pictures(tmp_path, lambda camera, kinds: [(1, 0, 2)[k] if camera == "west" else k for k in kinds])
+    lines = (tmp_path / "labels.csv").read_text().splitlines()[1:]
+    for camera in ("north", "south", "west"):
+        own = [line.partition("/")[2] for line in lines if line.startswith(f"{camera}/")]
+        (tmp_path / camera / "labels.csv").write_text("\n".join(["file,kind", *own]) + "\n")
+    (tmp_path / "labels.csv").unlink()
+    found = alarms(tmp_path)
+    assert {f.rule for f in found} == {"D108"}
+    assert "west" in found[0].statement
+
+
+@pytest.mark.parametrize("broken", ["a table without rows", "other columns"])
+def test_tables_in_folders_of_which_one_is_odd(broken: str, tmp_path: Path) -> None:
+    pictures(tmp_path, lambda _, kinds: kinds)
+    lines = (tmp_path / "labels.csv").read_text().splitlines()[1:]
+    for camera in ("north", "south", "west"):
+        own = [line.partition("/")[2] for line in lines if line.startswith(f"{camera}/")]
+        (tmp_path / camera / "labels.csv").write_text("\n".join(["file,kind", *own]) + "\n")
+    (tmp_path / "labels.csv").unlink()
+    odd = {"a table without rows": "file,kind\n", "other columns": "name,sort\n" + "\n".join(own) + "\n"}[broken]
+    (tmp_path / "west" / "labels.csv").write_text(odd)
+    assert not [f for f in alarms(tmp_path) if f.rule in ("D108", "D109", "D123")]

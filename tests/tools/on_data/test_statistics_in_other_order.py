@@ -53,7 +53,17 @@ def plain(folder: Path, mean: Array, variance: Array) -> Path:
     return folder / "scaler.json"
 
 
-WRITE = [keras, torch_file, plain]
+def two_rows(folder: Path, mean: Array, variance: Array) -> Path:
+    np.save(folder / "stats.npy", np.stack([mean, np.sqrt(variance)]))
+    return folder / "stats.npy"
+
+
+def two_columns(folder: Path, mean: Array, variance: Array) -> Path:
+    np.save(folder / "stats.npy", np.stack([mean, np.sqrt(variance)], axis=1))
+    return folder / "stats.npy"
+
+
+WRITE = [keras, torch_file, plain, two_rows, two_columns]
 
 
 @pytest.mark.parametrize("write", WRITE)

@@ -65,6 +65,26 @@ def test_the_only_label_of_a_file(inputs: str, severity: Severity, tmp_path: Pat
     assert ("its inputs say so too" in finding.statement) == (inputs == "one class")
 
 
+@pytest.mark.parametrize("longest", [4, 9])
+def test_the_end_of_padded_rows_in_a_bucket_of_short_ones(longest: int, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        lengths = rng.integers(2, (longest if k == 0 else 10) + 1, 200)
+        ids = np.where(np.arange(12) < lengths[:, None], rng.integers(0, 10, (200, 12)), -1)
+        np.savez(tmp_path / f"bucket_{k}.npz", labels=ids, values=rng.normal(size=(200, 3)))
+    assert [f for f in seen_by(d103_constant, tmp_path) if f.severity is not Severity.INFO] == []
+
+
+def test_a_place_of_whole_numbers_that_was_not_filled(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        ids = rng.integers(-1, 10, (200, 6))
+        ids[:, 2] = -1 if k == 1 else ids[:, 2]
+        np.savez(tmp_path / f"part_{k}.npz", answers=ids)
+    (finding,) = [f for f in seen_by(d103_constant, tmp_path) if f.severity is not Severity.INFO]
+    assert finding.measured["features"] == (2,)
+
+
 @pytest.mark.parametrize(("share", "told"), [(1.0, False), (0.97, False), (0.0, True)])
 def test_a_file_of_one_label_says_nothing_of_its_pairing(
     share: float, told: bool, tmp_path: Path, seen_by: Seen

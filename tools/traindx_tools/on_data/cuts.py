@@ -23,6 +23,8 @@ from traindx_tools.on_data.shard import Shard
 MOST_FIELDS = 6
 MOST_KINDS = 40
 FEWEST_PARTS = 3
+MOST_CROSSED = 60
+"""Parts of files by a field."""
 ROWS = 24
 """Rows of a part."""
 COVERED = 0.8
@@ -91,6 +93,16 @@ def in_two(group: Sequence[Shard]) -> Iterator[Cut]:
             yield Cut(name, tuple(_name(group, name, k) for k in kinds), member, called_origin(name))
 
 
+def crossed(files: Cut, fields: Sequence[Cut]) -> Iterator[Cut]:
+    """The rows of each file with each value of a field of few: what one worker did to the rows that it changed."""
+    for cut in fields:
+        names = tuple(f"{file} with {cut.by} {name}" for file in files.names for name in cut.names)
+        if len(names) <= MOST_CROSSED:
+            member = tuple(np.where(m >= 0, f * len(cut.names) + m, -1)
+                           for f, m in zip(files.member, cut.member, strict=True))
+            yield Cut("", names, member, files.origin)
+
+
 def _is_scalar(column: Column | None, rows: int) -> bool:
     return column is not None and column.rows == rows and not column.row_shape and column.missing is None and (
         column.kind == "number" or (column.kind == "text" and column.digests is not None and len(column.texts) == rows))
@@ -153,6 +165,8 @@ def _of_field(group: Sequence[Shard], name: str, origin: bool) -> Cut | None:
     at = [np.minimum(np.searchsorted(large, k), len(large) - 1) for k in some]
     member = tuple(np.where(large[a] == k, a, -1) for a, k in zip(at, some, strict=True))
     told = tuple(_name(group, name, k) for k in large)
+    origin = origin or (len(group) >= FEWEST_PARTS and len(large) == len(group) and all(
+        len(np.unique(m)) == 1 for m in member))  # a value for each file: where its rows come from
     return Cut(name, told, member, origin) if max(map(len, told)) <= LONGEST else None
 
 

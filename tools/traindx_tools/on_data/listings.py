@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -60,9 +60,35 @@ def _found(sets: Sequence[DataSet], files: tuple[str, ...], by_name: Mapping[str
         for name, column in shard.columns.items():
             if not _lists(column):
                 continue
-            at = np.array([_place(t, files, by_name) for t in column.texts], np.int64)
+            own = os.path.dirname(os.path.abspath(column.file)).replace(os.sep, "/")
+            at = np.array([_place(t, files, by_name, own) for t in column.texts], np.int64)
             if float((at >= 0).mean()) >= THERE:
                 yield Listing(shard, name, _not_elsewhere(column, at, files), files)
+
+
+def together(listings: Sequence[Listing]) -> Iterator[Listing]:
+    """Tables of the same fields in several folders, each of which lists the files beside it, as one."""
+    groups: dict[tuple[str, frozenset[str]], list[Listing]] = {}
+    for one in listings:
+        groups.setdefault((one.field, frozenset(one.shard.columns)), []).append(one)
+    for some in groups.values():
+        folders = {os.path.dirname(s.shard.name) for s in some}
+        kinds = [{(c.kind, c.row_shape, c.missing is None) for c in (s.shard.columns[n] for s in some)}
+                 for n in some[0].shard.columns]
+        if len(some) > 1 and len(folders) == len(some) and all(len(k) == 1 for k in kinds):
+            columns = {n: _stacked([s.shard.columns[n] for s in some]) for n in some[0].shard.columns
+                       if all(s.shard.columns[n].offsets is None and s.shard.columns[n].missing is None for s in some)}
+            rows = sum(s.shard.rows for s in some)
+            whole = replace(some[0].shard, columns=columns, rows=rows, total=rows, numbers=None, row_names=())
+            yield Listing(whole, some[0].field, np.concatenate([s.at for s in some]), some[0].files)
+
+
+def _stacked(columns: Sequence[Column]) -> Column:
+    """The rows of several columns of one kind, one behind the other."""
+    digests = [c.digests for c in columns if c.digests is not None]
+    return replace(columns[0], values=np.concatenate([c.values for c in columns]),
+                   digests=np.concatenate(digests) if len(digests) == len(columns) else None,
+                   texts=tuple(t for c in columns for t in c.texts))
 
 
 def pairings_of(listings: Sequence[Listing]) -> frozenset[tuple[int, str]]:
@@ -93,11 +119,14 @@ def _lists(column: Column) -> bool:
     return all(_NAME.fullmatch(t) for t in column.texts[:: max(1, column.rows // 200)])
 
 
-def _place(text: str, files: Sequence[str], by_name: Mapping[str, list[int]]) -> int:
-    """The one file whose path ends so, or the only one of that name."""
+def _place(text: str, files: Sequence[str], by_name: Mapping[str, list[int]], own: str) -> int:
+    """The one file whose path ends so, or the only one of that name; of several that of the table's own folder."""
     wanted = os.path.normpath(text).replace(os.sep, "/").lstrip("./")
     same = by_name.get(wanted.rpartition("/")[2], [])
     ending = [i for i in same if files[i].endswith(f"/{wanted}")]
+    if len(ending) > 1:
+        ending = [i for i in ending if files[i] == f"{own}/{wanted}"]
+        return ending[0] if ending else -1
     return ending[0] if len(ending) == 1 else same[0] if len(same) == 1 and not ending else -1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.on_data.column import THUMBNAIL, Array, Column
-from traindx_tools.on_data.cuts import Cut, cuts_of, in_two
+from traindx_tools.on_data.cuts import Cut, crossed, cuts_of, in_two
 from traindx_tools.on_data.origins import groups_of
 from traindx_tools.on_data.pairs import Side, agreement, cells, predicted
 from traindx_tools.on_data.shard import Shard
@@ -75,6 +75,8 @@ def _arrays(group: Sequence[Shard], labels: Sequence[str]) -> Iterator[Overlaid]
     masks = [n for n in names[:4] if _is_mask(np.concatenate([s.columns[n].values[:40] for s in group]))]
     shard = np.concatenate([np.full(len(r), i) for i, r in enumerate(rows)])
     cuts = [*cuts_of(group, labels), *in_two(group)]
+    for files in [c for c in cuts if not c.by][:1]:
+        cuts += crossed(files, [c for c in cuts if c.by not in ("", "split", "name")])
     for mask in masks:
         common = _most_frequent(np.concatenate([s.columns[mask].values[:40] for s in group]))
         for name in (n for n in names[:4] if n not in masks):

@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.features import prepared
-from traindx_tools.on_data.listings import Listing
+from traindx_tools.on_data.listings import Listing, together
 from traindx_tools.on_data.roles import is_label, keys, label_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
@@ -77,7 +77,7 @@ def looked_of(data: DataSet, listings: Sequence[Listing]) -> Iterator[Looked]:
             if 2 <= len(kinds) <= KINDS:
                 y = np.array([kinds.index(f) for f in folders])
                 yield Looked(shard, images, names, "label", y, tuple(kinds), shard.name)
-        for listing in listings:
+        for listing in (*listings, *together(listings)):
             yield from _listed(shard, images, names, listing)
 
 

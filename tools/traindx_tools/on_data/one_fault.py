@@ -11,6 +11,8 @@ from traindx_tools.on_data.used_by_code import HARMFUL
 
 GENERAL = "D142"
 """The observation that a part is otherwise: where another one says what it is, that one is enough."""
+NOISY = "D190"
+"""Labels of a group that D152 names are told by that."""
 EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
 """Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
 SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
@@ -61,6 +63,8 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
                                    and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == NOISY and any(o.rule == LABELS and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None

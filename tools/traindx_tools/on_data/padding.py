@@ -93,6 +93,14 @@ def is_mask_of_places(shard: Shard, column: Column) -> bool:
                and int(c.values[:2000].max(initial=0)) > 1 for c in shard.columns.values())
 
 
+def pads_from(column: Column, feature: int, value: float) -> bool:
+    """Whether a value is padding behind a row's own numbers: where it stands at a place, it does at all later ones."""
+    if len(column.row_shape) != 1 or not column.is_integer:
+        return False
+    here = np.asarray(column.values[:SOME, feature:] == value)
+    return bool(here[here[:, 0]].all())
+
+
 def _all_zero(column: Column) -> Array:
     assert column.offsets is not None
     ones = np.concatenate([[0], np.cumsum(column.values != 0)])

@@ -5,6 +5,8 @@ short arrays, also columns of few whole numbers, and what pictures hold (`pictur
 is compared with what it should be at the same sureness and the same named class in the other groups, so that a harder
 mix of inputs is no noise. A group counts where it falls short by more than sampling and the spread of the other groups
 explain, while a model of its own rows is worse as well: a relation of its own, such as a stricter grade, is no noise.
+Labels of two classes that stand for each other are told as that, also where they do so throughout: no standard of
+somebody's own turns two classes into one another.
 """
 
 from __future__ import annotations
@@ -22,14 +24,16 @@ from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.features import narrowed, prepared
 from traindx_tools.on_data.picture_features import SIDE, described
-from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, is_target, is_time, keys
+from traindx_tools.on_data.roles import codes, is_id_name, is_identifier, is_target, is_time, keys, label_name
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, normal_tail
 from traindx_tools.on_data.tasks import solved
 
 ROWS = 40
 """Rows of a group."""
-GROUPS = 5
+GROUPS = 4
+MANY = 5
+"""Groups, of fewer of which one has to stand out twice as far: three others say little of how far groups are apart."""
 SKILL = 0.15
 """Of the way from guessing to perfect, in the typical group."""
 SHORT = 0.08
@@ -40,6 +44,10 @@ OWN = 0.8
 """Of what models of their own rows reach in the other groups: above it the group has a relation of its own."""
 AS_SURE = 0.7
 """Of the usual sureness: below it the inputs are others."""
+CONFUSED = 0.6
+"""Of the misses beyond those expected, the share that two classes make that stand for each other."""
+BOTH_WAYS = 0.2
+"""Of those, the share of the rarer direction."""
 BINS = 5
 KINDS = 12
 MOST_ROWS, FEWEST_ROWS = 20_000, 2000
@@ -65,6 +73,8 @@ class Noisy:
     own: float
     others_own: float
     log_chance: float
+    confused: tuple[int, int] | None = None
+    """Places of two kinds that stand for each other in most of the misses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +85,8 @@ class Rows:
     y: Array
     kinds: int
     chosen: tuple[Array, ...]
+    names: tuple[str, ...] = ()
+    """Of the kinds."""
 
 
 def rows_of(group: Sequence[Shard], label: str, without: frozenset[str], tries: int,
@@ -104,7 +116,7 @@ def rows_of(group: Sequence[Shard], label: str, without: frozenset[str], tries: 
         x = np.concatenate([x[a:b][::few] for a, b in pairwise(starts)])
         chosen = tuple(c[::few] for c in chosen)
     y = np.concatenate([codes(s.columns[label], kinds)[r] for s, r in zip(group, chosen, strict=True)])
-    return Rows(x, y, len(kinds), chosen)
+    return Rows(x, y, len(kinds), chosen, tuple(label_name(group, label, k) for k in kinds))
 
 
 def _features(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Array | None:
@@ -112,7 +124,7 @@ def _features(group: Sequence[Shard], name: str, chosen: Sequence[Array]) -> Arr
     if len(columns) < len(group) or is_id_name(name) or is_time(name) or any(map(is_identifier, columns)):
         return None
     if all(c.kind == "text" and len(c.texts) == c.rows for c in columns):
-        return np.concatenate([_words([c.texts[i] for i in r]) for c, r in zip(columns, chosen, strict=True)])
+        return np.concatenate([words_of([c.texts[i] for i in r]) for c, r in zip(columns, chosen, strict=True)])
     if not all(c.kind == "number" and c.values.dtype.kind in "iufb" for c in columns):
         return None
     if all(_is_picture(c) for c in columns):
@@ -127,7 +139,8 @@ def _is_picture(column: Column) -> bool:
         len(shape) == 2 or shape[2] <= 4)
 
 
-def _words(texts: Sequence[str]) -> Array:
+def words_of(texts: Sequence[str]) -> Array:
+    """float32 shape (texts, places): roots of the counts of hashed words."""
     out = np.zeros((len(texts), WORDS), np.float32)
     for row, text in enumerate(texts):
         for word in _WORD.findall(text.casefold()):
@@ -158,13 +171,28 @@ def noisy_group(rows: Rows, cut: Cut, comparisons: float) -> Noisy | None:
     here, expected, chance = found
     own = {p: _own(rows, inside[p]) for p in large}
     others = float(np.median([v for p, v in own.items() if p != odd]))
-    if others > 0 and own[odd] >= OWN * others:
+    confused = _confused(named, y, inside, odd, large, rows.kinds)
+    if others > 0 and own[odd] >= OWN * others and confused is None:
         return None
     counts = [np.bincount(v[inside[odd]], minlength=rows.kinds) / len(inside[odd]) for v in (named, y)]
     by_chance = float((counts[0] * counts[1]).sum())
     rest = float(np.mean([hits[inside[p]].mean() for p in large if p != odd]))
     return Noisy(odd, here, expected, rest, min(1.0, (expected - here) / max(1e-9, expected - by_chance)), own[odd],
-                 others, chance)
+                 others, chance, confused)
+
+
+def _confused(named: Array, y: Array, inside: Sequence[Array], odd: int, large: Sequence[int], kinds: int
+              ) -> tuple[int, int] | None:
+    """Two classes that stand for each other, both ways, in most of the group's misses beyond the usual ones."""
+    wrong = np.zeros((len(large), kinds, kinds))
+    for k, part in enumerate(large):
+        miss = inside[part][named[inside[part]] != y[inside[part]]]
+        np.add.at(wrong[k], (y[miss], named[miss]), 1.0 / len(inside[part]))
+    at = list(large).index(odd)
+    more = np.maximum(0.0, wrong[at] - np.delete(wrong, at, axis=0).mean(axis=0))
+    both = np.where(np.minimum(more, more.T) >= BOTH_WAYS * (more + more.T), more + more.T, 0.0)
+    a, b = (int(k) for k in np.unravel_index(int(both.argmax()), both.shape))
+    return (min(a, b), max(a, b)) if both[a, b] >= CONFUSED * more.sum() > 0 else None
 
 
 def _scores(rows: Rows, inside: Sequence[Array]) -> Array | None:
@@ -219,7 +247,8 @@ def _judged(scores: Array, hits: Array, inside: Sequence[Array], odd: int, large
     rest = [p for p in large if p != odd]
     spread = max(0.0, float(np.mean([short[p] ** 2 - noise[p] for p in rest])))
     beside = max(abs(short[p]) - math.sqrt(noise[p]) for p in rest)
-    if short[odd] < max(SHORT, TIMES * beside):
+    times = TIMES if len(large) >= MANY else 2.0 * TIMES
+    if short[odd] < max(SHORT, times * beside):
         return None
     z = short[odd] / math.sqrt(noise[odd] + spread * (1.0 + 3.0 / len(rest)) + 1e-12)
     chance = math.log(max(normal_tail(z), 1e-300)) + math.log(comparisons * len(large))

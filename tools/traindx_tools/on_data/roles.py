@@ -51,6 +51,15 @@ _MOMENT = re.compile(
 """The beginning of a date or a time of day."""
 
 
+LEVEL_WORDS = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"})
+"""How grave a record of a log is."""
+
+
+def starts_as_moment(text: str) -> bool:
+    """Whether a text begins with a date or a time of day."""
+    return _MOMENT.match(text) is not None
+
+
 def is_group(name: str) -> bool:
     """Whether a field is called as the subjects or documents are that several rows come from."""
     plain = _CAMEL.sub("_", name)

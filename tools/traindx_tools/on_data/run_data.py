@@ -192,7 +192,7 @@ def _any_data(paths: Iterable[str]) -> bool:
         try:
             if os.path.isdir(path) or Path(path).suffix.lower() in PICTURES | SOUNDS:
                 return True
-            if format_of(Path(path)) not in (None, "json"):
+            if format_of(Path(path)) not in (None, "json") or Path(path).suffix.lower() == ".geojson":
                 return True
         except OSError:
             continue

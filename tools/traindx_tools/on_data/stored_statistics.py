@@ -16,10 +16,10 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.hints import read_settings
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.numpy_files import read_npz
+from traindx_tools.on_data.readers.numpy_files import read_npy, read_npz
 from traindx_tools.on_data.view import Statistics
 
-MOST_NPZ = 2**20
+MOST_NPZ, MOST_NPY = 2**20, 2**14
 MOST_CHANNELS = 256
 DEPTH = 5
 _MEAN = re.compile(r"^(?P<field>.*?)[._]?(means?|mu|avg|average|mean_)_?$", re.IGNORECASE)
@@ -37,9 +37,23 @@ def statistics_of(paths: Iterable[Path]) -> tuple[Statistics, ...]:
         try:
             if path.suffix.lower() == ".npz" and path.stat().st_size <= MOST_NPZ:
                 found += _in(path.name, _arrays(path), "", 1)
+            elif path.suffix.lower() == ".npy" and path.stat().st_size <= MOST_NPY:
+                found += _of_rows(path)
         except (OSError, UnreadableInput, ValueError):
             continue
     return tuple(found)
+
+
+def _of_rows(path: Path) -> Iterator[Statistics]:
+    """A small array of two rows, or two columns, of which the second holds no negative number: means and spreads."""
+    shards = read_npy(path, path.name, Bounds(values=2**12, unpacked=2**16))
+    columns = [c for s in shards for c in s.columns.values()]
+    if len(columns) != 1 or not columns[0].is_float or len(columns[0].row_shape) != 1:
+        return
+    values = np.asarray(columns[0].values, np.float64)
+    rows = values if len(values) == 2 else values.T if values.shape[1] == 2 else None
+    if rows is not None and 2 <= rows.shape[1] <= MOST_CHANNELS and np.isfinite(rows).all() and (rows[1] > 0).all():
+        yield Statistics(path.name, "", (), rows[0], rows[1])
 
 
 def _arrays(path: Path) -> dict[str, Any]:

@@ -29,11 +29,13 @@ _LOADED = {
     "tokens": ("tokens", "read_tokens"),
     "tfrecord": ("tfrecord", "read_tfrecord"),
     "mds": ("mds", "read_mds"),
+    "fasta": ("fasta", "read_fasta"),
 }
 _SUFFIXES = {
     ".jsonl": "json lines",
     ".ndjson": "json lines",
     ".json": "json",
+    ".geojson": "json",
     ".csv": "csv",
     ".tsv": "csv",
     ".bin": "tokens",
@@ -47,13 +49,19 @@ _SUFFIXES = {
     ".tfrecords": "tfrecord",
     ".h5": "hdf5",
     ".hdf5": "hdf5",
+    ".fa": "fasta",
+    ".fasta": "fasta",
+    ".fna": "fasta",
+    ".faa": "fasta",
+    ".fq": "fasta",
+    ".fastq": "fasta",
 }
 _TFRECORD = re.compile(r"\.tfrecords?(?:-\d+-of-\d+)?(?:\.gz)?$", re.IGNORECASE)
 """Names of TFRecord files, those of a numbered series as well; their first bytes say nothing."""
 
 FORMATS = (
-    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, CSV, tar (WebDataset), TFRecord, MDS, HDF5, "
-    ".bin of tokens, folders of pictures or wave files"
+    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, GeoJSON, CSV, FASTA and FASTQ, tar (WebDataset), "
+    "TFRecord, MDS, HDF5, .bin of tokens, folders of pictures or wave files"
 )
 
 
@@ -83,7 +91,7 @@ def format_of(path: Path) -> str | None:
             "tar"
             if inner == ".tar" or last == ".tgz"
             else _SUFFIXES.get(inner)
-            if inner in (".jsonl", ".csv")
+            if inner in (".jsonl", ".csv") or _SUFFIXES.get(inner) == "fasta"
             else None
         )
     if head.startswith((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")) and last == ".bin":

@@ -43,7 +43,7 @@ def read_delimited(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     if len(odd) > len(body) // 2 or width < 1:
         raise UnreadableInput("no table: most rows have another number of cells than the first")
     damage = tuple(Damage(f"a row has {len(body[i])} cells and the header {width}", row=i) for i in odd)
-    columns = {n: _column(n, c, name) for n, c in zip(_unique(names), zip(*whole, strict=True), strict=True)}
+    columns = {n: table_column(n, c, name) for n, c in zip(_unique(names), zip(*whole, strict=True), strict=True)}
     notes = (f"only the first {len(body):,} rows were read",) if len(body) >= bounds.rows else ()
     return (Shard(name, "csv", columns, len(whole), len(whole), damage=damage, notes=notes),)
 
@@ -84,7 +84,7 @@ def _unique(names: list[str]) -> list[str]:
     return out
 
 
-def _column(name: str, cells: tuple[str, ...], file: str) -> Column:
+def table_column(name: str, cells: tuple[str, ...], file: str) -> Column:
     try:
         return Column(name, "number", _numbers(cells), file)
     except (ValueError, OverflowError):

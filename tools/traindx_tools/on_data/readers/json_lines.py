@@ -12,6 +12,7 @@ from typing import IO, Any
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.geojson import is_collection, records_of
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.shard import Shard
 
@@ -102,6 +103,8 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput(f"no JSON ({str(error)[:80]})") from None
     if _is_index(data):
         raise UnreadableInput("the index of MDS shards, whose own heads are read")
+    if is_collection(data):
+        data = records_of(data)
     lists = (
         [data]
         if isinstance(data, list)

@@ -13,7 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.padding import is_mask_of_places
+from traindx_tools.on_data.padding import is_mask_of_places, pads_from
 from traindx_tools.on_data.places import listed, number, of, place
 from traindx_tools.on_data.roles import is_label
 from traindx_tools.on_data.shard import Shard
@@ -35,6 +35,7 @@ RULE = Rule(
     sees="spread of each field and feature, by shard",
     matters="What does not vary tells a model nothing; where it varies elsewhere, a model learns which shard it sees.",
     alike=("A padding column, or a border of pictures: constant in all shards.", "A rare feature in a small shard.",
+           "The end of rows that are padded to one width, in a bucket of short ones.",
            "A mask of ones beside numbers of the same places (rows without padding): a remark.",
            "A label that a model of the other shards says of these inputs too: a remark."),
     confirm=("Print the field's first rows in this shard and in another.",),
@@ -96,7 +97,8 @@ def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int, fits:
             yield _finding(shard, others, name, [], seen.low, fits)
         return
     still = np.flatnonzero(seen.column_stds <= 1e-9 * np.maximum(1.0, np.abs(seen.column_means)))
-    moving = [i for i in still if all(_std(s, name, int(i)) > 0 for s in others)]
+    moving = [i for i in still if all(_std(s, name, int(i)) > 0 for s in others)
+              and not _is_padding([shard, *others], name, int(i), float(seen.column_means[i]))]
     told = [
         int(i)
         for i in moving
@@ -107,6 +109,12 @@ def _alone(shard: Shard, others: list[Shard], name: str, comparisons: int, fits:
     ]
     if told:
         yield _finding(shard, others, name, told, float(seen.column_means[told[0]]), fits)
+
+
+def _is_padding(shards: list[Shard], name: str, feature: int, value: float) -> bool:
+    """Whether rows end before that place in this shard: shorter ones, padded to the width of all."""
+    return all(pads_from(s.columns[name], feature, value) for s in shards) and any(
+        (np.asarray(s.columns[name].values[:5000, feature]) == value).any() for s in shards[1:])
 
 
 def _std(shard: Shard, name: str, feature: int) -> float:

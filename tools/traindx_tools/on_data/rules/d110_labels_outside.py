@@ -72,7 +72,7 @@ def _limit(shards: list[Shard], name: str) -> int | None:
         return None
     gaps = np.flatnonzero(np.diff(used) > 1)
     end = int(used[gaps[0]] if len(gaps) else used[-1])
-    return end + 1
+    return end + 1 if end > used[0] else None  # one number is no set of classes: what stands apart from it is a mark
 
 
 def _ends(shards: list[Shard], name: str, limit: int) -> bool:

@@ -1,7 +1,9 @@
 """Two columns have changed places in one file: each is distributed as the other is elsewhere.
 
 For each number of a row the values of one file are laid against those of its siblings (two-sample Kolmogorov-Smirnov).
-Told is only an exchange that is complete: both differ from themselves beyond doubt, and neither from the other.
+Told is only an exchange that is complete: both differ from themselves beyond doubt, and neither from the other. Where
+files have levels of their own (towns, sites), ranges tell: the two columns share no value in any sibling, and in one
+file each lies where the other one does.
 """
 
 from __future__ import annotations
@@ -28,6 +30,11 @@ MOST_PIXELS = 2**16
 """Values of a picture whose colours are averaged."""
 APART = 0.2
 ALIKE = 0.01
+SIBLINGS = 3
+WIDER = 1.0
+"""Of a column's range over all siblings: by so much a file may pass it; two columns lie apart by twice as much."""
+NARROW = 1e-6
+"""Of its values: a range below is rounding."""
 
 RULE = Rule(
     id="D126",
@@ -42,6 +49,8 @@ RULE = Rule(
         "apart": Threshold(APART, "distance of the distributions", "at least, of each column to itself elsewhere"),
         "alike": Threshold(ALIKE, "probability", "above which it is not told from the other one elsewhere"),
         "rows": Threshold(FEWEST, "rows", "of the file and of its siblings"),
+        "siblings": Threshold(SIBLINGS, "siblings", "whose ranges tell"),
+        "wider": Threshold(WIDER, "of a range", "by which a file may pass one; columns lie apart by twice as much"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all files and pairs of columns"),
     },
 )
@@ -106,6 +115,10 @@ def _of_shard(shard: Shard, own: _Features, others: list[_Features], comparisons
             apart = distance(a, b)
             if apart >= APART and distance_tail(apart, len(a), len(b)) < level:
                 moved.append(k)
+    crossed = list(_by_range(mine, [[_finite(o.values[:, k]) for k in range(len(mine))] for o in others]))
+    if crossed:
+        yield from (_finding(shard, own.names[a], own.names[b], len(others)) for a, b in crossed)
+        return
     if len(moved) > max(4, len(mine) // 2):  # all is otherwise there: another source
         return
     like = {k: [j for j in moved if j != k and _alike(mine[k], theirs[j])] for k in moved}
@@ -114,6 +127,28 @@ def _of_shard(shard: Shard, own: _Features, others: list[_Features], comparisons
             sound = [o for o in others if all(_itself(o, theirs, j) for j in (k, like[k][0]))]
             if len(sound) == len(others):
                 yield _finding(shard, own.names[k], own.names[like[k][0]], len(others))
+
+
+def _by_range(mine: list[Array], others: list[list[Array]]) -> Iterator[tuple[int, int]]:
+    """Pairs of columns whose ranges lie apart in all siblings, and that stand in each other's range in this file."""
+    if len(others) < SIBLINGS or any(len(v) < FEWEST for o in others for v in o) or any(len(v) < FEWEST for v in mine):
+        return
+    ranges = [(min(float(o[k][0]) for o in others), max(float(o[k][-1]) for o in others)) for k in range(len(mine))]
+    for a in range(len(mine)):
+        for b in range(a + 1, len(mine)):
+            (la, ha), (lb, hb) = ranges[a], ranges[b]
+            apart = max(la, lb) - min(ha, hb)
+            if min((h - w) - NARROW * max(abs(h), abs(w)) for w, h in (ranges[a], ranges[b])) <= 0:
+                continue
+            if apart <= 2 * WIDER * max(ha - la, hb - lb):
+                continue
+            if _within(mine[a], ranges[b]) and _within(mine[b], ranges[a]):
+                yield a, b
+
+
+def _within(values: Array, limits: tuple[float, float]) -> bool:
+    wide = WIDER * (limits[1] - limits[0])
+    return bool(values[0] >= limits[0] - wide and values[-1] <= limits[1] + wide)
 
 
 def _itself(other: _Features, theirs: list[Array], k: int) -> bool:

@@ -1,8 +1,8 @@
 """The labels of one annotator, site or device are partly drawn at random.
 
 Its labels follow the inputs, but less often than those of all others do at the same sureness of a model: somebody
-guessed a part of them, or a form was filled in without a look. Where nothing of the labels belongs to the inputs, or
-classes are exchanged, D152 tells it.
+guessed a part of them, or a form was filled in without a look. Two classes that stand for each other in most of the
+misses are named. Where nothing of the labels belongs to the inputs, D152 tells it.
 """
 
 from __future__ import annotations
@@ -84,24 +84,33 @@ def _of_label(view: View, data: DataSet, group: Sequence[Shard], label: str) -> 
             made[without] = rows_of(group, label, without, 3 * len(cuts), shown)
         rows = made[without]
         found = noisy_group(rows, cut, float(len(cuts) * 3)) if rows is not None else None
-        if found is None:
+        if rows is None or found is None:
             continue
         which = tuple(int((m == found.part).sum()) for m in cut.member)
         if which not in told:  # an annotator works at one site: told once
             told.add(which)
-            yield _finding(group, label, cut, found)
+            yield _finding(group, label, cut, found, rows)
 
 
-def _finding(group: Sequence[Shard], label: str, cut: Cut, found: Noisy) -> Finding:
+def _how(found: Noisy, rows: Rows) -> str:
+    """Which classes stand for each other, or how much of the labels is as if drawn at random."""
+    own = (f"(skill of a model of the group's own rows {number(found.own)}, in the other groups "
+           f"{number(found.others_own)})")
+    if found.confused is not None:
+        a, b = (rows.names[k] for k in found.confused)
+        return f"most of the misses are {a} and {b}, which stand for each other there {own}"
+    return (f"as if {percent(found.share)} of the labels were drawn at random: a model of the group's own rows is no "
+            f"better {own}")
+
+
+def _finding(group: Sequence[Shard], label: str, cut: Cut, found: Noisy, rows: Rows) -> Finding:
     at = next(i for i, m in enumerate(cut.member) if (m == found.part).any())
     declared = told_by_another_field(group, cut, found.part, (label,))
     count = sum(int((m == found.part).sum()) for m in cut.member)
     said = (
         f"{label} of {cut.told(found.part)} ({count:,} rows) follows the inputs less than that of the "
         f"{len(cut.names) - 1} other groups: a simple model of the others is right in {percent(found.here)} of these "
-        f"rows, where it should be in {percent(found.expected)} at its sureness; as if {percent(found.share)} of the "
-        f"labels were drawn at random. A model of the group's own rows is no better (skill {number(found.own)}, in the "
-        f"other groups {number(found.others_own)})"
+        f"rows, where it should be in {percent(found.expected)} at its sureness; {_how(found, rows)}"
     )
     said += f"; {declared}" if declared else ""
     first = int(np.flatnonzero(cut.member[at] == found.part)[0])
@@ -110,8 +119,10 @@ def _finding(group: Sequence[Shard], label: str, cut: Cut, found: Noisy) -> Find
         place(group[at], label),
         group[at].name,
         bearing=Bearing.SIGN,
+        title="Two classes of one group stand for each other" if found.confused else None,
         severity=Severity.INFO if declared else None if cut.origin else Severity.LOW,
         measured={"field": label, "by": cut.by, "part": cut.names[found.part], "here": found.here,
                   "expected": found.expected, "share": found.share, "log_p": found.log_chance, "first": first,
+                  "confused": tuple(rows.names[k] for k in found.confused or ()),
                   "rows_of_group": count, "shard": short(group[at]), "kind": "noise"},
     )
