@@ -23,6 +23,7 @@ def encoding_of(head: bytes) -> str:
 
 
 _CONTROL = bytes((*range(7), *range(14, 27), 28, 29, 30, 31))
+_ZEROS = bytes(64)
 _HOLE = re.compile(rb"\x00{64,}")
 """A log that was cut while its writer went on, or that a power cut left half-written, holds a long run of zeros."""
 
@@ -31,6 +32,6 @@ def is_binary(head: bytes) -> bool:
     """Whether bytes are no text in UTF-8, Latin-1, UTF-16 or UTF-32."""
     if encoding_of(head) != "utf-8-sig":
         return False
-    head = _HOLE.sub(b"", head)
+    head = _HOLE.sub(b"", head) if _ZEROS in head else head
     control = len(head) - len(head.translate(None, _CONTROL))
     return control > max(2, len(head) // 50)

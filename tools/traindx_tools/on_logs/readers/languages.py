@@ -83,6 +83,9 @@ def _pattern(phrase: str) -> str:
 
 
 _ANY = re.compile("|".join(_pattern(p) for p in sorted(_ENGLISH, key=len, reverse=True)), re.IGNORECASE)
+_RUN = re.compile(r"[^\W_]+")
+_FIRST = frozenset(_RUN.findall(p)[0].translate({ord("ı"): "i"}).lower() for p in _ENGLISH)
+"""What each phrase begins with; a name in ASCII that holds none of these holds no phrase ("ı" is "I" in lower case)."""
 _SIGNS = str.maketrans({"：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "＝": "=", "｜": "|", "、": ",",
                         "％": "%", "【": "[", "】": "]", "\u3000": " ", "\u00a0": " ", "\u202f": " "})
 _BEHIND = re.compile(r"^\s*(轮次|轮|輪|エポック目?|에포크|步|ステップ目?|스텝|次迭代|回目|epoch(?=:))")
@@ -93,7 +96,7 @@ _BEFORE = re.compile(r"第\s*$|(?:^|[\[(|,;:])\s*$")
 @lru_cache(maxsize=8192)
 def in_english(name: str) -> str:
     """A name with its words put into English where they are known in another language."""
-    if not name or not _ANY.search(name):
+    if not any(not w.isascii() or w.lower() in _FIRST for w in _RUN.findall(name)) or not _ANY.search(name):
         return name
     return " ".join(_ANY.sub(lambda m: f" {_ENGLISH.get(m.group().lower(), m.group())} ", name).split())
 

@@ -39,8 +39,9 @@ _NO_METRICS = re.compile("|".join((
 )))
 """Frames of tracebacks, code, warnings, shell commands: nothing in them is a metric."""
 _TAIL = re.compile(
-    r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
+    r"(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
+_TAIL_SIGNS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "=>-:≈[({'\"#$"
 _DRAWING = re.compile(r"\[[=>.#*~ \-]{3,}\]|[=#*~\-]{3,}>?")
 """A bar or a rule drawn with signs: "[====>....]" is no comparison and "----" no option."""
 _WRAPPER = re.compile(r"\b(?:tensor|array|Array|Tensor)\([^()]*?(?=,|\))")
@@ -101,14 +102,20 @@ def _read_tokens(parts: list[str], draft: Draft) -> None:
     note_groups(draft, gap)
 
 
+def _tail(gap: str) -> tuple[str, str]:
+    """The text before a number without its connector, and that: found from the end, where no call may stand there."""
+    least = len(gap.rstrip(_TAIL_SIGNS))
+    found = _TAIL.match(gap, 0 if "(" in gap[least:] else least)
+    head, conn = (gap[:found.end("head")], found.group("conn")) if found else (gap, "")
+    return head.rstrip("'\"`"), conn
+
+
 def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tuple[str, float] | None,
               text: str, after: str) -> None:
     gap = gap[-_MAX_GAP:]
     if _LOCATION.search(gap) and after.startswith(")"):
         return
-    tail = _TAIL.match(gap)
-    head, conn = (tail.group("head"), tail.group("conn")) if tail else (gap, "")
-    head = head.rstrip("'\"`")
+    head, conn = _tail(gap)
     in_unit = _NAMED_UNIT.search(head)
     head = head[:in_unit.start()] if in_unit else head
     pieces = [p.strip(EDGE) for p in _SEPARATOR.split(head)]

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 
 TOKEN = re.compile(
-    r"((?<![\w.])\d{4}[-/]\d\d[-/]\d\d(?:T(?=\d))?"  # 2026-11-27
+    r"((?=[-+.\dnNiI])(?:"  # told first: at most signs of a line no token begins
+    r"(?<![\w.])\d{4}[-/]\d\d[-/]\d\d(?:T(?=\d))?"  # 2026-11-27
     r"|(?<![\w.])\d+ ?d(?:ays?)?,? ?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?"  # 1 day, 20:31:00
     r"|(?<![\w.])\d+(?::\d\d){1,2}(?:[.,]\d+)?(?![\d:])"  # 1:02:03.5
     r"|(?<![\w.])\d+ ?(?:h|m|min) ?\d+ ?(?:m|min|s|sec)\b"  # 3m12s
@@ -20,7 +21,7 @@ TOKEN = re.compile(
     r"|(?<=[\s\[(,|][Ii]t)|(?<=[\s\[(,|][Ii]tr)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|(?<!nan/)(?<!NaN/)(?<!NAN/)(?:[iI]nf(?:inity)?|INF))(?!\w|/(?![+-]?(?:\.?\d|[nN]a[nN]\b)))"
-    r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)\b))"
+    r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)\b)))"
 )
 """One capturing group, so that `TOKEN.split(line)` alternates text and tokens."""
 
