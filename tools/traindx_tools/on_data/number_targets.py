@@ -196,8 +196,8 @@ def _folded(x: Array, y: Array) -> Array:
 
 
 def told_by_itself(x: Array, y: Array) -> float:
-    """Correlation of a number with what models of the same few rows say, of four fifths each; of few values that have
-    no order (classes) their mean."""
+    """Correlation of a number with what models of the same few rows say, of four fifths each; of few values without
+    an order (classes) their mean."""
     kinds, counts = np.unique(y, return_counts=True)
     some = kinds[counts >= FOLDS]
     one = _told(x, y)

@@ -17,6 +17,9 @@ from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
+SHORT = 8
+"""Ids of a row, below which its direction is no order in time: edges, triples."""
+
 RULE = Rule(
     id="D205",
     name="moved-ids",
@@ -43,7 +46,14 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             having = [s for s in group if ids_of(s.columns.get(name)) is not None]
             if len(having) >= 2:
-                yield from (_finding(having, name, one) for one in moved_files(having, name))
+                yield from (_finding(having, name, one) for one in moved_files(having, name)
+                            if one.by or _runs_on(having, name))
+
+
+def _runs_on(group: Sequence[Shard], name: str) -> bool:
+    """Whether more than pairs and other short rows follow on each other, in so many files that one is the odd one."""
+    widths = [int(s.columns[name].row_shape[0]) for s in group if s.columns[name].row_shape]
+    return len(group) >= 3 and min(widths, default=SHORT) >= SHORT
 
 
 def _finding(group: Sequence[Shard], name: str, found: Moved) -> Finding:
