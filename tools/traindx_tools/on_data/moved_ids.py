@@ -33,6 +33,8 @@ STRANGE = 0.15
 """Nats of an id, by which the file is less usual than the others are."""
 UNDONE = 0.7
 """Of that difference, what a move takes away at least."""
+FALLING = 0.05
+"""Of the ids, what may fall onto others by a move downwards: a token that the other vocabulary lacks."""
 BLOCKS = 20
 SIGMAS = 6.0
 """Standard errors over blocks of a file that the gain has, after some 700 moves and starts were tried."""
@@ -129,7 +131,7 @@ def _moved(index: int, ids: Array, model: Model, level: float) -> Moved | None:
         return None
     some = ids[:8000]
     tried = [(float(model.usual(_moving(some, by, start)).mean()), by, start)
-             for by in MOVES for start in STARTS if start <= int(ids.max()) and int(ids.max()) + by >= 0]
+             for by in MOVES for start in STARTS if start <= int(ids.max()) and _is_free(ids, by, start)]
     tried.append((float(model.usual(some[::-1]).mean()), 0, 0))
     _, by, start = max(tried)
     undone = model.usual(_moving(ids, by, start) if by else ids[::-1])
@@ -139,6 +141,11 @@ def _moved(index: int, ids: Array, model: Model, level: float) -> Moved | None:
     if not sure or float(gain.mean()) < UNDONE * (level - here):
         return None
     return Moved(index, by, start, here, float(undone.mean()), level)
+
+
+def _is_free(ids: Array, by: int, start: int) -> bool:
+    """Whether the ids move to where none of their own stay: those that fall onto others may look usual as padding."""
+    return by > 0 or float(((ids >= start) & (ids < start - by)).mean()) <= FALLING
 
 
 def _moving(ids: Array, by: int, start: int) -> Array:

@@ -42,6 +42,8 @@ OF_INPUTS = frozenset({"D195", "D200", "D201", "D202"})
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
 RELATED = "D194"
 """That a number is otherwise related to its row is said by whatever names the fault by itself."""
+APART, REARRANGED = "D208", "D207"
+"""A number that does not go along with its row is told by what says how it is off as a label or as a column."""
 SLACK = 0.05
 """Of a distance of distribution functions, for what sampling adds."""
 
@@ -65,6 +67,10 @@ def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == NOISY and any(o.rule == LABELS and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == APART and any(o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
+        return None
+    if odd.rule == REARRANGED and any(o.rule == COPIES and _same_fields(o, odd) for o in others):
         return None
     if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
         return None
