@@ -111,6 +111,10 @@ def _choose_name(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | Non
     return written, identify(written), 0
 
 
+_OF_TIME = re.compile(r"time|elapsed|\beta\b|latency|duration")
+"""Of canonical names, those of times."""
+
+
 def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tuple[str | None, float]:
     """A canonical name that the unit decides, if it does, and the factor to the canonical unit."""
     is_memory = name.canonical.split("/")[0] == "memory"
@@ -126,6 +130,8 @@ def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tup
     unknown = not name.known or snake in GROUPS  # a group alone is its loss, but not in seconds
     if kind == "time" and unknown and snake not in IGNORED and counters.counter_kind(written.lower()) is None:
         return f"time/{snake or 'value'}", factor  # "total: 1240ms" is no loss, whatever its name, nor is "train 4.2s"
+    if kind == "time" and name.known and not unknown and not _OF_TIME.search(name.canonical):
+        return None, name.factor  # an error in minutes stays as it is written: "rmse 3.257 min"
     if kind in ("time", "count"):
         counted = counters.counter_kind(written.lower()) if kind == "time" else None
         return (None if counted is None else f"{counted[0]}_time"), factor
