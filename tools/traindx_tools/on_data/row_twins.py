@@ -31,7 +31,7 @@ OBEY = 0.8
 EACH_FIELD = 0.97
 """The same of one field, below which it does not belong to the rearrangement."""
 MOST_ROWS, MOST_COLUMNS = 200_000, 64
-MOST_VALUES = 2**23
+MOST_VALUES, SAMPLE = 2**23, 200
 LARGEST_GROUP = 16
 
 
@@ -122,8 +122,13 @@ def _of_table(columns: Sequence[tuple[str, Sequence[Column]]]) -> Twins | None:
         return None
     best: tuple[Array, Array] | None = None
     used: Sequence[Sequence[_Field]] = ()
+    by_side = {id(s): pair for s, *pair in zip(sides, _hashes(sides, False), _hashes(sides, True), strict=True)}
+    whole = [np.sum([pair[k] for pair in by_side.values()], axis=0, dtype=np.uint64) for k in (0, 1)]
     for some in _choices(sides):
-        pairs = _pairs(some)
+        without = [by_side[id(s)] for s in sides if not any(s is o for o in some)]
+        loose, exact = (np.asarray(total - sum((pair[k] for pair in without), np.uint64(0)))
+                        for k, total in enumerate(whole))
+        pairs = _matched(loose, exact)
         if len(pairs[0]) >= FEWEST and (best is None or len(pairs[0]) > 1.5 * len(best[0])):
             best, used = pairs, some
     if best is None or _by_chance(used) > BY_CHANCE * len(best[0]):
@@ -137,14 +142,21 @@ def _sides(fields: Sequence[_Field]) -> list[list[_Field]]:
     for field in fields:
         for side in sides:
             other = side[0]
-            few = min(len(other.kinds), len(field.kinds))
-            if (other.values is None) == (field.values is None) and len(
-                    np.intersect1d(other.kinds, field.kinds, assume_unique=True)) >= SHARED * few:
+            if (other.values is None) == (field.values is None) and _share_values(other.kinds, field.kinds):
                 side.append(field)
                 break
         else:
             sides.append([field])
     return sides
+
+
+def _share_values(one: Array, other: Array) -> bool:
+    """Whether two sorted sets of values share enough; a sample says first whether it is worth while."""
+    few, many = sorted((one, other), key=len)
+    some = few[::max(1, len(few) // SAMPLE)]
+    if np.isin(some, many, assume_unique=True, kind="sort").mean() < SHARED / 2:
+        return False
+    return len(np.intersect1d(few, many, assume_unique=True)) >= SHARED * len(few)
 
 
 def _choices(sides: list[list[_Field]]) -> Iterator[list[list[_Field]]]:
@@ -159,19 +171,27 @@ def _choices(sides: list[list[_Field]]) -> Iterator[list[list[_Field]]]:
         yield paired
 
 
-def _hashes(sides: Sequence[Sequence[_Field]], ordered: bool) -> Array:
-    """uint64 of each row: of the values whatever their places among the sides, or (`ordered`) in their places."""
-    total = np.zeros(len(sides[0][0].keys), np.uint64)
-    for at, side in enumerate(sides):
-        parts = [mixed(f.keys + np.uint64(7919 * (k + 1) if ordered else 0)) for k, f in enumerate(side)]
-        signs = [mixed((f.values < 0).astype(np.uint64) + np.uint64(31 * k + 5)) for k, f in enumerate(side)
-                 if ordered and f.values is not None]
-        total = mixed(total + mixed(np.sum([*parts, *signs], axis=0, dtype=np.uint64) + np.uint64(at + 1)))
-    return total
+def _hashes(sides: Sequence[Sequence[_Field]], ordered: bool) -> list[Array]:
+    """uint64 of each row, by side: of the values whatever their places among the sides, or (`ordered`) in their places.
+    Their sum is that of the row."""
+    return [_of_side(side, at, ordered) for at, side in enumerate(sides)]
+
+
+def _of_side(side: Sequence[_Field], at: int, ordered: bool) -> Array:
+    total = np.zeros(len(side[0].keys), np.uint64)
+    for k, field in enumerate(side):
+        total += mixed(field.keys + np.uint64(7919 * (k + 1) if ordered else 0))
+        if ordered and field.values is not None:
+            total += mixed((field.values < 0).astype(np.uint64) + np.uint64(31 * k + 5))
+    return mixed(total + np.uint64(at + 1))
 
 
 def _pairs(sides: Sequence[Sequence[_Field]]) -> tuple[Array, Array]:
-    return _matched(_hashes(sides, ordered=False), _hashes(sides, ordered=True))
+    return _matched(_of_row(sides, ordered=False), _of_row(sides, ordered=True))
+
+
+def _of_row(sides: Sequence[Sequence[_Field]], ordered: bool) -> Array:
+    return np.asarray(np.sum(_hashes(sides, ordered), axis=0, dtype=np.uint64))
 
 
 def _matched(loose: Array, exact: Array) -> tuple[Array, Array]:
@@ -216,7 +236,7 @@ def _explained(sides: Sequence[Sequence[_Field]], one: Array, other: Array) -> T
     fields = [t.field for t in kept]
     alone = len(fields) == 2 and len(exchanged) == 2 and fields[0].values is None
     return Twins(" and ".join(said), tuple(f.name for f in fields), one[obey], other[obey],
-                 _hashes([[f] for f in fields], ordered=True), alone)
+                 _of_row([[f] for f in fields], ordered=True), alone)
 
 
 @dataclass(frozen=True, eq=False)
