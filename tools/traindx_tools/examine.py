@@ -256,7 +256,6 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
               names: Mapping[str, str] | None, lines: Sequence[str | LineForm], asked: Asked,
               cluster: str | None) -> Examination:
     reading, ranks = _read(paths, stdin, names, lines, cluster)
-    reading = without_quoted(reading)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
@@ -304,10 +303,8 @@ def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, 
     ranks = examine_ranks(found.sources, cluster=cluster)
     if ranks is not None:
         found.sources = [s for s in found.sources if s.name not in ranks.aside]
-    reading = read_parts(paths, names=names, lines=lines, found=first_files(found), data=True)
-    if ranks is None:
-        return reading, None
-    numbers = ranks.rank_of_file
+    reading = without_quoted(read_parts(paths, names=names, lines=lines, found=first_files(found), data=True))
+    numbers = ranks.rank_of_file if ranks is not None else {}
     return replace(reading, parts=tuple(of_rank(p, numbers[s.name]) if s.name in numbers else p
                                         for s, p in zip(reading.sources, reading.parts, strict=True))), ranks
 
