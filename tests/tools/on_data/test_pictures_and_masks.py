@@ -58,3 +58,31 @@ def test_pictures_without_all_their_masks_and_broken_ones(tmp_path: Path) -> Non
     report = examine([tmp_path])
     assert sum(s.rows for d in report.sets for s in d.shards) == 37
     assert not report.notes
+
+
+def grey(i: int) -> Any:
+    return np.random.default_rng(i).integers(0, 256, (16, 16)).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("one", "other", "sets"), [
+    (grey, lambda i: 255 * (mask(i) > 0).astype(np.uint8), [40, 40]),
+    (lambda i: 255 * (mask(i) > 0).astype(np.uint8), grey, [40, 40]),
+    (grey, lambda i: grey(i + 1000), [80]),
+    (mask, lambda i: mask(i + 1000), [80]),
+], ids=["pictures and masks", "masks first", "two classes of grey pictures", "two classes of drawings"])
+def test_grey_pictures_and_masks_in_two_folders(one: Any, other: Any, sets: list[int], tmp_path: Path) -> None:
+    for i in range(40):
+        for name, made in (("a", one), ("b", other)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / f"{i:03d}.png").write_bytes(png(made(i)))
+    report = examine([tmp_path])
+    assert [s.rows for d in report.sets for s in d.shards] == sets
+    assert not [f for f in report.findings if f.rule == "D143"]
+
+
+def test_grey_folders_of_which_pictures_cannot_be_read_are_one_set(tmp_path: Path) -> None:
+    for i in range(40):
+        for name, made in (("a", grey), ("b", mask)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / f"{i:03d}.png").write_bytes(png(made(i))[:40])
+    assert sum(s.rows for d in examine([tmp_path]).sets for s in d.shards) == 80
