@@ -107,3 +107,12 @@ def test_an_expected_value_says_when_it_is_well(tmp_path: Path, words: str, perc
     log = tmp_path / "log.txt"
     log.write_text("".join(f"epoch {i} val_loss 0.4000 val_acc {0.6 * percent:.4f}\n" for i in range(1, 31)))
     assert str(chosen_for([log], words)) == outcome
+
+
+def test_a_score_of_which_nobody_says_the_rows_is_that_of_those_held_out(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"epoch {i} loss {3.9 - 0.001 * i:.4f} c-index train 0.5{i % 3} test 0.4{i % 3}\n"
+                           for i in range(20)))
+    assert str(chosen_for([log], "the c-index stays near a half")) == "level:test c_index"
+    log.write_text("".join(f"epoch {i} loss {3.9 - 0.001 * i:.4f} c-index 0.5{i % 3}\n" for i in range(20)))
+    assert str(chosen_for([log], "the c-index stays near a half")) == "level:c_index"

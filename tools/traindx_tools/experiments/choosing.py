@@ -159,7 +159,9 @@ def _metric(stated: StatedSymptom, run: Run) -> str:
     if subject is None or subject.family in ("run", "output", "setting"):
         return ""
     names: Iterable[str] = row.names if row is not None else ()
-    groups = (subject.group,) if subject.group else ("train", "validation", "test")
+    held_out = ("validation", "test", "train")  # a score that nobody says of which rows is that of those held out
+    groups = (subject.group,) if subject.group else held_out if subject.family == "score" else (
+        "train", "validation", "test")
     found = next((s for g in groups for s in run.find(*names, group=g)), None)
     if found is None and row is None:
         found = next((s for s in run.series if s.original.lower() == subject.words.lower()), None)

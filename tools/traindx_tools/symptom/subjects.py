@@ -52,6 +52,8 @@ _TABLE: tuple[tuple[Row, str], ...] = (
      "f1, f1 score, macro f1"),
     (Row("auc", "score", ("auc", "accuracy")),
      "auc, auroc, roc auc, auprc"),
+    (Row("c-index", "score", ("c_index", "auc")),
+     "c index, concordance, concordance index"),
     (Row("r2", "score", ("r2",)),
      "r2, r squared, explained variance"),
     (Row("iou", "score", ("iou", "accuracy")),

@@ -35,7 +35,8 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
                 conn: str, text: str, gap: str, after: str) -> None:
     """A number with a phrase before it becomes an item under the name in the phrase, unless that names no metric."""
     started = not conn and "from" in (w.lower() for w in phrase[:-1])  # "Start training from score -0.52"
-    named = None if started else _of_family(draft, _choose_name(draft, phrase))
+    named = None if started else _of_groups(draft, phrase) or _of_family(draft, _choose_name(draft, phrase))
+    draft.of_groups = _metric_of(named[0]) if named is not None and not conn else ""
     if named is None:
         draft.leftover += len(phrase)
         return
@@ -70,6 +71,29 @@ def read_metric(draft: Draft, phrase: list[str], token: int, total: int | None, 
     if total is not None and name.canonical in _VECTOR:
         size = Key("codebook_size", key.group)
         draft.items.append((Field(total, size), identify("codebook_size"), True))
+
+
+def _of_groups(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
+    """A group alone, behind the value of another group of one metric or behind a name that is none of the line's loss.
+
+    "accuracy train 0.9 test 0.8" says no loss of the test, nor does "loss 3.9 c-index train 0.4" another of training.
+    """
+    if len(phrase) == 1 and draft.of_groups and group_word(phrase[0]):
+        written = f"{draft.of_groups} {phrase[0]}"
+    elif len(phrase) == 2 and group_word(phrase[1]) and any(n.canonical == "loss" for _, n, _ in draft.items) and not (
+            group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in _STOP | IGNORED):
+        written = " ".join(phrase)
+    else:
+        return None
+    name = identify(written)
+    metric = _metric_of(written)
+    return written, name if not identify(metric).known or name.known else identify(metric), 0
+
+
+def _metric_of(written: str) -> str:
+    """What stands before a group at the end of a name."""
+    metric, _, group = written.rpartition(" ")
+    return metric if metric and group_word(group) and not group_word(metric) else ""
 
 
 def _of_family(draft: Draft, named: tuple[str, Name, int] | None) -> tuple[str, Name, int] | None:

@@ -77,3 +77,5 @@ class Draft:
     parts: list[str] = field(default_factory=list)
     spoken_of: str | None = None
     """The group whose loss stands right before: "val: 0.55 (acc 0.88)"."""
+    of_groups: str = ""
+    """The metric whose value of one group stands right before: "c-index train 0.39 test 0.37"."""

@@ -115,6 +115,7 @@ _EXACT: dict[str, str] = {
     "nan_steps": "number_of_nan_iterations nan_iterations nan_steps",
     "f1": "f1 f1_score macro_f1 micro_f1 f1_macro",
     "auc": "auc roc_auc auroc",
+    "c_index": "c_index cindex concordance concordance_index harrell_c",
     "bleu": "bleu sacrebleu", "wer": "wer word_error_rate", "iou": "iou miou mean_iou", "map": "map mean_ap",
     "error_rate": "error err error_rate top1_err top_1_err top1_error",
     "fid": "fid", "psnr": "psnr", "ssim": "ssim", "dice": "dice dice_score",
