@@ -113,6 +113,6 @@ def test_a_score_of_which_nobody_says_the_rows_is_that_of_those_held_out(tmp_pat
     log = tmp_path / "log.txt"
     log.write_text("".join(f"epoch {i} loss {3.9 - 0.001 * i:.4f} c-index train 0.5{i % 3} test 0.4{i % 3}\n"
                            for i in range(20)))
-    assert str(chosen_for([log], "the c-index stays near a half")) == "level:test c_index"
+    assert str(chosen_for([log], "the c-index is too low")) == "fall:test c_index"
     log.write_text("".join(f"epoch {i} loss {3.9 - 0.001 * i:.4f} c-index 0.5{i % 3}\n" for i in range(20)))
-    assert str(chosen_for([log], "the c-index stays near a half")) == "level:c_index"
+    assert str(chosen_for([log], "the c-index is too low")) == "fall:c_index"
