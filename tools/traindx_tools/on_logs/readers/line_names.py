@@ -85,9 +85,7 @@ def _of_groups(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
         written = " ".join(phrase)
     else:
         return None
-    name = identify(written)
-    metric = _metric_of(written)
-    return written, name if not identify(metric).known or name.known else identify(metric), 0
+    return written, identify(written), 0
 
 
 def _metric_of(written: str) -> str:
