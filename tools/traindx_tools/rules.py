@@ -1,7 +1,8 @@
 """What a rule says of itself, and how the rules of a room are found.
 
-One rule is one file: a module with a docstring (its page), a `RULE` and a `check` function. A room (a package such
-as `traindx_tools.on_logs.curves`) discovers its rules by importing the modules in it: adding a rule touches one file.
+One rule is one file: a module with a docstring (its page), a `RULE` and a function of one of `KINDS`. A room (a package
+such as `traindx_tools.on_logs.curves`) discovers its rules by importing the modules in it: adding a rule touches one
+file.
 """
 
 from __future__ import annotations
@@ -76,12 +77,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleModule:
-    """A rule together with its check function and its prose."""
+    """A rule together with its check function and its prose. `asks`: the kind of the check, one of `KINDS`."""
 
     rule: Rule
     check: Callable[..., Iterable[Finding]]
     doc: str
     module: str
+    asks: str = "check"
+
+
+KINDS = ("check", "check_files", "check_code")
+"""How the function of a rule is called, by what it is given: the one thing that its room looks at; several files that
+lie beside each other; a file and the programs that may load it."""
 
 
 ROOMS = (
@@ -127,7 +134,8 @@ def rules_in(package: str) -> tuple[RuleModule, ...]:
             if rule.id in found:
                 raise ValueError(f"rule {rule.id} is claimed by {found[rule.id].module} and {module.__name__}")
             prose = getattr(module, "PROSE", {}).get(rule.id) or inspect.getdoc(module) or ""
-            found[rule.id] = RuleModule(rule, module.check, prose, module.__name__)
+            asks = next(k for k in KINDS if hasattr(module, k))
+            found[rule.id] = RuleModule(rule, getattr(module, asks), prose, module.__name__, asks)
     return tuple(found[k] for k in sorted(found))
 
 

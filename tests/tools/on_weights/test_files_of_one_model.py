@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,28 @@ def test_conversions_that_are_sound_and_models_that_are_no_conversion(tmp_path: 
     sound = saved(tmp_path / "model.pt", net(1))
     assert told("W161", sound, exported(net(1), tmp_path / "out.safetensors")) == []
     assert told("W161", sound, exported(net(9), tmp_path / "other.safetensors")) == []
+
+
+@pytest.mark.parametrize("first", ["model.pt", "out.pt"])
+def test_which_file_is_the_older_one_says_nothing(first: str, tmp_path: Path) -> None:
+    """Both are of one width: the one that holds a block of the other twice is told, whichever was written first."""
+    source = net(1)
+    other = {n: t.T.contiguous() for n, t in source.items()}
+    other["blocks.3.down.weight"] = other["blocks.1.down.weight"].clone()
+    files = saved(tmp_path / "model.pt", source), saved(tmp_path / "out.pt", other)
+    for file in files:
+        os.utime(file, (1e9, 1e9) if file.name == first else (1.5e9, 1.5e9))
+    (found,) = told("W161", *files)
+    assert (Path(found.where.file or "").name, found.measured["name"]) == ("out.pt", "blocks.3.down.weight")
+
+
+def test_which_of_two_was_made_is_left_open_where_nothing_tells(tmp_path: Path) -> None:
+    source = net(1)
+    other = {n: t.T.contiguous() for n, t in source.items()}
+    other["blocks.2.up.weight"] = source["blocks.2.up.weight"].flip(0)
+    found = told("W161", saved(tmp_path / "model.pt", source), saved(tmp_path / "out.pt", other))
+    assert [f.statement.endswith("which of the two was made from the other, the values do not say") for f in found] == [
+        True]
 
 
 # W162: a part that went back

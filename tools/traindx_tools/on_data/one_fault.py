@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.odd_groups import TELLING
 from traindx_tools.on_data.used_by_code import HARMFUL
 
-GENERAL = "D142"
-"""The observation that a part is otherwise: where another one says what it is, that one is enough."""
-NOISY = "D190"
-"""Labels of a group that D152 names are told by that."""
-EXCHANGED, RELATION, LABELS, THOUSANDS = "D126", "D146", "D152", "D160"
-"""Of two exchanged columns of a file, of the labels of a group, and of misread numbers those say what it is."""
-SHIFTED, PAIRED = "D153", frozenset({"D109", "D123", "D152"})
-"""A column that is shifted is told of once: by what predicts it as a label where that sees it."""
-STREAMS = "D188"
-"""Of one file that is shifted those say it, of several files and of groups this one."""
-COPIES, TURNED, REWORDED = "D114", "D143", "D203"
-"""Turned copies of training pictures come nearer to all others by some turn, which need not be theirs."""
-HEADER, WRONG_HEADERS = "D163", frozenset({"D131", "D154"})
-"""Headers that are wrong are told as such, and not as headers that differ."""
-REORDERED = "D136"
-"""Channels in another order have other scales, and their labels follow from other inputs."""
-SCALE, STATED = "D104", "D189"
-"""A length that is stated in another unit has another scale."""
-MIX, PAIRING, MAPPED = "D106", "D109", "D108"
-COUNTED, TOLD, RENUMBERED = "D165", "D178", "D187"
-"""Numbers that a time of their row contradicts are told as that."""
-MIXES = frozenset({"D164", COUNTED, RENUMBERED})
-"""What makes another mix by itself: texts that were misread have other lengths and classes, labels other numbers."""
+GENERAL, MAPPED, PAIRING, MIX, SCALE = "D142", "D108", "D109", "D106", "D104"
+"""That a part is otherwise; its labels renumbered; its labels and inputs; its values mixed; its scale."""
+HEADER = "D163"
 AS_GOOD = 0.8
 """Of the labels that agree after undoing a permutation, from which on they were exchanged whatever else is odd."""
-BY_MAP = frozenset({MAPPED, COUNTED, "D147", "D162"})
-"""What tells which other numbers ids have."""
 OF_INPUTS = frozenset({"D195", "D200", "D201", "D202"})
 """What says how the inputs of a file were changed: what a model of the others makes of them then is no fault of labels.
 """
 _VAGUE = frozenset({MIX, "D111", "D113", "D117", GENERAL})
-RELATED = "D194"
-"""That a number is otherwise related to its row is said by whatever names the fault by itself."""
-APART, REARRANGED = "D208", "D207"
-"""A number that does not go along with its row is told by what says how it is off as a label or as a column."""
 SLACK = 0.05
 """Of a distance of distribution functions, for what sampling adds."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Observations (`odd`) are told by others (`by`; None: any) where both are of the `same`: fields, unless said.
+
+    `why` is for who reads the table. `remark`: it stays as one, as it may tell a fault of its own.
+    """
+
+    odd: str
+    by: str | None
+    why: str
+    same: Callable[[Finding, Finding], bool] | None = None
+    remark: bool = False
+
+    def tells(self, other: Finding, odd: Finding) -> bool:
+        """Whether the other finding tells this one, which is of the row's `odd`."""
+        return (self.by is None or other.rule in self.by.split()) and (self.same or _same_fields)(other, odd)
 
 
 def once(found: list[Finding]) -> list[Finding]:
@@ -61,64 +53,14 @@ def once(found: list[Finding]) -> list[Finding]:
 
 def _kept(odd: Finding, others: Sequence[Finding]) -> Finding | None:
     """The finding, as a remark or with the weight of what it explains; None where another one tells the same."""
-    if odd.rule == RELATED and any((o.rule not in _VAGUE or (o.rule == GENERAL and _is_exact(o)))
-                                   and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == RELATION and any(o.rule in (EXCHANGED, LABELS, THOUSANDS) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == NOISY and any(o.rule == LABELS and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == APART and any(o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == REARRANGED and any(o.rule == COPIES and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == SHIFTED and any(o.rule in PAIRED and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == STREAMS and odd.measured["count"] == 1 and any(
-            o.rule in PAIRED | {SHIFTED} and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == REWORDED and any(o.rule == COPIES and o.source == odd.source for o in others):
-        return None
-    if odd.rule == TURNED and any(o.rule == COPIES and _same_fields(o, odd) and _same_rows(o, odd) for o in others):
-        return None
-    if odd.rule == SCALE and any(o.rule == STATED and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == SCALE and any(o.rule == REORDERED and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == PAIRING and any(o.rule == REORDERED and o.source == odd.source for o in others):
-        return replace(odd, severity=Severity.INFO)
-    if odd.rule == HEADER and any(o.rule in WRONG_HEADERS and o.measured["field"] == odd.measured["field"]
-                                  for o in others):
-        return None
-    if odd.rule in (MIX, COUNTED) and any(_is_shift(o) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule in (COUNTED, MIX, RELATION) and any(o.rule == TOLD and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == RENUMBERED and any(o.rule in BY_MAP and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == TOLD and any(o.rule == RENUMBERED and o.source == odd.source
-                                and o.measured["field"] == odd.measured.get("told_by") for o in others):
-        return None
-    if odd.rule == MIX and any(o.rule in MIXES and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == MIX and any(o.rule == GENERAL and _is_exact(o) and _same_fields(o, odd) for o in others):
-        return None
-    if odd.rule == MAPPED and odd.measured.get("how") == "permuted" and any(_bends(o, odd) for o in others):
-        return replace(odd, severity=Severity.INFO)
-    if odd.rule == PAIRING and any(_undoes(o, odd) for o in others):
-        return replace(odd, severity=Severity.INFO)
-    if odd.rule in (PAIRING, MAPPED) and any(_changes_inputs(o, odd) for o in others):
-        return replace(odd, severity=Severity.INFO)
-    if odd.rule in (SCALE, MIX) and any(o.rule in OF_INPUTS and _same_fields(o, odd) for o in others):
-        return None
+    for row in TOLD:
+        if odd.rule in row.odd.split() and any(row.tells(other, odd) for other in others):
+            return replace(odd, severity=Severity.INFO) if row.remark else None
     return _kept_part(odd, others) if odd.rule == GENERAL else odd
 
 
 def _kept_part(odd: Finding, others: Sequence[Finding]) -> Finding | None:
-    """Without odd parts that a more telling observation of the same file and field, or of the same rows, explains."""
-    if any(_same_fields(o, odd) or (o.source == odd.source and _same_rows(o, odd))
-           for o in others if o.rule not in _VAGUE):
-        return None
+    """An odd part without what the mix of a field in it makes, and with the weight of the labels that it explains."""
     mixes = [o for o in others if o.rule == MIX and not _is_exact(odd) and _is_from_mix(odd, o)]
     if any(_same_fields(o, odd) for o in mixes):
         return None
@@ -127,6 +69,35 @@ def _kept_part(odd: Finding, others: Sequence[Finding]) -> Finding | None:
         return replace(odd, severity=Severity.INFO, statement=said)
     harm = [o.severity for o in others if o.rule == PAIRING and _undoes(odd, o)]
     return replace(odd, severity=max([odd.severity, *harm], key=lambda s: s.rank)) if harm else odd
+
+
+def _names_the_fault(other: Finding, odd: Finding) -> bool:
+    return (other.rule not in _VAGUE or (other.rule == GENERAL and _is_exact(other))) and _same_fields(other, odd)
+
+
+def _names_the_part(other: Finding, odd: Finding) -> bool:
+    return other.rule not in _VAGUE and (_same_fields(other, odd) or (
+        _same_source(other, odd) and _same_rows(other, odd)))
+
+
+def _same_source(other: Finding, odd: Finding) -> bool:
+    return other.source == odd.source
+
+
+def _same_cells(other: Finding, odd: Finding) -> bool:
+    return _same_fields(other, odd) and _same_rows(other, odd)
+
+
+def _same_header(other: Finding, odd: Finding) -> bool:
+    return other.measured["field"] == odd.measured["field"]
+
+
+def _is_of_one_file(other: Finding, odd: Finding) -> bool:
+    return odd.measured["count"] == 1 and _same_fields(other, odd)
+
+
+def _is_named_by_the_numbers(other: Finding, odd: Finding) -> bool:
+    return _same_source(other, odd) and other.measured["field"] == odd.measured.get("told_by")
 
 
 def _is_exact(part: Finding) -> bool:
@@ -147,8 +118,12 @@ def _is_from_mix(part: Finding, mix: Finding) -> bool:
     return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
 
 
-def _is_shift(mapped: Finding) -> bool:
-    return mapped.rule == MAPPED and bool(mapped.measured.get("shift"))
+def _is_shift(mapped: Finding, odd: Finding) -> bool:
+    return bool(mapped.measured.get("shift")) and _same_fields(mapped, odd)
+
+
+def _is_exact_there(part: Finding, odd: Finding) -> bool:
+    return _is_exact(part) and _same_fields(part, odd)
 
 
 def _undoes(part: Finding, pairing: Finding) -> bool:
@@ -171,8 +146,8 @@ def _bends(part: Finding, mapped: Finding) -> bool:
 
     Labels that were exchanged leave the inputs as they are.
     """
-    whole = part.rule == GENERAL and part.source == mapped.source and part.measured.get("kind") == "shard"
-    if not whole or _same_fields(part, mapped):
+    whole = part.source == mapped.source and part.measured.get("kind") == "shard"
+    if mapped.measured.get("how") != "permuted" or not whole or _same_fields(part, mapped):
         return False
     after = mapped.measured.get("after")
     return str(part.measured.get("repair")).startswith(TELLING) or (isinstance(after, float) and after < AS_GOOD)
@@ -196,3 +171,34 @@ def _same_rows(other: Finding, odd: Finding) -> bool:
         return False
     both = min(map(max, spans)) - max(map(min, spans)) + 1
     return both > 0.5 * (max(map(max, spans)) - min(map(min, spans)) + 1)
+
+TOLD = (
+    Told("D194", None, "That a number is otherwise related to its row is said by whatever names the fault by itself.",
+         _names_the_fault),
+    Told("D146", "D126 D152 D160", "Two exchanged columns, labels of a group and misread numbers say what it is."),
+    Told("D190", "D152", "Labels of a group that is named are told by that."),
+    Told("D208", "D109 D123 D152 D153", "How a number is off as a label or as a column says more."),
+    Told("D207", "D114", "Turned copies come nearer to all others by some turn, which need not be theirs."),
+    Told("D153", "D109 D123 D152", "A column that is shifted is told by what predicts it as a label."),
+    Told("D188", "D109 D123 D152 D153", "Of one file that is shifted those say it; this one of several and of groups.",
+         _is_of_one_file),
+    Told("D203", "D114", "Copies under other words are copies.", _same_source),
+    Told("D143", "D114", "As of turned pictures.", _same_cells),
+    Told(SCALE, "D189 D136", "A length that is stated in another unit, and channels in another order, have other "
+         "scales."),
+    Told(PAIRING, "D136", "Labels follow from channels in another order otherwise.", _same_source, remark=True),
+    Told(HEADER, "D131 D154", "Headers that are wrong are told as such, and not as headers that differ.", _same_header),
+    Told("D106 D165", MAPPED, "Shifted labels have another mix and other counts.", _is_shift),
+    Told("D165 D106 D146", "D178", "Numbers that a time of their row contradicts are told as that."),
+    Told("D187", "D108 D165 D147 D162", "Those tell which other numbers ids have."),
+    Told("D178", "D187", "The time is told by the numbers that are wrong.", _is_named_by_the_numbers),
+    Told(MIX, "D164 D165 D187", "Misread texts have other lengths and classes, labels other numbers."),
+    Told(MIX, GENERAL, "A part that is named by its rows or by what undoes it.", _is_exact_there),
+    Told(MAPPED, GENERAL, "A model of the others takes one class for another in changed inputs.", _bends, remark=True),
+    Told(PAIRING, GENERAL, "What undoes an odd shard is why its labels follow otherwise.", _undoes, remark=True),
+    Told("D109 D108", f"{' '.join(sorted(OF_INPUTS))} {SCALE}", "An input that was changed makes its labels odd.",
+         _changes_inputs, remark=True),
+    Told("D104 D106", " ".join(sorted(OF_INPUTS)), "How the inputs were changed says why they have another scale."),
+    Told(GENERAL, None, "A more telling observation of the same fields, or of the same rows.", _names_the_part),
+)
+"""From the first to the last: the first row that holds decides."""

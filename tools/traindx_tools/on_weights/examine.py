@@ -130,11 +130,10 @@ def examine(path: str | Path | Checkpoint, against: str | Path | None = None, *,
     beside_it: list[Beside] = []
     if code:
         from traindx_tools.on_weights.of_code import beside_code, findings_beside
-        from traindx_tools.on_weights.rules.w138_entry_never_read import unread_entries
 
         beside_it = beside_code(checkpoint, code, unloaded=unloaded)
         findings += findings_beside(checkpoint, beside_it, code)
-        findings += unread_entries(checkpoint, code)
+        findings += [f for r in rules_in(ROOM) if r.asks == "check_code" for f in r.check(checkpoint, code)]
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
@@ -203,6 +202,8 @@ def _configuration(file: str) -> Mapping[str, Any]:
 def _judged(seen: Seen, failures: list[str]) -> Iterator[Finding]:
     """What all rules tell of a part; a rule that fails is named and costs no other one."""
     for module in rules_in(ROOM):
+        if module.asks != "check":
+            continue
         try:
             found = together(list(module.check(seen)))
         except UnreadableInput:

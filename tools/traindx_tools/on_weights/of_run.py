@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,9 +15,8 @@ from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.checkpoint_folders import folders_of
-from traindx_tools.on_weights.examine import examine
+from traindx_tools.on_weights.examine import ROOM, examine
 from traindx_tools.on_weights.file_families import Family, families, of_ranks, read_family
-from traindx_tools.on_weights.file_sets import file_sets
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
 from traindx_tools.on_weights.movement import movement
@@ -26,10 +25,8 @@ from traindx_tools.on_weights.rules.w101_nonfinite import as_result
 from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
 from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
-from traindx_tools.on_weights.rules.w161_made_otherwise import made_otherwise
-from traindx_tools.on_weights.rules.w162_earlier_part import earlier_parts
-from traindx_tools.on_weights.rules.w163_uneven_average import uneven
 from traindx_tools.on_weights.tensor import Damaged
+from traindx_tools.rules import rules_in
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.project import Project
@@ -143,11 +140,10 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
 def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
     """What the files say of each other: conversions, averages, parts that went back."""
     found: list[Finding] = []
-    asked: tuple[Callable[[], Iterator[Finding]], ...] = (
-        lambda: made_otherwise(held), lambda: uneven(file_sets(held)), lambda: earlier_parts(file_sets(held)))
-    for ask in asked:
+    for rule in rules_in(ROOM):
         try:
-            found += list(ask()) if len(held) > 1 and monotonic() < until else []
+            asked = rule.asks == "check_files" and len(held) > 1 and monotonic() < until
+            found += list(rule.check(held)) if asked else []
         except TraindxError:
             continue  # what cannot be read was told of the file
     return found

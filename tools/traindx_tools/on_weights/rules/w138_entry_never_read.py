@@ -2,7 +2,7 @@
 
 The program reads some entries of the file by their names and leaves others: the running statistics of a normaliser, a
 schedule's position, an average. What is left starts anew, in the middle of the training. The names are those of the
-file; the code is read as text for any use of them besides storing (`check` alone sees no code and says nothing).
+file; the code is read as text for any use of them besides storing.
 
 To go on is more than to take the weights: fine-tuning takes those alone, and starts its optimizer anew on purpose. A
 program goes on where it takes out state of the training, or a position (epoch, step) that it uses for more than print.
@@ -19,7 +19,6 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
 _READ = 2
@@ -50,12 +49,7 @@ RULE = Rule(
 )
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    """Nothing: whether an entry is read is the code's to say, and `unread_entries` asks it."""
-    yield from ()
-
-
-def unread_entries(checkpoint: Checkpoint, projects: Sequence[Project]) -> Iterator[Finding]:
+def check_code(checkpoint: Checkpoint, projects: Sequence[Project]) -> Iterator[Finding]:
     """A finding for each entry with state that a program never reads which trains and reads others of the file."""
     held = _state(checkpoint)
     names = held.keys() | {k.partition(".")[0] for k in checkpoint.values}

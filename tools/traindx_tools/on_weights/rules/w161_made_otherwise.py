@@ -13,10 +13,12 @@ from itertools import combinations
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Odd, known_share, odd_ones, pair
-from traindx_tools.on_weights.origins import CLOSE
-from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Member, Odd, known_share, odd_ones, pair
+from traindx_tools.on_weights.origins import CLOSE, Held
 from traindx_tools.rules import Rule, Threshold
+
+Way = tuple[Checkpoint, Checkpoint, tuple[list[Member], list[Held]]]
+"""The file that was made, its source, and what was found of each tensor."""
 
 RULE = Rule(
     id="W161",
@@ -38,27 +40,33 @@ RULE = Rule(
 )
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    """Nothing of one file: pairs of files are asked (`made_otherwise`)."""
-    yield from ()
+def check_files(read: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """Every pair of files of which one was made from the other. Raises UnreadableInput."""
+    for one, other in combinations(sorted(read, key=lambda c: (_width(c), c.path)), 2):
+        ways = [(made, source, found) for made, source in ((one, other), (other, one))
+                if (found := pair(made, source)) is not None]
+        if ways:
+            yield from _told(ways, _width(one) < _width(other))
 
 
-def made_otherwise(read: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """Every pair of files of which one was made from the other, told of the one that is asked first and has another
-    form. Raises UnreadableInput."""
-    for one, other in combinations(sorted(read, key=_form), 2):
-        ways = [(known_share(found[0]), -at, made, source, found) for at, (made, source) in enumerate((
-            (one, other), (other, one))) if (found := pair(made, source)) is not None]
-        if ways:  # what was split has all of its parts in what it was split from, and not the other way round
-            *_, made, source, found = max(ways, key=lambda w: w[:2])
-            yield from (_finding(made, source, o) for o in odd_ones(*found, lost=_another_form(made, source)))
+def _told(ways: Sequence[Way], narrower: bool) -> Iterator[Finding]:
+    """What is odd in the file that was made. What was split has all of its parts in what it was split from, and not the
+    other way round; the narrower one is made from the other.
+
+    Where neither tells them apart, what the one holds from elsewhere says more than that the other has it nowhere; the
+    times of the files say nothing: copying changes them.
+    """
+    asked = [(known_share(way[2][0]), list(odd_ones(*way[2], lost=_another_form(*way[:2]))), way) for way in ways]
+    _, odd, (made, source, _) = max(
+        asked, key=lambda a: (a[0], not narrower and any(o.kind != "lost" for o in a[1])))
+    either = not narrower and len(asked) > 1 and asked[0][0] == asked[1][0]
+    yield from (_finding(made, source, o, either) for o in odd)
 
 
-def _form(checkpoint: Checkpoint) -> tuple[int, float]:
-    """Files of codes and of narrow types first, then the newer ones: they are made from the others."""
+def _width(checkpoint: Checkpoint) -> int:
+    """Hundredths of bytes that a value takes: files of codes and of narrow types are made from the others."""
     held = list(checkpoint.weights.tensors.values())
-    written = os.path.getmtime(checkpoint.path) if os.path.exists(checkpoint.path) else 0.0
-    return sum(t.nbytes for t in held) * 100 // max(1, sum(t.size for t in held)), -written
+    return sum(t.nbytes for t in held) * 100 // max(1, sum(t.size for t in held))
 
 
 def _another_form(made: Checkpoint, source: Checkpoint) -> bool:
@@ -68,13 +76,16 @@ def _another_form(made: Checkpoint, source: Checkpoint) -> bool:
     return not both or sum(types[0][n] != types[1][n] for n in both) > len(both) / 2
 
 
-def _finding(made: Checkpoint, source: Checkpoint, odd: Odd) -> Finding:
+def _finding(made: Checkpoint, source: Checkpoint, odd: Odd, either: bool) -> Finding:
+    """`either`: it may be the other file that was made from this one."""
     theirs = os.path.relpath(source.path, os.path.commonpath([os.path.dirname(os.path.abspath(p.path)) for p in (
         made, source)])) if os.path.isabs(source.path) else source.path
     others = f"{odd.usual} of {odd.of} of its kind"
     what = {"form": f"is {odd.source} of {theirs} {odd.got}, where {others} are so {odd.expected}",
             "source": f"is {odd.got} of {theirs}, and by {others} it should be {odd.source}",
             "lost": f"is {odd.got} from {odd.source} of {theirs}, and {others} are made from it exactly"}[odd.kind]
-    return RULE.finding(f"{odd.name} of {made.path} {what}", Location(file=made.path, module=odd.name), made.path,
-                        bearing=Bearing.CAUSE, measured={"kind": odd.kind, "name": odd.name, "source": odd.source,
-                                                         "usual": odd.usual, "of": odd.of})
+    turned = "; which of the two was made from the other, the values do not say" if either else ""
+    return RULE.finding(
+        f"{odd.name} of {made.path} {what}{turned}", Location(file=made.path, module=odd.name), made.path,
+        bearing=Bearing.CAUSE, measured={"kind": odd.kind, "name": odd.name, "source": odd.source, "usual": odd.usual,
+                                         "of": odd.of})

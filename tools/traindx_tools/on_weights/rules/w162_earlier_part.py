@@ -9,11 +9,11 @@ moved may be frozen: nothing is said of either.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_weights.file_sets import Saved
-from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.file_sets import Saved, file_sets
 from traindx_tools.rules import Rule, Threshold
 
 _MATRICES, _SHARE = 3, 0.5
@@ -37,14 +37,9 @@ RULE = Rule(
 )
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    """Nothing of one file: the files of a folder are asked (`earlier_parts`)."""
-    yield from ()
-
-
-def earlier_parts(sets: Iterable[Sequence[Saved]]) -> Iterator[Finding]:
+def check_files(read: Sequence[Checkpoint]) -> Iterator[Finding]:
     """Each file's at most once, against the file that most of it is from. Raises UnreadableInput."""
-    for files in sets:
+    for files in file_sets(read):
         known = [f for f in files if f.step is not None]
         for late in known:
             found = [f for early in known if (f := _taken(early, late, known))]

@@ -9,15 +9,15 @@ too large.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_weights.file_sets import Saved
+from traindx_tools.on_weights.checkpoint import Checkpoint
+from traindx_tools.on_weights.file_sets import file_sets
 from traindx_tools.on_weights.mixtures import FEWEST, SHARE, Mixture, mixture_of
-from traindx_tools.on_weights.seen import Seen
 from traindx_tools.rules import Rule, Threshold
 
 _ODD, _LEFT, _ONE = 0.34, 0.02, 0.01
@@ -41,14 +41,9 @@ RULE = Rule(
 )
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    """Nothing of one file: the files of a folder are asked (`uneven`)."""
-    yield from ()
-
-
-def uneven(sets: Iterable[Sequence[Saved]]) -> Iterator[Finding]:
+def check_files(read: Sequence[Checkpoint]) -> Iterator[Finding]:
     """Of every file that is a sum of others. Raises UnreadableInput."""
-    for found in filter(None, map(mixture_of, sets)):
+    for found in filter(None, map(mixture_of, file_sets(read))):
         total = float(found.parts.sum())
         if abs(total - 1) > _ONE and abs(total) > _ONE:  # the difference of two files adds up to nothing
             yield _total(found, total)
