@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +30,29 @@ _SHAPE = 5.0
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Freshness:
-    """`above`: tolerances above the edge of noise; `uneven`: standard errors of the scatter of norms; `shape`: those
-    of the fourth moment, from the nearest distribution of an initialiser."""
+    """`uneven`: standard errors of the scatter of norms; `shape`: those of the fourth moment, from the nearest
+    distribution of an initialiser."""
 
-    above: float
+    matrix: Matrix
     uneven: float
     shape: float
+
+    @cached_property
+    def above(self) -> float:
+        """Tolerances above the edge of noise; the dearest of the three, and the others decide most matrices."""
+        return edge_of(self.matrix)
 
     @property
     def drawn(self) -> bool:
         """Whether it is as an initialiser drew it."""
-        return self.above <= _AT_EDGE and self.uneven <= _EVEN and self.shape <= _SHAPE
+        return self.uneven <= _EVEN and self.shape <= _SHAPE and self.above <= _AT_EDGE
 
     @property
     def trained(self) -> bool:
         """Whether it clearly is not."""
-        return self.above >= _ABOVE or self.uneven >= _UNEVEN
+        return self.uneven >= _UNEVEN or self.above >= _ABOVE
 
 
 def matrix_of(stats: Stats) -> Matrix | None:
@@ -70,7 +76,7 @@ def freshness(values: Matrix) -> Freshness | None:
     error = max(1e-9, (24 / values.size) ** 0.5)
     shape = min(abs(kurtosis - k) for k in _KURTOSES) / error
     uneven = max(_scatter(squares, axis, mean, kurtosis) for axis in (0, 1))
-    return Freshness(edge_of(values), uneven, shape)
+    return Freshness(values, uneven, shape)
 
 
 def _scatter(squares: Matrix, axis: int, mean: float, kurtosis: float) -> float:

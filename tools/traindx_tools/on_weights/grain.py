@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.on_weights.tensor import STORED, as_numbers
 
@@ -29,18 +30,19 @@ HALF_MOST = 65504.0
 """The largest number of float16 (IEEE 754)."""
 
 
+@kept
 def grain_of(stats: Stats) -> str:
     """"bfloat16", "float16", "float32" (of float64), "steps" (of eight bits and fewer), or "" for none."""
     if stats.tensor.dtype not in ("float32", "float64") or stats.constant or stats.nan or stats.inf:
         return ""
-    values = np.abs(stats.stored_sample[stats.stored_sample != 0]).astype(np.float64)
+    values = _magnitudes(stats)
     if len(values) < FEWEST or len(np.unique(values)) < 8 or _regular(values):
         return ""
     if _is(values, "bfloat16"):
         return "bfloat16"
     if values.max() <= HALF_MOST and _is(values, "float16"):
         return "float16"
-    if stats.tensor.matrix and stats.kurtosis > _BELL and _in_steps(stats, values):
+    if stats.tensor.matrix and stats.kurtosis > _BELL and _in_steps(stats):
         return "steps"
     return "float32" if stats.tensor.dtype == "float64" and _is(values, "float32") else ""
 
@@ -59,14 +61,21 @@ def _is(values: NDArray[np.float64], dtype: str) -> bool:
         return bool((values.astype(np.dtype(dtype)).astype(np.float64) == values).all())
 
 
+@kept
 def in_steps(stats: Stats) -> bool:
     """Whether the values are whole steps, whatever their distribution."""
-    values = np.abs(stats.stored_sample[stats.stored_sample != 0]).astype(np.float64)
-    return len(values) >= FEWEST and bool(np.isfinite(values).all()) and _in_steps(stats, values)
+    values = _magnitudes(stats)
+    return len(values) >= FEWEST and bool(np.isfinite(values).all()) and _in_steps(stats)
 
 
-def _in_steps(stats: Stats, values: NDArray[np.float64]) -> bool:
+def _magnitudes(stats: Stats) -> NDArray[np.float64]:
+    return np.asarray(np.abs(stats.stored_sample[stats.stored_sample != 0]).astype(np.float64))
+
+
+@kept
+def _in_steps(stats: Stats) -> bool:
     """Whether the values are whole steps, of the tensor or of each row."""
+    values = _magnitudes(stats)
     if len(values) >= 4 * _LEVELS and on_steps(values):
         return True
     tensor = stats.tensor
@@ -92,12 +101,18 @@ def _row(stats: Stats, index: int) -> NDArray[np.float64]:
 
 def on_steps(values: NDArray[np.float64]) -> bool:
     """Whether magnitudes are whole multiples, up to `_LEVELS`, of the least distance between two of them."""
+    few = values[:8 * _LEVELS]
+    if len(values) < _SHORTEST or (len(few) < len(values) and len(np.unique(few)) > 4 * _LEVELS):
+        return False
     levels = np.unique(values)
-    if len(values) < _SHORTEST or not 4 <= len(levels) <= 4 * _LEVELS:
+    if not 4 <= len(levels) <= 4 * _LEVELS:
         return False
     gaps = np.diff(np.concatenate(([0.0], levels)))
     gaps = gaps[gaps > 1e-6 * levels[-1]]  # rounding of a product makes two values of one
-    step = float(np.median(gaps[gaps <= 1.5 * gaps.min()]))
+    least = float(gaps.min())
+    if levels[-1] > 1.5 * (_LEVELS + 1) * least:
+        return False
+    step = float(np.median(gaps[gaps <= 1.5 * least]))
     counts = np.rint(levels / step)
     if counts[-1] > _LEVELS or not (counts > 0).all():
         return False

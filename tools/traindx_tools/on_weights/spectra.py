@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from traindx_tools.on_code.answers import kept
 from traindx_tools.on_weights.statistics import Stats
 
 SMALLEST, MOST_BYTES = 16, 2**24
@@ -17,6 +18,7 @@ SMALLEST, MOST_BYTES = 16, 2**24
 _ITERATIONS = 24
 
 
+@kept
 def above_edge(stats: Stats) -> float | None:
     """The largest singular value over the edge, in units of `tolerance` above one; None where it is not told.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.on_code.answers import Keeps
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_weights.tensor import Tensor, as_numbers
 
@@ -34,7 +35,7 @@ SMALLEST_NORMAL = {"float64": 2.2250738585072014e-308, "float32": 1.175494350822
 
 
 @dataclass
-class Stats:
+class Stats(Keeps):
     """What was measured of one tensor. Norms and moments are of its finite values."""
 
     tensor: Tensor

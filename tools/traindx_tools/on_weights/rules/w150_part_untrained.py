@@ -127,11 +127,11 @@ def _between(matrices: Sequence[Matrix], at: int) -> bool:
     """Whether it stands behind the first block, and its neighbours are far from draws by their spectrum, or all others
     have another deviation by far.
     """
-    near = [freshness(matrices[i]) for i in (at - 1, at + 1) if 0 <= i < len(matrices)]
     own = float(np.sqrt((matrices[at] ** 2).mean()))
     others = [float(np.sqrt((m**2).mean())) for i, m in enumerate(matrices) if i != at]
-    return at > 0 and (all(t is not None and t.above >= _FAR for t in near)
-                       or all(abs(np.log(r / own)) >= np.log(_TIMES) for r in others))
+    near = [matrices[i] for i in (at - 1, at + 1) if 0 <= i < len(matrices)]
+    return at > 0 and (all(abs(np.log(r / own)) >= np.log(_TIMES) for r in others)
+                       or all((t := freshness(m)) is not None and t.above >= _FAR for m in near))
 
 
 def _whole(seen: Seen, stack: Stack, at: int, matrices: Sequence[Matrix]) -> _Part | None:
