@@ -1,17 +1,16 @@
 """Drives a session of the scripted project in a process of its own, which is killed at a moment that a test names.
 
-    python killed_at.py WORKSPACE MOMENT COMMAND
+The processes are forked from one that has imported what they need: importing took longer than the session.
 
-`MOMENT`: "planned" (the fix is written down, no file is changed), "written" (the files are changed, nothing says so),
+`moment`: "planned" (the fix is written down, no file is changed), "written" (the files are changed, nothing says so),
 "applied" (it is recorded), "judged" (the command ended, nothing was judged), or "never": the caller kills it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,15 +23,17 @@ MOMENTS = {"planned": ("traindx.patching", "put", "before"), "written": ("traind
 
 def killed(workspace: Path, moment: str, command: str, *, when: Path | None = None) -> str:
     """The folder of the session that was killed there; `when`: a file whose coming is the moment."""
-    script = [sys.executable, __file__, str(workspace), moment, command]
-    process = subprocess.Popen(script, stderr=subprocess.PIPE)
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["traindx.session", "traindx.steps.verifying"])
+    process = server.Process(target=drive, args=(workspace, moment, command))
+    process.start()
     if when is not None:
         until = time.monotonic() + 60
-        while not when.exists() and process.poll() is None and time.monotonic() < until:
+        while not when.exists() and process.is_alive() and time.monotonic() < until:
             time.sleep(0.02)
         process.kill()
-    said = process.communicate(timeout=60)[1].decode()
-    assert process.returncode == -signal.SIGKILL, said
+    process.join(timeout=60)
+    assert process.exitcode == -signal.SIGKILL
     return str(next((workspace / "scratch/debug").glob("*/journal.jsonl")).parent)
 
 
@@ -51,7 +52,7 @@ def _dies(module: str, name: str, order: str) -> None:
     setattr(home, name, call)
 
 
-def main(workspace: Path, moment: str, command: str) -> None:
+def drive(workspace: Path, moment: str, command: str) -> None:
     """Drive the session until it dies."""
     from scripted import Scripted, approve, diagnosis, examined
 
@@ -63,7 +64,3 @@ def main(workspace: Path, moment: str, command: str) -> None:
     run_debug_session_sync("x", workspace, verify={"command": command, "writable": [str(workspace.parent)]},
                            approve=approve(), allow_run=True, investigator=Scripted([diagnosis()]), examine=examined,
                            report=False, hear=lambda notice: None)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

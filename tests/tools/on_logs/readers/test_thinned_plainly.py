@@ -15,28 +15,28 @@ from traindx_tools.on_logs.readers.recorder import keeping
 from traindx_tools.on_logs.run import Run
 
 ABSENT = -7.0
-ROWS, MOST, PIECE = 24_000, 18_000, 1 << 13
+ROWS, MOST, PIECE = 8_000, 6_000, 1 << 11
 Columns = dict[str, NDArray[np.float64]]
 
 
 def _random(rng: np.random.Generator) -> Columns:
     n = np.arange(ROWS, dtype=float)
     held = np.where(n % 50 == 0, 1 + rng.random(ROWS), ABSENT)
-    return {"step": n, "epoch": n // 1_000, "loss": 3 / (1 + n / 900) + 0.1 * rng.random(ROWS),
+    return {"step": n, "epoch": n // 300, "loss": 3 / (1 + n / 300) + 0.1 * rng.random(ROWS),
             "grad_norm": np.exp(rng.standard_normal(ROWS)), "lr": np.where(n < ROWS / 2, 3e-4, 3e-5), "val_loss": held}
 
 
 def _spiky(rng: np.random.Generator) -> Columns:
     told = _random(rng)
-    told["loss"][rng.integers(0, ROWS, 60)] *= 40
-    told["grad_norm"][rng.integers(0, ROWS, 2_000)] *= 1e6
+    told["loss"][rng.integers(0, ROWS, 20)] *= 40
+    told["grad_norm"][rng.integers(0, ROWS, 700)] *= 1e6
     return told
 
 
 def _not_finite(rng: np.random.Generator) -> Columns:
     told = _random(rng)
-    told["loss"][5_000:5_400] = np.inf
-    told["loss"][10_000] = -np.inf
+    told["loss"][1_600:1_750] = np.inf
+    told["loss"][3_300] = -np.inf
     told["grad_norm"][ROWS // 2:] = np.nan
     told["lr"][::7] = np.nan
     return told
@@ -50,7 +50,7 @@ def _shuffled(rng: np.random.Generator) -> Columns:
 
 def _restarted(rng: np.random.Generator) -> Columns:
     told = _random(rng)
-    told["step"][9_000:] -= 2_000
+    told["step"][3_000:] -= 700
     told["time"] = 1.7e9 + told["step"] / 4
     return told
 
@@ -65,7 +65,7 @@ def _several_runs(rng: np.random.Generator) -> Columns:
 
 def _constant(rng: np.random.Generator) -> Columns:
     n = np.arange(ROWS, dtype=float)
-    return {"step": n, "loss": np.full(ROWS, 0.5), "mfu": np.full(ROWS, np.inf), "lr": np.repeat(rng.random(24), 1_000)}
+    return {"step": n, "loss": np.full(ROWS, 0.5), "mfu": np.full(ROWS, np.inf), "lr": np.repeat(rng.random(8), 1_000)}
 
 
 def _text(columns: Columns) -> bytes:
