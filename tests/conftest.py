@@ -23,6 +23,11 @@ import pytest
 # Workers are started with it; one process alone may have loaded numpy before (a plugin did), and wants it in its shell.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# As in the Makefile, for who calls pytest alone: without kept bytecode each worker compiles two thousand files anew,
+# and hundreds of tests start programs that compile the package anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # How long an example takes is the machine's affair. Examples differ from run to run: fewer a run see as much in a week.
 hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("unhurried")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.on_code.answers import kept
 from traindx_tools.on_code.lookup import Lookup
-from traindx_tools.source_files.configuration import text_of
+from traindx_tools.source_files.configuration import data_of
 
+_SUFFIXES = (".json", ".yaml", ".yml")
 _MOST_FILES = 8
 _DEEP = 8
 
@@ -31,34 +31,11 @@ def _key(node: ast.expr) -> str:
 
 @kept
 def _tables(look: Lookup) -> tuple[Mapping[str, Any], ...]:
-    return tuple(_read(look))
-
-
-def _read(look: Lookup) -> Iterator[Mapping[str, Any]]:
-    names: dict[tuple[str, str], str] = {}
-    for code in look.codes:
-        for node in code.of(ast.Constant):
-            if isinstance(node.value, str) and node.value.endswith((".json", ".yaml", ".yml")):
-                names[str(Path(code.file.path).parent), node.value] = code.file.path
-    for (_, name), script in list(names.items())[:_MOST_FILES]:
-        text = text_of(name, script)
-        if text is None:
-            continue
-        try:
-            data = json.loads(text) if name.endswith(".json") else _yaml(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(data, dict):
-            yield data
-
-
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+    """The files that constants of the code name, each as the folder of its script holds it."""
+    names = {(str(Path(code.file.path).parent), node.value): code.file.path for code in look.codes
+             for node in code.of(ast.Constant) if isinstance(node.value, str) and node.value.endswith(_SUFFIXES)}
+    read = (data_of(name, script) for (_, name), script in list(names.items())[:_MOST_FILES])
+    return tuple(data for data in read if data is not None)
 
 
 def _under(table: Mapping[str, Any], key: str, left: int) -> Iterator[Any]:
