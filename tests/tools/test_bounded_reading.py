@@ -17,7 +17,7 @@ from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.reading import read_run
 
 LOG = "".join(f"step {i} loss {2.0 / (1 + i):.4f}\n" for i in range(40))
-LONG = 200_000
+LONG = 100_000
 
 LINES = {
     "a loss of so many digits": "step 41 loss " + "7" * LONG,
