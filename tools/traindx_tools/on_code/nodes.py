@@ -45,6 +45,13 @@ def names_in(node: ast.AST) -> set[str]:
     return {n.id for n in below(node) if isinstance(n, ast.Name)}
 
 
+def head_of(node: ast.AST | None) -> str:
+    """The name that attributes and entries are taken of: `state` of `state.keys[0]`; "" where it is none."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
     """A call's argument by keyword or position; None where it is not given."""
     for keyword in call.keywords:

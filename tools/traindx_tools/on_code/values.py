@@ -122,6 +122,15 @@ def truth(value: Value | None) -> bool | None:
     return None
 
 
+def library_of(value: Value | None) -> str:
+    """The name of the class or function of an installed package that made a value, or what it was taken out of."""
+    while isinstance(value, Symbol) and value.parent is not None:
+        value = value.parent
+    if isinstance(value, Thing):
+        return value.type
+    return value.name if isinstance(value, Symbol) and value.role == "call" else ""
+
+
 def parts(value: Value) -> Iterator[Value]:
     """The value and everything that it was computed or reached from by name or arithmetic."""
     stack: list[Value] = [value]

@@ -23,6 +23,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    library_of,
     number,
     parts,
     unwrap,
@@ -36,6 +37,7 @@ _WRAPS = ("prepare", "setup", "prepare_optimizer", "prepare_model", "prepare_dat
 _SCALED = frozenset({"fp16", "16-mixed", "16"})
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 _MIXED = _SCALED | {"bf16", "bf16-mixed"}
+_HF = "transformers."
 _TRAINERS = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer"})
 _SAYS_SO = re.compile(r"loss_is_scaled_for_ga|model_accepts_loss_kwargs|accepts_loss_kwargs|compute_loss_func")
 _SHARES = ("num_processes", "process_index", "split_between", "DistributedSampler", "world_size", "local_rank")
@@ -70,7 +72,7 @@ def own_losses(project: Project) -> Iterator[OwnLoss]:
             continue
         window = number(arguments.kwargs.get("gradient_accumulation_steps"))
         own = _own_loss(made)
-        if window is None or window < 2 or own is None or not _of_library(event.kwargs.get("model")):
+        if window is None or window < 2 or own is None or not library_of(event.kwargs.get("model")).startswith(_HF):
             continue
         said = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in below(own.node)}
         if not said & {"num_items_in_batch", "super", "gradient_accumulation_steps"}:
@@ -97,7 +99,7 @@ def fields_dropped(project: Project) -> Iterator[FieldDropped]:
 
 def _taken_by(model: Value | None) -> frozenset[str] | None:
     """What a model's forward takes; None where that is not known, or all."""
-    if _of_library(model):
+    if library_of(model).startswith(_HF):
         return words("followed.toml", "model_arguments")
     forward = model.klass.info.method("forward") if isinstance(model, Instance) else None
     if forward is None or forward.info.node.args.kwarg is not None:
@@ -132,15 +134,6 @@ def _own_loss(made: Instance) -> FunctionInfo | None:
     methods = [c.methods["compute_loss"].info for c in made.klass.info.lineage() if "compute_loss" in c.methods]
     owner = methods[0].owner if methods else None
     return methods[0] if owner is not None and owner.foreign_bases & _TRAINERS else None
-
-
-def _of_library(model: Value | None) -> bool:
-    """Whether a model is one of transformers itself."""
-    root = model
-    while isinstance(root, Symbol) and root.parent is not None:
-        root = root.parent
-    called = root.name if isinstance(root, Symbol) and root.role == "call" else ""
-    return (root.type if isinstance(root, Thing) else called).startswith("transformers.")
 
 
 def _precision(engine: Thing) -> str:

@@ -17,7 +17,7 @@ from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import ModuleValue, Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.values import ModuleValue, Tensor, Value, library_of
 from traindx_tools.program.uses import UnusedResult
 
 TABLE = "results.toml"
@@ -104,14 +104,7 @@ def _kind(look: Lookup, code: Syntax, event: Event) -> tuple[str, bool] | None:
 
 def _is_of(value: Value | None, one: _Of) -> bool:
     """Whether a value is of a library's kind: made by it, or taken out of what was."""
-    if not one.roots:
-        return isinstance(value, Tensor)
-    root = value
-    while isinstance(root, Symbol) and root.parent is not None:
-        root = root.parent
-    if isinstance(root, Thing):
-        return root.type.startswith(one.roots)
-    return isinstance(root, Symbol) and root.role == "call" and root.name.startswith(one.roots)
+    return library_of(value).startswith(one.roots) if one.roots else isinstance(value, Tensor)
 
 
 def _is_used_after(code: Syntax, statement: ast.stmt, old: ast.expr) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.on_code.filling.key_draws import DEEP, KEYS, LOOPS, body_of, drawn_from, draws, handed_on, stores
 from traindx_tools.on_code.jitted import is_pytree
 from traindx_tools.on_code.lookup import Body, Lookup, returned
+from traindx_tools.on_code.nodes import head_of
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.tracing import GRADIENTS
@@ -229,23 +230,12 @@ def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[SharedKey]
 
 def _bound_in(code: Syntax, key: ast.expr, body: Body, carry: str) -> bool:
     """Whether a key is the carry, a part of it, or a name that only the carry's unpacking binds."""
-    head: ast.AST = key
-    while isinstance(head, (ast.Attribute, ast.Subscript)):
-        head = head.value
-    if not isinstance(head, ast.Name):
-        return False
     if isinstance(key, ast.Name):
         stored = stores(code, body, key.id)
         if key.id == carry:
             return not stored
-        return len(stored) == 1 and _of_carry(stored[0], carry)
-    return head.id == carry and not stores(code, body, written(key)) and not stores(code, body, carry)
-
-
-def _of_carry(value: ast.expr, carry: str) -> bool:
-    while isinstance(value, (ast.Attribute, ast.Subscript)):
-        value = value.value
-    return isinstance(value, ast.Name) and value.id == carry
+        return len(stored) == 1 and head_of(stored[0]) == carry
+    return head_of(key) == carry and not stores(code, body, written(key)) and not stores(code, body, carry)
 
 
 def _carried(code: Syntax, outcome: ast.expr, key: ast.expr, carry: str, left: int = 6) -> bool:

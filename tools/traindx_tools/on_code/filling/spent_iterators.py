@@ -54,7 +54,7 @@ def _again(code: Syntax, made: ast.Assign, name: ast.Name) -> Iterator[UnusedRes
         turns = [loop for loop in code.loops(read) if id(loop) not in around and loop is not by]
         if last_name(getattr(by, "func", None)) in _TOLD:
             continue
-        before = [u for u in uses[:place] if not _apart(code, u[0], read)]
+        before = [u for u in uses[:place] if not code.apart(u[0], read)]
         if before or (turns and not _leaves(turns[0])):
             first = before[0][0] if before else read
             yield UnusedResult("spent", written(made.value)[:60], code.spot(read), name.id, other=code.at(first))
@@ -74,12 +74,3 @@ def _taker(code: Syntax, read: ast.Name) -> ast.AST | None:
 def _leaves(loop: ast.AST) -> bool:
     """Whether a loop is left before its end."""
     return any(isinstance(n, (ast.Break, ast.Return)) for n in below(loop))
-
-
-def _apart(code: Syntax, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two places are in two branches of one condition."""
-    for up in code.above(one):
-        if isinstance(up, ast.If) and any(up is o for o in code.above(other)):
-            first = {id(n) for s in up.body for n in below(s)}
-            return (id(one) in first) is not (id(other) in first)
-    return False
