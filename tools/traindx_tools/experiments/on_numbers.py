@@ -65,8 +65,8 @@ def _no_better(design: Design, runs: Sequence[Run], horizon: float) -> str:
         return ""
     why = "no better" if not gain > 0 else (
         f"better by {gain:.3g}, and two runs are told apart from {room:.3g} on")
-    return (f"{design.outcome.said} is {after:.4g} in the first run with the change and {before:.4g} without it: {why}; "
-            "not gone on with")
+    return (f"{design.outcome.said} is {after:.4g} in the first run with the change and {before:.4g} without it: "
+            f"{why}; not gone on with")
 
 
 def _healthy(design: Design, control: Run, horizon: float) -> str:
@@ -116,8 +116,8 @@ def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measur
                         f"{found.low:.3g} and {found.high:.3g}), less than {found.margin:.3g}", found=found)
     if found.is_small and not early and look.ways:
         return _verdict("inconclusive", old, new, at, f"{told}: surely {'better' if better else 'worse'} "
-                        f"({found.distance:.1f} times the spread of a run), but by {abs(found.value):.3g}, too little to "
-                        "be the symptom", better=better, found=found)
+                        f"({found.distance:.1f} times the spread of a run), but by {abs(found.value):.3g}, too little "
+                        "to be the symptom", better=better, found=found)
     return None
 
 

@@ -87,7 +87,8 @@ class SimulatedPlace:
         rng = np.random.default_rng([world.number, changed, seed])
         level = world.level * (1 + world.spread * (world.draw(rng) + (world.effect if changed else 0.0)))
         steps = np.arange(1.0, world.steps + 1)
-        values = level + world.start * np.exp(-steps / (world.steps / 20)) + world.noise * rng.standard_normal(world.steps)
+        above = world.start * np.exp(-steps / (world.steps / 20))
+        values = level + above + world.noise * rng.standard_normal(world.steps)
         if world.chance is not None and rng.random() < world.chance + (world.effect if changed else 0.0):
             values[int(rng.integers(5, world.steps // 4)):] = np.nan
         for count in (world.steps * part // PARTS for part in range(1, PARTS + 1)):
