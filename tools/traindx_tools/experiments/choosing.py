@@ -54,7 +54,7 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     meant = [_of_statement(s, run) for s in stated] or ([*_ends(run)] if symptom.strip() else []) or [
         _of_findings(findings, run)]
     trace = control if control is not None else Trace(Path(), curves_of(run), ended=True, findings=tuple(findings))
-    asked = [_fitting(o, run) for o in meant]
+    asked = [each for o in meant for each in _with_end(_fitting(o, run))]
     if control is None and not run.series:
         return asked[0]
     certain = control is not None
@@ -62,6 +62,11 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     found = next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
     seen = number(found, control) if control is not None and found.kind in RELATIVE else None
     return where_it_ends(found) if seen is not None and is_well(found, seen) else found
+
+
+def _with_end(outcome: Outcome) -> tuple[Outcome, ...]:
+    """A trend, and in its place the value where it ends: one value has no trend, and is what a person complains of."""
+    return (outcome, where_it_ends(outcome)) if outcome.kind in RELATIVE and outcome.metric else (outcome,)
 
 
 def where_it_ends(outcome: Outcome) -> Outcome:

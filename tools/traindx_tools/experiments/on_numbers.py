@@ -10,7 +10,7 @@ from statistics import fmean
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
 from traindx_tools.experiments.compare import LOOKS, Difference, Look, apart, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
-from traindx_tools.experiments.reading import Measured, is_well, number, without_value
+from traindx_tools.experiments.reading import Measured, is_well, number, only_value, said_of, without_value
 from traindx_tools.experiments.verdict import Verdict, Word
 
 LEAST_RATIO = 1.5
@@ -31,9 +31,11 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     places = positions(design.outcome, old[0].trace, horizon, design.least)
     healthy = _healthy(design, old[0], horizon)
     if not places or healthy:
-        lacks = "budget" if old[0].trace.stopped == "time" else "symptom" if healthy else ""
-        return Verdict("inconclusive", healthy or f"{design.outcome.said} has too few records to be read in the "
-                       "control", at=horizon, lacks=lacks)
+        single = only_value(design.outcome, old[0].trace)
+        lacks = "budget" if old[0].trace.stopped == "time" else "symptom" if healthy or single else ""
+        few = ("has one value alone in the control, which neither rises nor falls" if single else
+               "has too few records to be read in the control")
+        return Verdict("inconclusive", healthy or f"{design.outcome.said} {few}", at=horizon, lacks=lacks)
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), at=horizon)
     found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
@@ -99,13 +101,14 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
                         f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
     if not all(math.isfinite(m.value) for m in (*old, *new)):
         return _by_finiteness(design, old, new, at)
-    return None if look is None else _by_difference(design, old, new, at, look, early=early)
+    return None if look is None else _by_difference(
+        design, old, new, at, look, said_of(design.outcome, controls(runs)[0].trace), early=early)
 
 
-def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look, *,
-                   early: bool) -> Verdict | None:
+def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look,
+                   said: str, *, early: bool) -> Verdict | None:
     found = difference(old, new, look.early if early else look.alpha)
-    told = f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
+    told = f"{said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
     better = (found.value > 0) == design.outcome.up
     if found.is_effect and ("better" if better else "worse") in look.ways:
         gone = better and _gone(design, old, new)

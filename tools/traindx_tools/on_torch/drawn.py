@@ -25,7 +25,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-Order = Literal["", "stored", "random"]
+Order = Literal["", "stored", "random", "weighted"]
 
 MOST_AHEAD = 4096
 """Draws of one iterator that wait for their batches; one that has more is no longer followed."""
@@ -47,6 +47,11 @@ class Draw:
     epoch: int
     order: Order = ""
     """How the sampler orders rows; "" where it does it in a way of its own."""
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether each row may come next to any other."""
+        return self.order in ("random", "weighted")
 
 
 class Drawn:
@@ -110,8 +115,10 @@ def order_of(batches: Any) -> Order:
             break
         batches = inner
     rows: Any = batches.sampler if type(batches) is BatchSampler else None
-    if type(rows) in (RandomSampler, SubsetRandomSampler, WeightedRandomSampler):
+    if type(rows) in (RandomSampler, SubsetRandomSampler):
         return "random"
+    if type(rows) is WeightedRandomSampler:
+        return "weighted"
     if type(rows) is DistributedSampler:
         return "random" if rows.shuffle else "stored"
     return "stored" if type(rows) is SequentialSampler else ""

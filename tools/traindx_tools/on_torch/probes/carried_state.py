@@ -44,7 +44,7 @@ class CarriedStateProbe(TorchProbe):
         gave, draw = self._gave, self.scene.draw
         if gave is None or gave[0] != id(model) or gave[1] != self.scene.step - 1 or not torch.is_grad_enabled():
             return
-        if draw is None or draw.order != "random" or len(self.scene.optimizers) != 1 or not model.training:
+        if draw is None or not draw.by_chance or len(self.scene.optimizers) != 1 or not model.training:
             return
         rows = len(draw.index)
         names = names_of(model)

@@ -31,9 +31,10 @@ def asked(step: StepCopy, scene: Scene) -> Iterator[Finding]:
         found = row_order(step, scene.batch, len(draw.index))
     if found is None:
         return
-    if draw.order == "random":
+    if draw.by_chance:
         yield from t730_row_order.check(found, loader_of(draw), scene.step, scene.recorder.rank)
     else:
         scene.program.remarks.append(
             f"the loss of a batch depends on the order of its rows ({found.loss:.4g}, in other orders "
-            f"{found.others[0]:.4g}); {loader_of(draw)} keeps an order: shuffling would change what is trained")
+            f"{found.others[0]:.4g}); {loader_of(draw)} has an order of its own: shuffling would change what is "
+            "trained")

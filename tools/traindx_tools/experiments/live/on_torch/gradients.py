@@ -24,8 +24,8 @@ class NoClipping(OnTorch):
         if hasattr(module, "clip_grads_with_norm_"):
             self.patches.replace_everywhere(both, "clip_grads_with_norm_", self._value)
         after_import("torch.distributed.fsdp", self._sharded)
-        self.ledger.unseen = ("neither clip_grad_norm_ nor clip_grad_value_ of torch was called: nothing is clipped, or by "
-                              "the program's own code")
+        self.ledger.unseen = ("neither clip_grad_norm_ nor clip_grad_value_ of torch was called: nothing is clipped, "
+                              "or by the program's own code")
 
     def _norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
