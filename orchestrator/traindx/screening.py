@@ -148,7 +148,8 @@ def _stages(request: Request) -> Iterator[Decision]:
 def stages_in(code: str) -> Iterator[Decision]:
     """Those that take something away from the training; rates and other values are settings."""
     for decision in load_decisions():
-        if decision.needs and not decision.change.options and decision.fits(code, {}):
+        stage = not decision.change.options or decision.change.name == "env"
+        if decision.needs and stage and decision.fits(code, {}):
             yield decision
 
 
