@@ -54,13 +54,19 @@ def commands(report: Examined, modes: Sequence[str], training: str, target: str,
                 yield f"traindx experiment {target} --run {typed([training])} --change {typed([str(decision.change)])}"
 
 
+def stages_in(code: str) -> Iterator[Decision]:
+    """Those that take something away from the training; rates and other values are settings."""
+    for decision in load_decisions():
+        stage = not decision.change.options or decision.change.name == "env"
+        if decision.needs and stage and decision.fits(code, {}):
+            yield decision
+
+
 def can_be_screened(training: str, workspace: Path, code: str) -> bool:
     """Whether a screen of this command would find a setting, one of several like files or a stage to change.
 
     `code`: the text of the run's code. Nothing is run. Files are looked for last: a folder may hold very many.
     """
-    from traindx.screening import stages_in
-
     try:
         return any(_can_be_made((a.change for a in arms_of(training, workspace, (kind,), stages_in(code))), training,
                                 workspace) for kind in sorted(KINDS, key=lambda kind: kind == "files"))

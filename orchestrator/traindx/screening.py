@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from traindx.decidable import arranged
+from traindx.decidable import arranged, stages_in
 from traindx.diagnose import diagnose
 from traindx.durable import write_state
 from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import COPIES, Request, checked, folder_of, reads_log, written
 from traindx.joining import joined
-from traindx_tools.catalog.decisions import load_decisions
 from traindx_tools.errors import BadUsage, TraindxError
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.experiment import Engine, paths
@@ -143,14 +142,6 @@ def _stages(request: Request) -> Iterator[Decision]:
     """Changes of the catalog that have something to take hold of in the program's text."""
     code = "\n".join(Program(request.command, request.workspace).sources.values())
     return stages_in(code)
-
-
-def stages_in(code: str) -> Iterator[Decision]:
-    """Those that take something away from the training; rates and other values are settings."""
-    for decision in load_decisions():
-        stage = not decision.change.options or decision.change.name == "env"
-        if decision.needs and stage and decision.fits(code, {}):
-            yield decision
 
 
 def _typed(request: Request, kinds: Sequence[str], screened: Screened) -> str:

@@ -96,4 +96,5 @@ class ClassWeightsProbe(JaxProbe):
                 found = None if one.trained or one.values is None else misfit(one.values, one.counts)
                 if found is not None and one.place not in told:
                     told.add(one.place)
-                    yield from j808_class_weights.check(known.name, found, int(one.counts.sum()), one.place)
+                    file, line = (one.place.file, one.place.line) if one.place is not None else (None, None)
+                    yield from j808_class_weights.check(known.name, found, int(one.counts.sum()), file, line)

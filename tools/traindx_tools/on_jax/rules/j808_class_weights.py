@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_jax.places import Place
 from traindx_tools.rows import class_weights
 from traindx_tools.rows.class_weights import Misfit
 from traindx_tools.rules import Rule, Threshold
@@ -38,7 +37,7 @@ RULE = Rule(
 )
 
 
-def check(function: str, found: Misfit, rows: int, place: Place | None) -> Iterator[Finding]:
+def check(function: str, found: Misfit, rows: int, file: str | None, line: int | None) -> Iterator[Finding]:
     """The finding."""
     if found.kind == "permuted":
         what = (f"sorted by size they are what the counts of the {rows:,} ids ask for, as they stand they are not: "
@@ -48,7 +47,7 @@ def check(function: str, found: Misfit, rows: int, place: Place | None) -> Itera
                 f"{found.times:.3g} times as much as the rarest")
     yield RULE.finding(
         f"weights that {function} looks up by class are not those of their classes: {what}",
-        Location(file=place.file if place else None, line=place.line if place else None, module=function),
+        Location(file=file, line=line, module=function),
         "the running process", bearing=Bearing.CAUSE if found.classes >= SURE else Bearing.SIGN,
         measured={"kind": found.kind, "class": found.worst, "times": found.times, "classes": found.classes,
                   "rows": rows})

@@ -17,32 +17,15 @@ import torch
 from traindx_tools.on_torch.captured.call import NotKept
 from traindx_tools.on_torch.captured.step import Ran, StepCopy, StepRun
 from traindx_tools.on_torch.nonfinite import operations as ops
-from traindx_tools.on_torch.nonfinite.places import Place
 from traindx_tools.on_torch.nonfinite.sources import storage_key
+from traindx_tools.on_torch.rules.t730_row_order import APART, FEWEST_ROWS, RowOrder
 from traindx_tools.on_torch.snapshot.copying import Copier
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Op, mapped, tensors_of
 
 ORDERS = 3
-FEWEST_ROWS = 8
-APART = 1e-3
-"""Share of the loss by which it has to differ in each other order: sums in another order differ by some 1e-6."""
 CUMULATIVE = frozenset({"cumsum", "logcumsumexp", "cumprod", "cummax", "cummin", "_cummax_helper", "_cummin_helper"})
 """Operations whose result at a row is made of all rows before it."""
 MOST_VALUES = 2**22
-
-
-@dataclass(frozen=True)
-class RowOrder:
-    """A loss that is another one for the same rows in another order. `others`: what it is then."""
-
-    loss: float
-    others: tuple[float, ...]
-    rows: int
-    operation: str
-    """The first one whose result does not follow the rows; "" where none is known."""
-    cumulative: bool
-    """It makes the result at a row of all rows before it: no pairing of rows by chance."""
-    place: Place | None
 
 
 def row_order(step: StepCopy, batch: Any, rows: int) -> RowOrder | None:
@@ -67,9 +50,11 @@ def row_order(step: StepCopy, batch: Any, rows: int) -> RowOrder | None:
         if _near(ran[-1][0].loss, before.loss):
             return None
     entry = next(_broken(_leading_to(step.entries, step.slot), before, *ran[0]), None)
+    place = entry.place if entry is not None else None
     return RowOrder(float(before.loss.detach()), tuple(float(r.loss.detach()) for r, _ in ran), rows,
                     ops.base_name(entry.func) if entry is not None else "",
-                    entry is not None and _cumulative(entry, before, rows), entry.place if entry is not None else None)
+                    entry is not None and _cumulative(entry, before, rows), place.file if place is not None else None,
+                    place.line if place is not None else None)
 
 
 def in_order(values: torch.Tensor) -> bool:

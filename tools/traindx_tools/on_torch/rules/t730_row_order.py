@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.captured.row_order import APART, FEWEST_ROWS, RowOrder
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: order of rows"
-FEWEST_STEPS = 3
+FEWEST_STEPS, FEWEST_ROWS = 3, 8
+APART = 1e-3
+"""Share of the loss by which it has to differ in each other order: sums in another order differ by some 1e-6."""
 
 RULE = Rule(
     id="T730",
@@ -40,6 +41,21 @@ RULE = Rule(
 
 
 @dataclass(frozen=True)
+class RowOrder:
+    """A loss that is another one for the same rows in another order. `others`: what it is then."""
+
+    loss: float
+    others: tuple[float, ...]
+    rows: int
+    operation: str
+    """The first one whose result does not follow the rows; "" where none is known."""
+    cumulative: bool
+    """It makes the result at a row of all rows before it: no pairing of rows by chance."""
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class Carried:
     """A state that a model gets back: the argument, and in how many steps it was seen."""
 
@@ -53,8 +69,7 @@ def check(seen: RowOrder, loader: str, step: int, rank: int = 0) -> Iterator[Fin
     """`loader`: what draws the rows at random, in words."""
     others = " / ".join(f"{v:.4g}" for v in seen.others)
     by = f" ({seen.operation} reads them in their order)" if seen.operation else ""
-    where = Location(file=seen.place.file if seen.place else None, line=seen.place.line if seen.place else None,
-                     step=float(step), rank=rank)
+    where = Location(file=seen.file, line=seen.line, step=float(step), rank=rank)
     yield RULE.finding(
         f"the loss of one batch is {seen.loss:.4g}, and {others} where the same {seen.rows} rows come in another "
         f"order{by}; {loader} draws them at random, and nothing sorts them", where, SOURCE,
