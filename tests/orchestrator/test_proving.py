@@ -316,6 +316,6 @@ def test_a_screen_tries_the_suspects_first_and_says_why(report: Report, tmp_path
             Arm("stages", "no-shuffle", Change("no-shuffle")), Arm("stages", "mine", Change("no-dropout"), own=True)]
     found = arranged(arms, joined(report, [told], 0), control, Outcome("fall", bound=0.1))
     assert [a.what for a in found] == ["mine", "no-shuffle", "width"], "what is not there is not tried"
-    assert "data.row-order" in found[1].why
+    assert "data.order" in found[1].why
     assert "the DataLoader over Rows draws its rows at random" in found[1].why
     assert [a.what for a in arranged(arms[:1], None, control, Outcome("level"))] == ["width"]
