@@ -45,6 +45,7 @@ class Compilations(JaxProbe):
 
     name = "compilations"
     always_on = True
+    looks_before = True
 
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
