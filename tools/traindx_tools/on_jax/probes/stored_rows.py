@@ -94,5 +94,6 @@ def _is_read_by_number(kind: type) -> bool:
     """
     read: Any = inspect.getattr_static(kind, "__getitem__", None)
     torch = sys.modules.get("torch.utils.data")
-    own = kind.__dict__.get("__getitem__") is read and hasattr(read, "__code__") and is_users(read.__code__.co_filename)
+    code = getattr(read, "__code__", None)
+    own = kind.__dict__.get("__getitem__") is read and code is not None and is_users(code.co_filename)
     return own and hasattr(kind, "__len__") and not (torch is not None and issubclass(kind, torch.Dataset))
