@@ -154,3 +154,14 @@ def test_a_curve_is_said_to_be_read_from_its_last_values() -> None:
     trace = Trace(Path(), finals(0.3), ended=True)
     assert read_from(Outcome("level"), trace) == "the mean of the last 3 of 8 values"
     assert read_from(Outcome("level", "nothing"), trace) == ""
+
+
+def test_a_value_that_a_loss_has_passed_is_of_another_quantity(tmp_path: Path) -> None:
+    """Seen: "far from the 2 min we need" made a training loss of 1.6 better where it is higher."""
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"step {i} loss {2.6 - 0.01 * i:.4f}\n" for i in range(1, 101)))
+    outcome = chosen_for([log], "the loss should be 2")
+    assert (outcome.bound, outcome.up) == (None, False)
+    better = chosen_for([log], "the loss should be 0.5")
+    assert better.bound is not None
+    assert not better.up
