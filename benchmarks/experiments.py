@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from traindx_tools.experiments.outcome import Number
 from traindx_tools.experiments.simulated import DRAWS, World, simulate
 
 EFFECTS = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -39,12 +40,12 @@ for step in range(1, 201):
 """
 
 
-def null(world: World, count: int) -> tuple[Counter[str], float, float]:
+def null(world: World, count: int, kind: Number = "level") -> tuple[Counter[str], float, float]:
     """Verdicts, runs and steps (in whole runs) an experiment."""
     words: Counter[str] = Counter()
     runs = steps = 0
     for number in range(count):
-        result, place = simulate(World(**{**vars(world), "number": number}))
+        result, place = simulate(World(**{**vars(world), "number": number}), kind=kind)
         words[result.verdict.word] += 1
         runs, steps = runs + place.runs, steps + place.steps
     return words, runs / count, steps / world.steps / count
@@ -96,6 +97,9 @@ def main() -> int:
         words, runs, whole = null(World(draw=draw), count)
         bad = bad or words["removes"] + words["moves"] > most
         print(row(name, words, runs, whole), flush=True)
+    words, runs, whole = null(World(start=0.02, spread=0.003), count, "fall")
+    bad = bad or words["removes"] + words["moves"] > most
+    print(row("how far a loss falls that hardly moves", words, runs, whole), flush=True)
     for chance in CHANCES:
         words, runs, whole = null(World(chance=chance), count)
         bad = bad or words["removes"] > most

@@ -93,8 +93,7 @@ def _words(text: str) -> frozenset[str]:
 
 def _takes_hold(decision: Decision, here: Circumstances) -> bool:
     hooks = intervention(decision.change.name).frameworks
-    return any(f == ANY or here.has(f) for f in hooks) and (
-        not decision.needs or re.search(decision.needs, here.code) is not None)
+    return any(f == ANY or here.has(f) for f in hooks) and decision.fits(here.code, {})
 
 
 def _own_settings(families: Iterable[str], code: Sequence[Path], comment: str) -> Iterator[Change]:

@@ -59,6 +59,9 @@ class Request:
     chosen: bool = False
     """Whether nobody named the outcome: what the control does not show is then measured by where the curve ends."""
 
+    symptom: str = ""
+    """The person's words."""
+
     @property
     def folder(self) -> Path:
         """Where everything is written."""

@@ -223,10 +223,11 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     from traindx_tools.experiments.choosing import chosen_for
     from traindx_tools.experiments.outcome import parse_outcome
 
-    if [bool(given.change), bool(given.screen), given.plant].count(True) != 1:
-        raise BadUsage("give one of `change`, as in learning-rate:times=0.1, `screen`, as in settings,files, or "
-                       "`plant`")
-    asked_for = ["--change", given.change] if given.change else ["--screen", given.screen]
+    if (given.plant and (given.change or given.screen)) or not (given.plant or given.change or given.screen):
+        raise BadUsage("give `change`, as in learning-rate:times=0.1, `screen`, as in settings,files (with a `change` "
+                       "that is tried first, if you like), or `plant` alone")
+    asked_for = [w for option, value in (("--change", given.change), ("--screen", given.screen)) if value
+                 for w in (option, value)]
     asked_for = ["--plant"] if given.plant else asked_for
     folder = _folder_of(given, reach)
     where = folder.relative_to(reach.root).as_posix()
@@ -238,7 +239,7 @@ def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
     outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
     changes = (parse_change(given.change),) if given.change else ()
     request = Request(folder, given.command, changes, outcome, given.budget, seed_option=given.seed_option,
-                      resume=True, chosen=not given.outcome)
+                      resume=True, chosen=not given.outcome, symptom=given.symptom)
     if given.plant:
         return _json(run_planting(request, say).to_json())
     if given.screen:

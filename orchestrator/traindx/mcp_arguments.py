@@ -143,9 +143,10 @@ class RunExperiment(Arguments):
     """Arguments of run_experiment."""
 
     command: str = Field(min_length=1, max_length=2000, description="What trains, run below the root.")
-    change: str = Field("", max_length=500, description="As in learning-rate:times=0.1.")
+    change: str = Field("", max_length=500, description=(
+        "As in learning-rate:times=0.1; patch:file=DIFF is an edit of your own."))
     screen: str = Field("", max_length=60, description=(
-        "Without a change: each of settings,files,stages (or code) changed, one at a time (600 s)."))
+        "Each of settings,files,stages (or code) changed, one at a time (600 s)."))
     plant: bool = Field(False, description="Or: values of data files changed; leaks, pairing.")
     symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
     outcome: str = Field("", max_length=200, description=(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx import next_steps
-from traindx.decidable import fitting_decisions
+from traindx.decidable import beliefs_about, fitting_decisions, why_chosen
 from traindx.diagnose import Report
 from traindx.diffs import diff_of_edits
 from traindx.experiment_place import ProtectedPlace
@@ -22,7 +22,7 @@ from traindx.joining import joined
 from traindx.proposal import edits_of
 from traindx.screening import makeable, write_screen
 from traindx_tools import triage, unlinked
-from traindx_tools.catalog.catalog import FailureMode, load_catalog
+from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.budget import Budget
@@ -31,7 +31,7 @@ from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.experiment import Engine, Result, paths
 from traindx_tools.experiments.finding import finding_of
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
+from traindx_tools.experiments.plan import Choice, Decision
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import event, number
@@ -63,6 +63,8 @@ class Proved:
     findings: tuple[Finding, ...]
     outcome: Outcome | None
     ended: str
+    chosen: tuple[str, ...] = ()
+    """Why each was made, in words."""
 
     @property
     def note(self) -> str:
@@ -71,7 +73,8 @@ class Proved:
             return f"No experiment was made. {self.ended}" if self.ended else ""
         tried = "; ".join(f.statement for f in self.findings)
         count = "1 experiment" if len(self.results) == 1 else f"{len(self.results)} experiments"
-        return f"{count} on {self.outcome.said}: {tried}. {self.ended}"
+        chosen = f" Chosen: {'; '.join(self.chosen)}." if self.chosen else ""
+        return f"{count} on {self.outcome.said}: {tried}.{chosen} {self.ended}"
 
 
 def proven(report: Report) -> bool:
@@ -153,6 +156,7 @@ class Planned:
         results: list[Result] = []
         findings: list[Finding] = []
         tried: set[str] = set()
+        whys: list[str] = []
         ended = ""
         while not ended:
             choice = self._choice(tried)
@@ -167,6 +171,7 @@ class Planned:
                 continue
             results.append(result)
             findings.append(self._finding(result, choice))
+            whys.append(f"{result.id} {why_chosen(choice, self._parts)}")
             self.report = joined(self.report, findings[-1:], 0)
             if result.verdict.lacks == "budget":
                 ended = self._spent(self._left_out(tried, len(results)))
@@ -185,7 +190,7 @@ class Planned:
             results += more
             findings += told
             ended = f"{ended} Then everything that can be changed was, one at a time."
-        note = Proved(tuple(results), tuple(findings), self.outcome, ended).note
+        note = Proved(tuple(results), tuple(findings), self.outcome, ended, tuple(whys)).note
         drawn = tuple(path for r in results if (path := self.folder / f"{r.id}.png").is_file())
         return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])), drawn=drawn)
 
@@ -227,23 +232,22 @@ class Planned:
         count = "1 more experiment" if len(left) == 1 else f"{len(left)} more experiments"
         return f"{spent} It left out {count} of about {sum(left):.0f} s in all: {typed}"
 
+    @property
+    def _parts(self) -> Mapping[str, str]:
+        """What the run was seen to have."""
+        return self.engine.control.parts if self.engine.control is not None else {}
+
     def _choice(self, tried: set[str], left: float | None = None) -> Choice | None:
-        beliefs = self._beliefs()
-        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report, self.outcome)]
+        beliefs = beliefs_about(self.report)
+        options = [*own_decisions(self.report, self.folder),
+                   *fitting_decisions(self.report, self.outcome, self._parts)]
         return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0),
                                left=self.purse.left if left is None else left, done=tried)
-
-    def _beliefs(self) -> dict[str, float]:
-        hypotheses = [(h.mode.id, h.confidence) for h in self.report.seen.verdict.hypotheses if h.speaks_for]
-        shown = {s for h in self.report.seen.verdict.hypotheses for s in h.mode.symptoms}
-        alike = [m.id for m in load_catalog().values() if shown & set(m.symptoms) and not m.effect]
-        return beliefs_of(hypotheses, alike)
 
     def _made(self, choice: Choice) -> Result | None:
         """The experiment, None where this change cannot be made here."""
         change = choice.decision.change
-        suspects = ", ".join(choice.suspects[:3]) or "what is not named yet"
-        self.say(f"experiment: {change} ({choice.decision.why} Would decide: {suspects})")
+        self.say(f"experiment: {change} ({choice.decision.why} {why_chosen(choice, self._parts)})")
         try:
             result = self.engine.experiment(change, self.outcome, budget=self.purse, least=least_steps(change),
                                             pilot=True)

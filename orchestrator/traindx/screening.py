@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from traindx.decidable import arranged, stages_in
+from traindx.diagnose import diagnose
 from traindx.durable import write_state
 from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import COPIES, Request, checked, folder_of, reads_log, written
-from traindx_tools.catalog.decisions import load_decisions
-from traindx_tools.errors import BadUsage
+from traindx.joining import joined
+from traindx_tools.errors import BadUsage, TraindxError
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.experiment import Engine, paths
 from traindx_tools.experiments.interventions.writing.program import Program
@@ -24,6 +26,7 @@ from traindx_tools.experiments.preparing import preparing
 from traindx_tools.experiments.screening.arms import CODE, KINDS, Arm, arms_of
 from traindx_tools.experiments.screening.screen import SECONDS, Screened, screen
 from traindx_tools.experiments.screening.telling import findings_of, page, rows
+from traindx_tools.experiments.trace import Trace
 from traindx_tools.finding import Finding
 
 Say = Callable[[str], None]
@@ -80,7 +83,7 @@ def run_screen(request: Request, kinds: Sequence[str] = KINDS, say: Say = lambda
     `resume` the next screen takes what was made.
     """
     checked(request)
-    own = [Arm("stages", str(c), c) for c in request.changes]
+    own = [Arm("stages", str(c), c, own=True, why="you named it") for c in request.changes]
     arms = [*own, *arms_of(request.command, request.workspace, kinds, _stages(request))]
     return ScreenAnswer(request, _screened(request, arms, say, progress), tuple(kinds))
 
@@ -91,11 +94,24 @@ def _screened(request: Request, arms: Sequence[Arm], say: Say, progress: Say) ->
     place = ProtectedPlace(request.workspace, folder / COPIES, request.how, reads_log=reads_log(request.outcome))
     prepare = preparing(request.command, request.workspace, request.seed_option)
     engine = Engine(place, prepare, kept, journal, request.resume, say, progress)
-    found = screen(engine, makeable(engine, arms), request.outcome, Budget(request.budget or SECONDS))
+    found = screen(engine, makeable(engine, arms), request.outcome, Budget(request.budget or SECONDS),
+                   partial(_arranged, request, say))
     for result in found.confirmed:
         written(result, folder)
     write_screen(found, folder)
     return found
+
+
+def _arranged(request: Request, say: Say, arms: Sequence[Arm], control: Trace) -> list[Arm]:
+    """What tells most first: the suspects are those of the workspace's text and log, the person's words and this run.
+    """
+    try:
+        read = diagnose([request.workspace], symptom=request.symptom)
+        report = joined(read, control.findings, 0)
+    except (TraindxError, OSError) as error:
+        say(f"tried in the order of the program alone: {error}")
+        report = None
+    return arranged(arms, report, control, request.outcome)
 
 
 def makeable(engine: Engine, arms: Sequence[Arm]) -> list[Arm]:
@@ -126,13 +142,6 @@ def _stages(request: Request) -> Iterator[Decision]:
     """Changes of the catalog that have something to take hold of in the program's text."""
     code = "\n".join(Program(request.command, request.workspace).sources.values())
     return stages_in(code)
-
-
-def stages_in(code: str) -> Iterator[Decision]:
-    """Those that take something away from the training; rates and other values are settings."""
-    for decision in load_decisions():
-        if decision.needs and not decision.change.options and re.search(decision.needs, code):
-            yield decision
 
 
 def _typed(request: Request, kinds: Sequence[str], screened: Screened) -> str:

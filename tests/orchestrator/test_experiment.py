@@ -287,3 +287,36 @@ def test_what_experiments_write_into_the_folder_is_nothing_that_a_run_depends_on
 def test_a_folder_of_the_system_is_no_project(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert traindx(["experiment", folder, "--run", "true", "--change", "env:A=1", "--outcome", "exit"]) == 2
     assert "no folder of a project" in capsys.readouterr().err
+
+
+OWN = """--- a/train.py
++++ b/train.py
+@@ -2,3 +2,3 @@
+ import math, os, random
+ random.seed(0)
+-rate = float(os.environ.get("RATE", "30"))
++rate = 0.1
+"""
+
+
+@pytest.mark.parametrize("screen", [["--screen", "code"], ["--screen", "settings"], []])
+def test_an_edit_of_ones_own_is_tried_in_the_copy_in_every_screen(project: Path, capsys: pytest.CaptureFixture[str],
+                                                                 screen: list[str]) -> None:
+    (project / "own.diff").write_text(OWN)
+    code = traindx(["experiment", str(project), "--run", COMMAND, "--patch", str(project / "own.diff"), "--outcome",
+                    "nonfinite", "--budget", "60", "--json", *screen])
+    told = json.loads(capsys.readouterr().out)
+    assert code == 1
+    if screen:
+        assert told["arms"][0]["change"].startswith("patch:file=")
+        assert any(c.startswith("patch:") for c in told["stands_out"])
+    else:
+        assert told["experiments"][0]["verdict"] == "removes"
+    assert (project / "train.py").read_text() == PROGRAM
+
+
+def test_a_patch_that_does_not_fit_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "own.diff").write_text(OWN.replace("random.seed(0)", "random.seed(7)"))
+    assert traindx(["experiment", str(project), "--run", COMMAND, "--patch", str(project / "own.diff"), "--outcome",
+                    "nonfinite"]) == 2
+    assert "does not fit" in capsys.readouterr().err

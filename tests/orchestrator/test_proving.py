@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from traindx.decidable import arranged
 from traindx.diagnose import Report, diagnose
+from traindx.joining import joined
 from traindx.proving import (
     MOST_EXPERIMENTS,
     MOST_VAIN,
@@ -26,8 +28,9 @@ from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.experiment import Engine
 from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.place import Enough, Prepared
+from traindx_tools.experiments.screening.arms import Arm
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
-from traindx_tools.finding import Bearing
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 PROGRAM = """
 import torch
@@ -293,3 +296,26 @@ def test_one_mode_alone_is_proven_by_its_own_change_and_suspected_by_a_common_on
     for text, meant in (("lr.too-high", True), ("a.b,lr.too-high", True), ("lr.too-high-after-shift", False),
                         ("xlr.too-high", False), ("", False)):
         assert all(s.when[0].holds({"decides": text}) is meant for s in (*pro, *con))
+
+
+SHUFFLED = {"shuffled": "the DataLoader over Rows draws its rows at random", "schedule": "CosineAnnealingLR steps"}
+
+
+def test_what_a_run_was_seen_to_have_decides_what_is_tried(report: Report) -> None:
+    """The text may call a thing by any name, or import what it never uses."""
+    names = {d.change.name for d in fitting_decisions(report, None, SHUFFLED)}
+    assert {"no-shuffle", "schedule-fixed", "learning-rate"} <= names
+    assert not names & {"shuffle", "no-dropout", "no-decay", "no-clipping", "no-workers"}
+
+
+def test_a_screen_tries_the_suspects_first_and_says_why(report: Report, tmp_path: Path) -> None:
+    told = Finding("T730", "order", Severity.HIGH, Bearing.CAUSE, "the loss needs an order", Location(file="train.py"),
+                   "test", {"kind": "cumulative"})
+    control = Trace(tmp_path, {}, ended=True, seconds=2.0, parts=SHUFFLED)
+    arms = [Arm("settings", "width", Change("set", {"width": 3})), Arm("stages", "no-decay", Change("no-decay")),
+            Arm("stages", "no-shuffle", Change("no-shuffle")), Arm("stages", "mine", Change("no-dropout"), own=True)]
+    found = arranged(arms, joined(report, [told], 0), control, Outcome("fall", bound=0.1))
+    assert [a.what for a in found] == ["mine", "no-shuffle", "width"], "what is not there is not tried"
+    assert "data.order" in found[1].why
+    assert "the DataLoader over Rows draws its rows at random" in found[1].why
+    assert [a.what for a in arranged(arms[:1], None, control, Outcome("level"))] == ["width"]

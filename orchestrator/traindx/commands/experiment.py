@@ -29,6 +29,8 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
               help="Your consent to run the training again, in copies, with CMD.")
 @click.option("--change", "changes", multiple=True, metavar="NAME[:k=v]",
               help="What to change, one at a time (several times: several experiments).")
+@click.option("--patch", "patches", multiple=True, metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="Your own edit as a unified diff, tried in the copy like any change, alone or first in a screen.")
 @click.option("--screen", metavar="KINDS", is_flag=False, flag_value="settings,files,stages",
               help="Change everything that can be changed, one at a time: settings, files, stages (all three without "
                    "KINDS), or the places of the code (code), and try again what stands out. 600 s without --budget.")
@@ -49,9 +51,9 @@ symptom; 2 bad usage or unreadable input; 3 not decided.
 @click.option("--list", "listed", is_flag=True, help="List what can be changed, and exit.")
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/experiments of the workspace).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
-def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], screen: str | None,
-            plant: bool, symptom: str, measured: str | None, budget: float | None, repeats: int, seed_option: str,
-            resume: bool, no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
+def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str, ...], patches: tuple[str, ...],
+            screen: str | None, plant: bool, symptom: str, measured: str | None, budget: float | None, repeats: int,
+            seed_option: str, resume: bool, no_sandbox: bool, listed: bool, out: str | None, as_json: bool) -> int:
     """Prove a cause by changing one thing: the run of PATHS (its folder, its log) with and without it.
 
     Control, change and other seeds are run in copies that cannot write to your files, each as short as it shows the
@@ -61,20 +63,21 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
         return _list(as_json)
     from traindx.experiments import Request, run_experiments
     from traindx.model import Verify
-    from traindx_tools.experiments.change import parse_change
+    from traindx_tools.experiments.change import Change, parse_change
 
     if run_command is None:
         raise BadUsage("an experiment runs the training: give the command as your consent, such as --run 'python "
                        "train.py'")
     workspace, outcome = _asked(paths or (".",), symptom, measured)
-    request = Request(workspace, run_command, tuple(parse_change(c) for c in changes), outcome, budget, repeats,
-                      seed_option, resume, Path(out) if out is not None else None, Verify(sandbox=not no_sandbox),
-                      chosen=measured is None)
+    asked = (*(parse_change(c) for c in changes), *(Change("patch", {"file": str(Path(p).resolve())}) for p in patches))
+    request = Request(workspace, run_command, asked, outcome, budget, repeats, seed_option, resume,
+                      Path(out) if out is not None else None, Verify(sandbox=not no_sandbox), chosen=measured is None,
+                      symptom=symptom)
     status = Status()
     if not plant:
         status.say(f"measured: {outcome.said} ({outcome})")
-    elif changes or screen is not None:
-        raise BadUsage("--plant makes its own runs: give it without --change and --screen")
+    elif asked or screen is not None:
+        raise BadUsage("--plant makes its own runs: give it without --change, --patch and --screen")
     try:
         if plant:
             return _planted(request, status, as_json)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from traindx_tools.experiments.arms import Design
+from traindx_tools.experiments.arms import Run as Run_
+from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.choosing import choose, chosen_for
-from traindx_tools.experiments.outcome import better_high
-from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.design import following
+from traindx_tools.experiments.outcome import Outcome, better_high, parse_outcome
+from traindx_tools.experiments.reading import number, read_from, said_of
+from traindx_tools.experiments.trace import Curve, Trace
+from traindx_tools.experiments.verdict import Verdict
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.on_logs.each_run import read_last_run
 from traindx_tools.on_logs.run import Run
@@ -116,3 +123,45 @@ def test_a_score_of_which_nobody_says_the_rows_is_that_of_those_held_out(tmp_pat
     assert str(chosen_for([log], "the c-index is too low")) == "fall:test c_index"
     log.write_text("".join(f"epoch {i} loss {3.9 - 0.001 * i:.4f} c-index 0.5{i % 3}\n" for i in range(20)))
     assert str(chosen_for([log], "the c-index is too low")) == "fall:c_index"
+
+
+def finals(value: float) -> dict[str, Curve]:
+    return {"test accuracy": Curve(np.array([np.nan]), np.array([value])),
+            "loss": Curve(np.arange(1.0, 9.0), np.linspace(2.0, 1.0, 8))}
+
+
+@pytest.mark.parametrize("words", ["test accuracy falls", "test accuracy jumps around", "the test accuracy is stuck"])
+def test_what_is_printed_once_is_measured_by_its_value(words: str) -> None:
+    """Seen: a metric that was printed once at the end was measured as a rise of 0."""
+    trace = Trace(Path(), finals(0.3), ended=True)
+    outcome = choose(words, Run(), (), trace)
+    assert str(outcome) == "level:test accuracy"
+    assert said_of(outcome, trace) == "the only value of test accuracy"
+    assert read_from(outcome, trace) == "the only value"
+
+
+@pytest.mark.parametrize("kind", ["rise", "fall"])
+def test_one_value_has_no_trend(kind: str) -> None:
+    outcome = parse_outcome(f"{kind}:test accuracy")
+    trace = Trace(Path(), finals(0.3), ended=True)
+    assert number(outcome, trace) is None
+    verdict = following(Design(Change("x"), outcome), [Run_(False, 0, trace)])
+    assert isinstance(verdict, Verdict)
+    assert (verdict.lacks, "one value alone" in verdict.why) == ("symptom", True)
+
+
+def test_a_curve_is_said_to_be_read_from_its_last_values() -> None:
+    trace = Trace(Path(), finals(0.3), ended=True)
+    assert read_from(Outcome("level"), trace) == "the mean of the last 3 of 8 values"
+    assert read_from(Outcome("level", "nothing"), trace) == ""
+
+
+def test_a_value_that_a_loss_has_passed_is_of_another_quantity(tmp_path: Path) -> None:
+    """Seen: "far from the 2 min we need" made a training loss of 1.6 better where it is higher."""
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"step {i} loss {2.6 - 0.01 * i:.4f}\n" for i in range(1, 101)))
+    outcome = chosen_for([log], "the loss should be 2")
+    assert (outcome.bound, outcome.up) == (None, False)
+    better = chosen_for([log], "the loss should be 0.5")
+    assert better.bound is not None
+    assert not better.up

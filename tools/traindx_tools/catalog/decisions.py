@@ -14,6 +14,7 @@ from traindx_tools.experiments.interventions import check
 from traindx_tools.experiments.outcome import EVENTS, NUMBERS
 from traindx_tools.experiments.plan import HELD_OUT, Decision
 from traindx_tools.experiments.replaying.changes import CHANGES
+from traindx_tools.experiments.trace import KNOWN_PARTS
 
 TABLE = shipped("experiments.toml")
 
@@ -59,6 +60,13 @@ def _outcomes(named: object) -> frozenset[str]:
     return frozenset(map(str, named))
 
 
+def _parts(named: object) -> tuple[str, ...]:
+    """Parts of a program that was watched. Raises BadUsage."""
+    if not isinstance(named, list) or not set(KNOWN_PARTS).issuperset(map(str, named)):
+        raise BadUsage(f"has is {named!r}: a list of {', '.join(KNOWN_PARTS)}")
+    return tuple(map(str, named))
+
+
 def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
     """The decisions of parsed TOML. Raises CatalogError on a change of another form and where a field is missing."""
     rows = data.get("experiment")
@@ -69,7 +77,7 @@ def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
         try:
             out.append(Decision(check(parse_change(row["change"])), frozenset(row["removes"]),
                                 " ".join(row["why"].split()), int(row.get("runs", 1)),
-                                re.compile(row.get("needs", "")).pattern,
+                                re.compile(row.get("needs", "")).pattern, _parts(row.get("has", [])),
                                 moves=_outcomes(row.get("moves", []))))
         except (BadUsage, KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise CatalogError(f"experiments.toml: {error} in {row!r}") from error

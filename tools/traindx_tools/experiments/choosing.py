@@ -9,7 +9,7 @@ from pathlib import Path
 
 from traindx_tools.catalog.observations import shows
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.experiments.outcome import FELL, Kind, Outcome, better_high
+from traindx_tools.experiments.outcome import FELL, Kind, Outcome, better_high, usual_name
 from traindx_tools.experiments.reading import event, is_well, number
 from traindx_tools.experiments.trace import Curve, Trace
 from traindx_tools.experiments.watch import curves_of
@@ -54,7 +54,7 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     meant = [_of_statement(s, run) for s in stated] or ([*_ends(run)] if symptom.strip() else []) or [
         _of_findings(findings, run)]
     trace = control if control is not None else Trace(Path(), curves_of(run), ended=True, findings=tuple(findings))
-    asked = [_fitting(o, run) for o in meant]
+    asked = [each for o in meant for each in _with_end(_fitting(o, run))]
     if control is None and not run.series:
         return asked[0]
     certain = control is not None
@@ -62,6 +62,11 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     found = next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
     seen = number(found, control) if control is not None and found.kind in RELATIVE else None
     return where_it_ends(found) if seen is not None and is_well(found, seen) else found
+
+
+def _with_end(outcome: Outcome) -> tuple[Outcome, ...]:
+    """A trend, and in its place the value where it ends: one value has no trend, and is what a person complains of."""
+    return (outcome, where_it_ends(outcome)) if outcome.kind in RELATIVE and outcome.metric else (outcome,)
 
 
 def where_it_ends(outcome: Outcome) -> Outcome:
@@ -126,10 +131,15 @@ def _towards(target: float, metric: str, run: Run) -> Outcome:
     if seen is None or not math.isfinite(seen.value):
         return Outcome("level", metric)
     wanted = 100 * target if abs(target) <= 1 < abs(seen.value) <= 100 and better_high(metric) else target
-    if wanted == seen.value:
-        return Outcome("level", metric)
+    if wanted == seen.value or (_known_way(metric) and (wanted > seen.value) is not better_high(metric)):
+        return Outcome("level", metric)  # a loss of 1.6 is not to become 2: the value is of another quantity
     return Outcome("level", metric, bound=seen.value + MOST_OF_THE_WAY * (wanted - seen.value),
                    higher=wanted > seen.value)
+
+
+def _known_way(metric: str) -> bool:
+    """Whether it is known which way a metric is better: scores, losses and errors."""
+    return better_high(metric) or not metric or "loss" in metric or usual_name(metric).rpartition(" ")[2] in _ERRORS
 
 
 def _of_findings(findings: Sequence[Finding], run: Run) -> Outcome:

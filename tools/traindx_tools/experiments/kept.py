@@ -74,7 +74,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
     return {"curves": {n: [c.steps.tolist(), c.values.tolist()] for n, c in trace.curves.items()},
             "ended": trace.ended, "exit_code": trace.exit_code, "stopped": trace.stopped, "error": trace.error,
             "seconds": trace.seconds, "peak_bytes": trace.peak_bytes, "quiet": trace.quiet,
-            "originals": list(trace.originals),
+            "originals": list(trace.originals), "parts": dict(trace.parts),
             "changes": {n: [a.times, a.where, a.problem] for n, a in trace.changes.items()},
             "findings": [f.to_json() for f in trace.findings]}
 
@@ -86,5 +86,6 @@ def from_json(data: Mapping[str, Any], folder: Path) -> Trace:
     return Trace(folder, curves, bool(data["ended"]), data["exit_code"], str(data["stopped"]), str(data["error"]),
                  float(data["seconds"]), data["peak_bytes"], quiet=float(data["quiet"]),
                  originals=tuple(map(str, data["originals"])),
+                 parts={str(k): str(v) for k, v in data.get("parts", {}).items()},
                  changes={str(n): Applied(int(a[0]), str(a[1]), str(a[2])) for n, a in data["changes"].items()},
                  findings=tuple(Finding.from_json(f) for f in data["findings"]))

@@ -8,12 +8,13 @@ from dataclasses import replace
 from statistics import fmean
 
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
-from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, look_for, separated
+from traindx_tools.experiments.compare import LOOKS, Difference, Look, apart, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
-from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
-from traindx_tools.experiments.reading import Measured, is_well, number, without_value
+from traindx_tools.experiments.reading import Measured, is_well, number, only_value, said_of, without_value
 from traindx_tools.experiments.verdict import Verdict, Word
 
+LEAST_RATIO = 1.5
+"""From here on the arms are told as times of each other as well."""
 GONE = 0.2
 """Share of a gap, a rise or a growth that may be left where it counts as removed."""
 
@@ -30,9 +31,11 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     places = positions(design.outcome, old[0].trace, horizon, design.least)
     healthy = _healthy(design, old[0], horizon)
     if not places or healthy:
-        lacks = "budget" if old[0].trace.stopped == "time" else "symptom" if healthy else ""
-        return Verdict("inconclusive", healthy or f"{design.outcome.said} has too few records to be read in the "
-                       "control", at=horizon, lacks=lacks)
+        single = only_value(design.outcome, old[0].trace)
+        lacks = "budget" if old[0].trace.stopped == "time" else "symptom" if healthy or single else ""
+        few = ("has one value alone in the control, which neither rises nor falls" if single else
+               "has too few records to be read in the control")
+        return Verdict("inconclusive", healthy or f"{design.outcome.said} {few}", at=horizon, lacks=lacks)
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), at=horizon)
     found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
@@ -58,12 +61,14 @@ def _no_better(design: Design, runs: Sequence[Run], horizon: float) -> str:
     if not old or not new:
         return ""
     before, after = old[0].value, new[0].value
-    room = max(FLOOR * old[0].scale, TIMES_NOISE * max(old[0].noise, new[0].noise)) if math.isfinite(before) else 0.0
     gain = (after - before) if design.outcome.up else (before - after)
+    room = apart(old[0], new[0])
     if (not math.isfinite(before) and math.isfinite(after)) or gain > room:
         return ""
-    return (f"{design.outcome.said} is {after:.4g} in the first run with the change and {before:.4g} without it: no "
-            "better, and not gone on with")
+    why = "no better" if not gain > 0 else (
+        f"better by {gain:.3g}, and two runs are told apart from {room:.3g} on")
+    return (f"{design.outcome.said} is {after:.4g} in the first run with the change and {before:.4g} without it: "
+            f"{why}; not gone on with")
 
 
 def _healthy(design: Design, control: Run, horizon: float) -> str:
@@ -96,21 +101,26 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
                         f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
     if not all(math.isfinite(m.value) for m in (*old, *new)):
         return _by_finiteness(design, old, new, at)
-    return None if look is None else _by_difference(design, old, new, at, look, early=early)
+    return None if look is None else _by_difference(
+        design, old, new, at, look, said_of(design.outcome, controls(runs)[0].trace), early=early)
 
 
-def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look, *,
-                   early: bool) -> Verdict | None:
+def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look,
+                   said: str, *, early: bool) -> Verdict | None:
     found = difference(old, new, look.early if early else look.alpha)
-    told = f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
+    told = f"{said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
     better = (found.value > 0) == design.outcome.up
     if found.is_effect and ("better" if better else "worse") in look.ways:
         gone = better and _gone(design, old, new)
-        why = f"{told}, {abs(found.value):.3g} {'better' if better else 'worse'}{_chance(found)}"
+        why = f"{told}, {_times(old, new)}{abs(found.value):.3g} {'better' if better else 'worse'}{_chance(found)}"
         return _verdict("removes" if gone else "moves", old, new, at, why, better=better, found=found)
     if found.is_none and not early:
         return _verdict("no-effect", old, new, at, f"{told}: the difference is {found.value:.3g} (between "
                         f"{found.low:.3g} and {found.high:.3g}), less than {found.margin:.3g}", found=found)
+    if found.is_small and not early and look.ways:
+        return _verdict("inconclusive", old, new, at, f"{told}: surely {'better' if better else 'worse'} "
+                        f"({found.distance:.1f} times the spread of a run), but by {abs(found.value):.3g}, too little "
+                        "to be the symptom", better=better, found=found)
     return None
 
 
@@ -156,7 +166,18 @@ def _chance(found: Difference) -> str:
     if found.spread == 0:
         return "; no two controls differ, one record scatters less"
     return f" (between {min(abs(found.low), abs(found.high)):.3g} and {max(abs(found.low), abs(found.high)):.3g}; " \
-           f"spread of a run {found.spread:.3g})"
+           f"{found.distance:.1f} times the spread of a run, {found.spread:.3g})"
+
+
+def _times(old: Sequence[Measured], new: Sequence[Measured]) -> str:
+    """How many times of each other the arms are, where that says something: `31 times as large, `."""
+    before, after = fmean(m.value for m in old), fmean(m.value for m in new)
+    if before * after <= 0 or not math.isfinite(after / before):
+        return ""
+    ratio = after / before
+    if LEAST_RATIO > ratio > 1 / LEAST_RATIO:
+        return ""
+    return f"{ratio:.3g} times as large, " if ratio > 1 else f"{1 / ratio:.3g} times as small, "
 
 
 def _mean(arm: Sequence[Measured]) -> str:

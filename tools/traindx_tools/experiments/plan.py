@@ -8,6 +8,7 @@ to tell, in bits. It is divided by the seconds that the experiment takes.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,11 +46,25 @@ class Decision:
     runs: int = 1
     needs: str = ""
     """A regular expression for the run's code, without which the change has nothing to take hold of; "": none."""
+    has: tuple[str, ...] = ()
+    """Parts (`Trace.parts`) of which a run that was watched shows one where the change has something to take hold of.
+    """
     specific: bool = False
     """It undoes these modes and nothing else: its patch, its shard left out."""
     moves: frozenset[str] = frozenset()
     """Outcomes, by kind or HELD_OUT, that it moves whatever the cause is: training on one batch lowers the training
     loss and ruins every held-out metric."""
+
+    def fits(self, code: str, parts: Mapping[str, str]) -> bool:
+        """Whether it has something to take hold of. `parts`: what a run was seen to have, empty where none was watched;
+        then the program's text says it."""
+        if self.has and parts:
+            return any(p in parts for p in self.has)
+        return not self.needs or re.search(self.needs, code) is not None
+
+    def seen(self, parts: Mapping[str, str]) -> str:
+        """What of the program it takes hold of, in words; "" where nobody looked."""
+        return next((parts[p] for p in self.has if p in parts), "")
 
     def decides(self, outcome: Outcome) -> bool:
         """Whether the outcome, seen with the change, says anything of its modes."""
@@ -88,12 +103,13 @@ def choose(decisions: Iterable[Decision], beliefs: Mapping[str, float], *, run_s
     `run_seconds`: what one run takes; `left`: seconds of the budget; `done`: changes that were tried, as text.
     """
     tried = frozenset(done)
-    found = [_choice(d, beliefs, run_seconds) for d in decisions if str(d.change) not in tried]
+    found = [weighed(d, beliefs, run_seconds) for d in decisions if str(d.change) not in tried]
     worth = [c for c in found if c.bits >= LEAST_BITS and c.seconds <= left]
     return max(worth, key=lambda c: (c.bits / max(c.seconds, 1e-9), c.bits, str(c.decision.change)), default=None)
 
 
-def _choice(decision: Decision, beliefs: Mapping[str, float], run_seconds: float) -> Choice:
+def weighed(decision: Decision, beliefs: Mapping[str, float], run_seconds: float) -> Choice:
+    """What a change is expected to tell and to cost."""
     suspects = sorted((m for m in beliefs if m in decision.removes), key=lambda m: (-beliefs[m], m))
     return Choice(decision, information(decision, beliefs), run_seconds * decision.runs, tuple(suspects))
 

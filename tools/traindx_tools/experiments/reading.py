@@ -23,6 +23,8 @@ _LOSSES = ("loss", "nll", "perplexity", "grad_norm", "mse", "total", "elbo")
 GROUPS = ("validation ", "test ")
 WARM_SHARE = 0.2
 """Of the steps, left out where seconds and bytes are measured: caches fill and kernels are chosen in them."""
+FEWEST_OF_TREND = 2
+"""Values from which on something rises or falls."""
 FEWEST = 4
 """Records that a number is read from at least."""
 
@@ -120,11 +122,35 @@ def number(outcome: Outcome, trace: Trace, upto: float | None = None) -> Measure
         return _typical(part)
     if outcome.kind == "memory-growth":
         return _growth(part)
+    if outcome.kind in ("fall", "rise") and int(np.isfinite(part.values).sum()) < FEWEST_OF_TREND:
+        return None
     level = level_of(part.values)
     noise = level.noise / math.sqrt(min(in_level(level.count), level.count))
     if outcome.kind == "level":
         return Measured(level.value, noise, abs(level.value), level.mark)
     return _share(outcome, part, level, noise)
+
+
+def only_value(outcome: Outcome, trace: Trace) -> bool:
+    """Whether a run shows one value of the curve and no more: it has no trend, and it is the last and the best one."""
+    curve = curve_of(trace, metric_of(outcome))
+    return curve is not None and int(np.isfinite(curve.values).sum()) == 1
+
+
+def said_of(outcome: Outcome, trace: Trace) -> str:
+    """What was measured in a run, for a person: where a curve ends, or the only value that there is."""
+    if outcome.kind == "level" and only_value(outcome, trace):
+        return f"the only value of {outcome.metric or 'the training loss'}"
+    return outcome.said
+
+
+def read_from(outcome: Outcome, trace: Trace) -> str:
+    """Of which values a level is made: `the mean of the last 4 of 20 values`."""
+    curve = curve_of(trace, metric_of(outcome))
+    if curve is None or outcome.kind != "level" or not len(curve.values):
+        return ""
+    count = len(curve.values)
+    return "the only value" if count == 1 else f"the mean of the last {min(in_level(count), count)} of {count} values"
 
 
 def is_well(outcome: Outcome, seen: Measured) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from traindx_tools.experiments.arms import MOST_REPEATS
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.experiment import Engine, Result
-from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.outcome import Number, Outcome
 from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
 
@@ -47,6 +47,8 @@ class World:
     noise: float = 0.02
     """Of one record."""
     steps: int = 120
+    start: float = 2.0
+    """How far above its level the curve begins: hardly at all where nothing is learned."""
     draw: Draw = DRAWS["normal"]
     chance: float | None = None
     """Of an event: how probable it is in a run; None for a curve without one."""
@@ -85,19 +87,20 @@ class SimulatedPlace:
         rng = np.random.default_rng([world.number, changed, seed])
         level = world.level * (1 + world.spread * (world.draw(rng) + (world.effect if changed else 0.0)))
         steps = np.arange(1.0, world.steps + 1)
-        values = level + 2 * np.exp(-steps / (world.steps / 20)) + world.noise * rng.standard_normal(world.steps)
+        above = world.start * np.exp(-steps / (world.steps / 20))
+        values = level + above + world.noise * rng.standard_normal(world.steps)
         if world.chance is not None and rng.random() < world.chance + (world.effect if changed else 0.0):
             values[int(rng.integers(5, world.steps // 4)):] = np.nan
         for count in (world.steps * part // PARTS for part in range(1, PARTS + 1)):
             yield steps[:count], values[:count]
 
 
-def simulate(world: World, *, repeats: int = MOST_REPEATS) -> tuple[Result, SimulatedPlace]:
-    """One experiment in this world, through the engine."""
+def simulate(world: World, *, repeats: int = MOST_REPEATS, kind: Number = "level") -> tuple[Result, SimulatedPlace]:
+    """One experiment in this world, through the engine. `kind`: what is measured of a curve."""
     place = SimulatedPlace(world)
 
     def prepare(change: Change, seed: int) -> Prepared:
         return Prepared("simulated", inside=() if change.is_control else (change,), options={"seed": seed})
 
-    outcome = Outcome("nonfinite" if world.chance is not None else "level")
+    outcome = Outcome("nonfinite" if world.chance is not None else kind)
     return Engine(place, prepare).experiment(CHANGE, outcome, repeats=repeats), place

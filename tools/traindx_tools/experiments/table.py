@@ -6,7 +6,7 @@ import math
 
 from traindx_tools.experiments.arms import Run
 from traindx_tools.experiments.experiment import Made, Result
-from traindx_tools.experiments.reading import event, number
+from traindx_tools.experiments.reading import event, number, read_from
 from traindx_tools.experiments.verdict import SAID
 
 
@@ -60,6 +60,8 @@ def page(result: Result, picture: str = "") -> str:
     verdict = result.verdict
     out = [f"# {heading(result)}", "", verdict.why + ".", "", f"- outcome: {result.design.outcome.said} "
            f"(`{result.design.outcome}`)", f"- change: `{result.design.change}`"]
+    read = next((t for m in result.made if (t := read_from(result.design.outcome, m.run.trace))), "")
+    out += [f"- read from: {read} of a run"] if read else []
     if verdict.effect is not None:
         out.append(f"- effect: {verdict.effect:.4g} (between {verdict.low:.4g} and {verdict.high:.4g}); standard "
                    f"deviation of a run: {verdict.spread:.3g}")

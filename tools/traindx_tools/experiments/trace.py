@@ -62,6 +62,9 @@ class Trace:
     """Seconds since it last printed or recorded anything."""
     originals: tuple[str, ...] = ()
     """Modules that it imported from the workspace itself, where it ran in a copy: what was changed is not in them."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """What the program has that a change can take away ("shuffled", "schedule"), each with where it was seen; empty
+    where nobody looked."""
     findings: Sequence[Any] = ()
     """What the instruments saw (`Finding`), with files as seen from the workspace."""
 
@@ -80,6 +83,12 @@ class Trace:
             return ""
         return self.error or f"exit code {self.exit_code}"
 
+
+PARTS = "parts"
+"""The kind of the record that names them."""
+
+KNOWN_PARTS = ("accumulation", "autocast", "average", "batch-norm", "clipping", "compiled", "decay", "dropout",
+               "frozen", "half", "moments", "scaler", "schedule", "shuffled", "stored-order", "weighted", "workers")
 
 LIVE = "live/"
 """How the names of curves begin that the instruments measured."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import TraindxError
-from traindx_tools.experiments.trace import LIVE, RESIDENT, Applied, Curve, Trace
+from traindx_tools.experiments.trace import LIVE, PARTS, RESIDENT, Applied, Curve, Trace
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
 from traindx_tools.on_logs.run import Run
@@ -64,6 +64,7 @@ class Watch:
     _reached: list[tuple[float, float]] = field(default_factory=list)
     _sizes: tuple[int, int] = (0, 0)
     _originals: tuple[str, ...] = ()
+    _parts: dict[str, str] = field(default_factory=dict)
 
     def look(self, seconds: float, *, log: bool = False) -> Trace:
         """The run so far. `log`: its printed curves are wanted as well."""
@@ -75,7 +76,7 @@ class Watch:
         self._note_progress()
         self._note_step(seconds)
         return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
-                     findings=self._findings, quiet=self._quiet, originals=self._originals)
+                     findings=self._findings, quiet=self._quiet, originals=self._originals, parts=self._parts)
 
     def _note_progress(self) -> None:
         """How long nothing was printed or recorded; a start may be quiet for longer."""
@@ -95,7 +96,7 @@ class Watch:
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
                      changes=self._applied(), findings=read_folder(self.live).seen_from(self.root),
-                     quiet=self._quiet if stopped else 0.0, originals=self._originals)
+                     quiet=self._quiet if stopped else 0.0, originals=self._originals, parts=self._parts)
 
     def _applied(self) -> dict[str, Applied]:
         """What changes did, with files as seen from the root."""
@@ -117,6 +118,8 @@ class Watch:
                     self._metrics(record)
                 elif record.get("kind") in ("finding", "withdrawn"):
                     self._stale = True
+                elif record.get("kind") == PARTS and isinstance(record.get("parts"), dict):
+                    self._parts = {**self._parts, **{str(k): str(v) for k, v in record["parts"].items()}}
                 elif record.get("kind") == "originals" and isinstance(record.get("files"), list):
                     self._originals = tuple(str(f) for f in record["files"][:5])
         if self.memory is not None:

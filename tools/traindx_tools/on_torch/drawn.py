@@ -12,10 +12,20 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+Order = Literal["", "stored", "random", "weighted"]
 
 MOST_AHEAD = 4096
 """Draws of one iterator that wait for their batches; one that has more is no longer followed."""
@@ -35,6 +45,13 @@ class Draw:
     index: NDArray[np.int64]
     base: NDArray[np.int64]
     epoch: int
+    order: Order = ""
+    """How the sampler orders rows; "" where it does it in a way of its own."""
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether each row may come next to any other."""
+        return self.order in ("random", "weighted")
 
 
 class Drawn:
@@ -86,7 +103,25 @@ class Drawn:
             self._count += 1
             self._epochs[iterator] = self._count
         whole, base = whole_of(iterator._dataset, numbers)
-        return Draw(iterator._dataset, whole, numbers, base, self._epochs[iterator])
+        return Draw(iterator._dataset, whole, numbers, base, self._epochs[iterator],
+                    order_of(getattr(iterator, "_index_sampler", None)))
+
+
+def order_of(batches: Any) -> Order:
+    """How the samplers of torch below a batch sampler of torch order rows. Those of others may group them."""
+    for _ in range(DEEPEST):
+        inner = getattr(batches, "batch_sampler", None)
+        if not isinstance(inner, BatchSampler):
+            break
+        batches = inner
+    rows: Any = batches.sampler if type(batches) is BatchSampler else None
+    if type(rows) in (RandomSampler, SubsetRandomSampler):
+        return "random"
+    if type(rows) is WeightedRandomSampler:
+        return "weighted"
+    if type(rows) is DistributedSampler:
+        return "random" if rows.shuffle else "stored"
+    return "stored" if type(rows) is SequentialSampler else ""
 
 
 def _numbers(index: Any) -> NDArray[np.int64] | None:

@@ -15,6 +15,7 @@ from torch.utils.data import (
     DistributedSampler,
     IterableDataset,
     SequentialSampler,
+    WeightedRandomSampler,
 )
 
 
@@ -113,6 +114,37 @@ def test_the_order_of_the_data_set_and_a_random_one(changed: Any, programs: Any)
     assert "already" in told.applied.problem
 
 
+def test_rows_that_weights_chose_are_drawn_with_equal_chances(changed: Any, programs: Any) -> None:
+    def weighted(replacement: bool) -> Any:
+        weights = [1.0] + [1e-9] * 11 if replacement else [1.0] * 12
+        sampler = WeightedRandomSampler(weights, 12, replacement)
+        return DataLoader(programs.Numbered(), batch_size=4, sampler=sampler)
+
+    assert read(weighted(True), programs) == [0] * 12
+    with changed("no-sampler-weights") as told:
+        assert len(set(read(weighted(True), programs, 3))) > 8
+    assert told.applied.times == 1
+    with changed("no-sampler-weights") as told:
+        assert sorted(read(weighted(False), programs)) == list(range(12))
+    with changed("no-sampler-weights") as told:
+        read(DataLoader(programs.Numbered(), batch_size=4, shuffle=True), programs)
+    assert told.applied.problem == "the DataLoader over Numbered draws by RandomSampler, which has no weights"
+
+
+def test_what_was_seen_is_said_in_place_of_what_was_not(changed: Any, programs: Any) -> None:
+    """Seen: "no DataLoader was made; the loaders have no workers anyway"."""
+    with changed("no-workers") as told:
+        programs.train()
+    assert "no DataLoader" not in told.applied.problem
+    assert "num_workers=0" in told.applied.problem
+    with changed("no-workers") as told:
+        programs.train(loader=programs.by_hand())
+    assert told.applied.problem == "no DataLoader was made"
+    with changed("batch-size:times=1.01") as told:
+        programs.train()
+    assert "rounded to the same" in told.applied.problem
+
+
 def test_shuffling_below_a_batch_sampler_and_on_ranks(changed: Any, programs: Any) -> None:
     data = programs.Numbered()
     with changed("shuffle"):
@@ -131,13 +163,13 @@ def test_no_workers_one_worker_and_another_batch_size(changed: Any, programs: An
     assert told.applied.times == 1
     with changed("no-workers") as told:
         programs.train()
-    assert "no workers anyway" in told.applied.problem
+    assert "num_workers=0: there are no workers" in told.applied.problem
     with changed("one-worker") as told:
         programs.train(loader=DataLoader(programs.data(), batch_size=8, num_workers=2), epochs=1)
     assert told.applied.times == 1
     with changed("one-worker") as told:
         programs.train(loader=DataLoader(programs.data(), batch_size=8, num_workers=1), epochs=1)
-    assert "one worker anyway" in told.applied.problem
+    assert "one worker already" in told.applied.problem
     with changed("batch-size:times=0.5") as told:
         assert len(programs.train(loader=DataLoader(programs.data(), batch_size=8), epochs=1)[0]) == 8
     assert told.applied.times == 1

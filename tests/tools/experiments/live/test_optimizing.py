@@ -89,6 +89,64 @@ def test_a_fixed_schedule_is_the_base_rate_at_each_step(changed: Any, programs: 
     assert told.applied.problem
 
 
+def one_cycle(optimizer: Any) -> Any:
+    return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=20, cycle_momentum=False)
+
+
+def noam(optimizer: Any) -> Any:
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 0.002 * min((k + 1) / 4, (4 / (k + 1)) ** 0.5))
+
+
+class ByHand:
+    """A schedule that the loop keeps itself: from 0 to `peak` in four steps, then down."""
+
+    def __init__(self, optimizer: Any, peak: float) -> None:
+        self.optimizer, self.peak, self.count = optimizer, peak, 0
+        self.set()
+
+    def set(self) -> None:
+        share = self.count / 4 if self.count <= 4 else 4 / self.count
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.peak * share
+
+    def step(self) -> None:
+        self.count += 1
+        self.set()
+
+
+@pytest.mark.parametrize(("made", "schedule", "rate", "what"), [
+    (0.1, one_cycle, 0.1, "the peak of the schedule (max_lr)"),
+    (50.0, noam, 0.1, "the peak of the schedule"),
+    (0.1, lambda o: torch.optim.lr_scheduler.LinearLR(o, 1e-3, 1.0, 40), 0.1, "the base from which the schedule"),
+    (0.1, lambda o: ByHand(o, 0.05), 0.1, "the rate that the optimizer was made with"),
+])
+def test_a_warmup_that_begins_low_is_fixed_at_what_it_leads_to(changed: Any, programs: Any, made: float, schedule: Any,
+                                                              rate: float, what: str) -> None:
+    expected = trained(programs, optimizer=sgd(rate))
+    with changed("schedule-fixed") as told:
+        found = trained(programs, optimizer=sgd(made), schedule=schedule)
+    assert programs.equal(expected, found)
+    assert f"at a rate of {rate:g}: {what}" in told.applied.where
+
+
+def test_a_warmup_by_hand_from_zero_without_a_base_is_held_at_its_highest_rate(changed: Any, programs: Any) -> None:
+    seen: list[float] = []
+
+    class Watched(ByHand):
+        def step(self) -> None:
+            super().step()
+
+    def made(parameters: Any) -> Any:
+        optimizer = torch.optim.SGD(parameters, lr=0.0)
+        optimizer.register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
+        return optimizer
+
+    with changed("schedule-fixed") as told:
+        trained(programs, optimizer=made, schedule=lambda o: Watched(o, 0.05))
+    assert seen == pytest.approx([0.0, 0.0125, 0.025, 0.0375, 0.05, 0.05, 0.05, 0.05])
+    assert "highest rate so far" in told.applied.where
+
+
 def test_no_decay_is_a_decay_of_zero(changed: Any, programs: Any) -> None:
     def adamw(decay: float) -> Any:
         return lambda parameters: torch.optim.AdamW(parameters, lr=0.1, weight_decay=decay)
@@ -164,7 +222,7 @@ def test_without_accumulation_each_backward_pass_is_a_step(changed: Any, program
     with changed("no-accumulation") as told:
         trained(programs)
     assert told.applied.times == 0
-    assert "already" in told.applied.problem
+    assert "nothing is accumulated" in told.applied.problem
 
 
 def test_with_two_optimizers_accumulation_cannot_be_undone(changed: Any, programs: Any) -> None:

@@ -80,7 +80,11 @@ def test_a_schedule_is_one_rate(changed: Any) -> None:
                                           optax.scale_by_schedule(lambda count: -1.0 / (count + 1))))[1]
     assert close(expected, found)
     with changed("schedule-fixed") as told:
-        train(lambda: optax.adamw(optax.linear_schedule(0.0, 0.1, 4)))
+        found = train(lambda: optax.adamw(optax.linear_schedule(0.0, 0.1, 4)))[1]
+    assert close(expected, found)
+    assert told.applied.where == "a schedule, at a rate of 0.1: the peak of the schedule, at update 4"
+    with changed("schedule-fixed") as told:
+        train(lambda: optax.adamw(optax.constant_schedule(0.0)))
     assert "value=" in told.applied.problem
     with changed("schedule-fixed") as told:
         train(lambda: optax.sgd(0.1))

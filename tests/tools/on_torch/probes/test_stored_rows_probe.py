@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from traindx_tools.on_torch.measures.kept_rows import Column, columns_of, mark_of
-from traindx_tools.on_torch.measures.writing_line import WritingLine
 from traindx_tools.on_torch.probes.stored_rows import StoredRowsProbe
 from traindx_tools.on_torch.rules import t728_reading_writes
-from traindx_tools.on_torch.rules.t728_reading_writes import Written
+from traindx_tools.rows.kept_rows import Column, columns_of, mark_of
+from traindx_tools.rows.stored_rows import Written
+from traindx_tools.rows.writing_line import WritingLine
 
 ROWS, WIDTH = 40, 6
 

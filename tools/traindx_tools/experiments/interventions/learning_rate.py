@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx_tools.experiments.interventions.intervention import JAX, NUMBER, TORCH, Intervention, Setting
 
 _LIVE = "traindx_tools.experiments.live.on_torch.groups"
+_FIXED = "traindx_tools.experiments.live.on_torch.fixed_schedule"
 _JAX = "traindx_tools.experiments.live.on_jax.updates"
 
 INTERVENTIONS = (
@@ -24,14 +25,16 @@ INTERVENTIONS = (
         live={"torch": f"{_LIVE}:LearningRate", "jax": f"{_JAX}:LearningRate"}),
     Intervention(
         "schedule-fixed", "every step with one learning rate",
-        changes="Each step is made with one rate: `value`, or else the base from which the schedule starts "
-                "(`initial_lr` of the group, or the rate of the first step).",
+        changes="Each step is made with one rate: `value`, or else the peak of the schedule where it says one "
+                "(OneCycleLR, LambdaLR, any of optax), its base (`initial_lr`), what the optimizer was made with, or "
+                "the first rate; which of these is said. A schedule by hand that begins at 0 is held at its highest "
+                "rate so far.",
         keeps="The schedule itself goes on and can be read by the program; it only has no effect.",
         shows="Where the symptom goes, the schedule did it: a warmup that never ends, a decay that comes too early, "
               "steps counted in another unit, a restart.",
-        cannot_tell="Whether the base rate is right. Of a warmup's plateau nothing is known: a base that is never "
-                    "reached by the schedule may be too large; `value` sets it.",
+        cannot_tell="Whether the rate is right: without a warmup the peak may be too large for the first steps; "
+                    "`value` sets another one.",
         frameworks=(TORCH, JAX), horizon=50,
         options=(Setting("value", "the rate", NUMBER, least=0.0, most=1e6),),
-        live={"torch": f"{_LIVE}:ScheduleFixed", "jax": f"{_JAX}:ScheduleFixed"}),
+        live={"torch": f"{_FIXED}:ScheduleFixed", "jax": f"{_JAX}:ScheduleFixed"}),
 )

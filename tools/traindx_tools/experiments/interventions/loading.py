@@ -49,4 +49,13 @@ INTERVENTIONS = (
         cannot_tell="Where order carries meaning (recurrent state over batches, curricula), shuffling breaks it.",
         horizon=50, options=(Setting("seed", "of the order", INTEGER, 0, least=0, most=2**31 - 1),),
         live={"torch": f"{_SAMPLERS}:Shuffle"}),
+    Intervention(
+        "no-sampler-weights", "rows are drawn with equal chances",
+        changes="The `WeightedRandomSampler` of the training's DataLoaders becomes a random one of as many draws, with "
+                "replacement where it had it.",
+        keeps="Samples, batch sizes and the generator of the draws; evaluations.",
+        shows="Where the symptom goes, the weights did it: weights of classes where those of rows are wanted, of other "
+              "rows, or balance twice (in the sampler and in the loss).",
+        cannot_tell="Whether rare classes are learned without: where they need the weights, a metric of them sinks.",
+        horizon=50, live={"torch": f"{_SAMPLERS}:NoSamplerWeights"}),
 )

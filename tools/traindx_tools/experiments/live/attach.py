@@ -46,7 +46,7 @@ def attach(framework: str, session: Session | None = None) -> None:
         place = intervention(change.name).live.get(framework)
         if place is None:
             if framework != PYTHON:
-                book.nowhere.append(f"{change.name} is not for {framework}")
+                book.foreign = f"{change.name} is not for {framework}, and the program uses nothing that it is for"
             continue
         _start(place, change, book)
 

@@ -12,6 +12,8 @@ from traindx_tools.live.session import Session
 KIND = "applied"
 """The kind of its records in a rank's file."""
 
+MOST_REASONS = 4
+"""Different ones that are kept: a program with more of them has enough to say."""
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _LIBRARIES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
@@ -28,8 +30,11 @@ class Ledger:
         self.times, self.where = 0, ""
         self.problem = ""
         """Why it does not hold, or no longer does: whatever it did before shows nothing."""
-        self.nowhere: list[str] = []
-        """Why it may have found no place to take hold, told where it found none."""
+        self.unseen = ""
+        """What it would take hold of and was not seen at all; told where `not_here` was told nothing."""
+        self.foreign = ""
+        """The framework that was imported and that it is not for; told where nothing else is."""
+        self._not_here: list[str] = []
         self.awake = False
         self._written: tuple[int, str, str] | None = None
 
@@ -45,6 +50,11 @@ class Ledger:
         before, self.times = self.times, self.times + times
         if self.awake and before.bit_length() != self.times.bit_length():
             self.write()
+
+    def not_here(self, why: str) -> None:
+        """It was offered something and left it as it is: what was seen, and why the change does not apply to it."""
+        if why not in self._not_here and len(self._not_here) < MOST_REASONS:
+            self._not_here.append(why)
 
     def cannot(self, problem: str) -> None:
         """The change does not hold from here on; the training goes on without it."""
@@ -63,7 +73,8 @@ class Ledger:
         """The record as it is now, where it says more than the last one."""
         problem = self.problem
         if not problem and not self.times:
-            problem = "; ".join(dict.fromkeys(self.nowhere)) or "nothing that it changes was seen in this process"
+            problem = ("; ".join(self._not_here) or self.unseen or self.foreign
+                       or "nothing that it changes was seen in this process")
         state = (self.times, self.where, problem)
         if state != self._written:
             self._written = state

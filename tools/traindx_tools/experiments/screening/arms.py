@@ -45,6 +45,10 @@ class Arm:
     """Failure modes that the change undoes."""
     edited: str = ""
     """Of an edit of the source: what stands there then."""
+    own: bool = False
+    """A person named it: it is tried first, whatever it may tell."""
+    why: str = ""
+    """Why it is tried where it is."""
 
     @property
     def to(self) -> str:

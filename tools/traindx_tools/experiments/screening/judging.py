@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
+from traindx_tools.experiments.compare import apart
 from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.reading import Measured, event, number
 from traindx_tools.experiments.trace import Trace
@@ -99,7 +99,7 @@ def _of_number(outcome: Outcome, base: Measured, seen: Measured | None, trace: T
     if trace.broke:
         return Judged("failed", seen.value, why=trace.broke)
     gain = seen.value - base.value if outcome.up else base.value - seen.value
-    room = max(TIMES_SCATTER * scatter.value, FLOOR * base.scale, TIMES_NOISE * max(base.noise, seen.noise))
+    room = max(TIMES_SCATTER * scatter.value, apart(base, seen))
     beyond = gain - scatter.middle if outcome.up else gain + scatter.middle  # where the control had bad luck, all gain
     if min(abs(gain), abs(beyond)) <= room or gain * beyond < 0:
         return Judged("alike", seen.value, gain)

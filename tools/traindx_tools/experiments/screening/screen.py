@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from traindx_tools.errors import BadUsage
@@ -26,6 +26,9 @@ CONFIRMING = 4
 """Runs that a confirmation takes at least: two more controls and two with the change."""
 SECONDS = 600.0
 """For a whole screen, where nothing else is asked for."""
+
+
+Arrange = Callable[[Sequence[Arm], Trace], Sequence[Arm]]
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,17 @@ class Screened:
         return None if read is None or not math.isfinite(read.value) else read.value
 
 
-def screen(engine: Engine, arms: Sequence[Arm], outcome: Outcome, budget: Budget | None = None) -> Screened:
-    """One run of each arm while there is time, and an experiment on each that stands out.
+def screen(engine: Engine, arms: Sequence[Arm], outcome: Outcome, budget: Budget | None = None,
+           arrange: Arrange | None = None) -> Screened:
+    """One run of each arm while there is time, and an experiment on each that stands out. `arrange`: the order in which
+    they are tried, from what the run as it is shows.
 
     Raises BadUsage where there is nothing to try, OSError of a full disk.
     """
     if not arms:
         raise BadUsage("there is nothing to screen: no setting, no group of like files and no stage of this program "
                        "was found; name a change with --change")
-    return _Screen(engine, tuple(arms), outcome, budget or Budget(SECONDS)).done()
+    return _Screen(engine, tuple(arms), outcome, budget or Budget(SECONDS), arrange).done()
 
 
 @dataclass
@@ -89,6 +94,7 @@ class _Screen:
     arms: tuple[Arm, ...]
     outcome: Outcome
     purse: Budget
+    arrange: Arrange | None = None
 
     def done(self) -> Screened:
         name = self._begun()
@@ -96,6 +102,8 @@ class _Screen:
         control = self._control(name)
         at = None if self.outcome.is_event else end_of(self.outcome, control)
         problem = self._problem(control, at)
+        if self.arrange is not None and not problem:
+            self.arms = tuple(self.arrange(self.arms, control))
         tried: list[Tried] = []
         left: list[Arm] = []
         for place, arm in enumerate(() if problem else self.arms):
@@ -137,8 +145,9 @@ class _Screen:
     def _tried(self, name: str, arm: Arm, control: Trace, at: float | None, count: int) -> Tried:
         seconds = min(self.purse.left, 3.0 * control.seconds + 10.0)
         try:
-            trace = self._run(name, f"{count} of {len(self.arms)}: {arm.said}", arm.change, self._enough(control, at),
-                              seconds)
+            why = f" ({arm.why})" if arm.why else ""
+            trace = self._run(name, f"{count} of {len(self.arms)}: {arm.said}{why}", arm.change,
+                              self._enough(control, at), seconds)
         except BadUsage as error:
             return Tried(arm, problem=str(error))
         return Tried(arm, trace)

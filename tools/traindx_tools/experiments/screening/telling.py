@@ -95,6 +95,9 @@ def page(screened: Screened) -> str:
            f"- runs: {len(screened.tried)}, {screened.seconds:.1f} s of a budget of {screened.budget:.0f} s", "",
            "| change | value | |", "|---|---|---|"]
     out += ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows(screened)]
+    reasons = [f"- `{t.arm.said}`: {t.arm.why}" for t in screened.tried if t.arm.why]
+    if reasons:
+        out += ["", "Why each of these was tried, in this order:", "", *reasons]
     if screened.confirmed:
         out += ["", "Tried again with other seeds:", ""]
         out += [f"- {r.id}, `{r.design.change}`: {r.verdict.why}" for r in screened.confirmed]

@@ -38,6 +38,14 @@ class Counted:
     count: int
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A row of numbers: an input by its number, or a constant of the program."""
+
+    number: int = -1
+    values: Any = None
+
+
 @dataclass(frozen=True)
 class _Sign:
     """Whether these are below 0."""
@@ -53,12 +61,15 @@ class Lookup:
     rows: int
     filled: bool
     place: Place | None
+    table: Table | None = None
+    """Where it is one row of numbers, and an input or a constant as it came."""
 
 
 def lookups(jaxpr: Any) -> list[Lookup]:
     """All of a closed jaxpr, in order; the backward pass left out."""
     found: list[Lookup] = []
-    given = [Ids(i) if _is_whole(v.aval) else None for i, v in enumerate(jaxpr.jaxpr.invars)]
+    given = [Ids(i) if _is_whole(v.aval) else Table(i) if _is_row(v.aval) else None
+             for i, v in enumerate(jaxpr.jaxpr.invars)]
     _run(jaxpr, given, found, None)
     return found
 
@@ -67,9 +78,16 @@ def _is_whole(aval: Any) -> bool:
     return getattr(getattr(aval, "dtype", None), "kind", "") in "iu" and bool(getattr(aval, "shape", ()))
 
 
+def _is_row(aval: Any) -> bool:
+    """Whether it is one row of floating numbers."""
+    return len(getattr(aval, "shape", ())) == 1 and getattr(getattr(aval, "dtype", None), "kind", "") == "f"
+
+
 def _run(jaxpr: Any, given: Sequence[Any], found: list[Lookup], around: Place | None) -> list[Any]:
     body = jaxpr.jaxpr
     known = {v: k for v, k in zip(body.invars, given, strict=False) if k is not None}
+    known.update({v: Table(values=c) for v, c in zip(body.constvars, getattr(jaxpr, "consts", ()), strict=False)
+                  if _is_row(v.aval)})
     for eqn in body.eqns:
         came = [None if internals.is_literal(a) else known.get(a) for a in eqn.invars]
         if eqn.primitive.name == "gather":
@@ -127,4 +145,5 @@ def _gathered(eqn: Any, came: list[Any], found: list[Lookup], around: Place | No
     axis = numbers.start_index_map[0]
     if eqn.params["slice_sizes"][axis] == 1 and "transpose" not in internals.stack(eqn):
         filled = FILLED in str(eqn.params["mode"]).upper()
-        found.append(Lookup(ids, int(eqn.invars[0].aval.shape[axis]), filled, place_of(eqn, around)))
+        table = came[0] if isinstance(came[0], Table) and len(eqn.invars[0].aval.shape) == 1 else None
+        found.append(Lookup(ids, int(eqn.invars[0].aval.shape[axis]), filled, place_of(eqn, around), table))

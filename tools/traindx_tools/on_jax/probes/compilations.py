@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.places import Place, place_of
 from traindx_tools.on_jax.probe import Call, JaxProbe
@@ -26,6 +28,11 @@ from traindx_tools.on_jax.tracing import signature
 FEWEST = int(j601_recompilations.RULE.thresholds["compilations"].value)
 SHARE = float(j601_recompilations.RULE.thresholds["share"].value)
 CONSTANTS = int(j603_large_constants.RULE.thresholds["bytes"].value)
+FEWEST_VALUES = int(j601_recompilations.RULE.thresholds["values"].value)
+SHARE_OF_TIME = float(j601_recompilations.RULE.thresholds["time"].value)
+STATIC = "static value"
+Difference = tuple[str, str, str, str]
+"""Argument, property, before, now."""
 CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback"})
 MOST_EQUATIONS = 40_000
 LOOKED_AT = 3
@@ -38,6 +45,7 @@ class Compilations(JaxProbe):
 
     name = "compilations"
     always_on = True
+    looks_before = True
 
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
@@ -45,6 +53,16 @@ class Compilations(JaxProbe):
         self._counts: dict[int, int] = {}
         self._lines: Counter[tuple[str, int]] = Counter()
         self._told: set[Any] = set()
+        self._began = 0.0
+        """When the call that goes on began."""
+        self._since: dict[int, float] = {}
+        """When the first call of a function had ended."""
+        self._compiling: dict[int, float] = {}
+        """Seconds of its later calls that compiled."""
+        self._again: dict[int, tuple[Call, Difference]] = {}
+        """The last call that compiled again, and what had changed."""
+        self._static: dict[int, set[str]] = {}
+        """Values of static arguments for which it was compiled."""
 
     def compiled(self, call: Call, jaxpr: Any) -> None:
         """Constants, callbacks, and how often this line compiled a function."""
@@ -60,9 +78,14 @@ class Compilations(JaxProbe):
         for op, path, place in _callbacks(jaxpr, (), None):
             self._write(j604_host_callback.check(watched.name, op, path, place))
 
+    def before_call(self, call: Call) -> None:
+        """A call that compiles takes long."""
+        self._began = time.perf_counter()
+
     def after_call(self, call: Call) -> None:
         """Was it compiled again, and why?"""
         watched = call.watched
+        self._since.setdefault(watched.number, time.perf_counter())
         if call.step <= LOOKED_AT:
             self._halved(call)
         count = internals.compilations(watched.inner) if watched.kind == "jit" else None
@@ -73,11 +96,33 @@ class Compilations(JaxProbe):
         now = signature(watched, call.args, call.kwargs)
         old = self._signatures.get(watched.number, {})
         self._signatures[watched.number] = now
+        difference = _difference(old, now)
+        self._timed(call, difference)
         if count >= FEWEST and count >= SHARE * call.step and watched.number not in self._told:
             self._told.add(watched.number)
-            argument, prop, was, is_now = _difference(old, now)
-            it = Recompiled(watched.name, count, call.step, argument, prop, was, is_now, watched.place)
-            self._write(j601_recompilations.check(it))
+            self._write(j601_recompilations.check(self._recompiled(call, difference)))
+
+    def _timed(self, call: Call, difference: Difference) -> None:
+        """Adds up what compiling again takes; where a new value of a static argument is the reason, it will go on."""
+        number = call.watched.number
+        if not difference[1]:
+            return
+        self._compiling[number] = self._compiling.get(number, 0.0) + time.perf_counter() - self._began
+        if difference[1] == STATIC:
+            self._again[number] = call, difference
+            self._static.setdefault(number, set()).update(difference[2:])
+
+    def finish(self) -> Iterable[Finding]:
+        """Of programs of few calls, and of values that change now and then: does compiling take a large share?"""
+        now = time.perf_counter()
+        for number, (call, difference) in self._again.items():
+            share = self._compiling[number] / max(now - self._since[number], 1e-9)
+            if number not in self._told and len(self._static[number]) >= FEWEST_VALUES and share >= SHARE_OF_TIME:
+                yield from j601_recompilations.check(self._recompiled(call, difference, share))
+
+    def _recompiled(self, call: Call, difference: Difference, share: float | None = None) -> Recompiled:
+        watched = call.watched
+        return Recompiled(watched.name, self._counts[watched.number], call.step, *difference, watched.place, share)
 
     def _constants(self, name: str, jaxpr: Any) -> None:
         sizes = sorted(((f"{c.dtype}[{','.join(map(str, c.shape))}]", int(c.nbytes)) for c in jaxpr.consts
@@ -119,7 +164,7 @@ def _lost(values: Any) -> float | None:
 
 
 def _difference(before: dict[str, tuple[tuple[str, str], ...]],
-                now: dict[str, tuple[tuple[str, str], ...]]) -> tuple[str, str, str, str]:
+                now: dict[str, tuple[tuple[str, str], ...]]) -> Difference:
     """The first argument and property in which two signatures differ."""
     if set(before) != set(now):
         odd = sorted(set(before) ^ set(now))[0]

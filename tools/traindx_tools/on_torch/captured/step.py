@@ -104,12 +104,30 @@ class StepCopy:
         `changes`: by argument, what is given in its place. `single`: without half precision. `around`: a context for
         the calls. `watch(original, copy)`: told each model before it is called.
         """
+        return self.through(StepRun(self._slots, Copier(), changes or {}, single, around or contextlib.nullcontext(),
+                                    watch, keep_arguments))
+
+    @property
+    def slots(self) -> int:
+        """Tensors that the step makes."""
+        return self._slots
+
+    @property
+    def slot(self) -> int:
+        """The number of the loss."""
+        return self._slot
+
+    @property
+    def entries(self) -> Sequence[Op | Call]:
+        """What leads to its loss, in order."""
+        return self._entries
+
+    def through(self, run: StepRun) -> Ran:
+        """The step in a run of the caller's own kind. Raises NotKept as `run` does."""
         if time.monotonic() - self._began + self._longest > SECONDS:
             raise NotKept("time is up")
         began = time.monotonic()
         self._set_back()
-        run = _Run(self._slots, Copier(), changes or {}, single, around or contextlib.nullcontext(), watch,
-                   keep_arguments)
         try:
             for entry in self._entries:
                 run.again(entry)
@@ -126,7 +144,9 @@ class StepCopy:
 
 
 @dataclass
-class _Run:
+class StepRun:
+    """One run of the entries of a step, on copies."""
+
     slots: int
     copier: Copier
     changes: Changes
@@ -141,6 +161,7 @@ class _Run:
         self.values: list[torch.Tensor | None] = [None] * self.slots
 
     def again(self, entry: Op | Call) -> None:
+        """Makes an entry once more and keeps what it gives."""
         if isinstance(entry, Op) and entry.drawn is not None:
             results = [self._cast(t) for t in entry.drawn]
         else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from traindx_tools.on_torch.drawn import Draw
 from traindx_tools.rows.coverage import Coverage
 from traindx_tools.rows.groupings import Grouping, groupings
+from traindx_tools.rows.stored_rows import reference
 
 MOST = 16
 """Datasets of one process that are followed."""
@@ -42,11 +42,3 @@ class Datasets:
     def of(self, number: int) -> tuple[str, tuple[Grouping, ...]]:
         """The class of a dataset, and what its rows can be told apart by."""
         return self._told[number]
-
-
-def reference(value: Any) -> Callable[[], Any]:
-    """A weak reference to a dataset, where its class permits one."""
-    try:
-        return weakref.ref(value)
-    except TypeError:  # a list: it is kept, and lists of a training live as long as it does
-        return lambda: value

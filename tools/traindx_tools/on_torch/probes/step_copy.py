@@ -1,5 +1,5 @@
 """Notes a training step and asks a copy of it: what its loss depends on, how its terms pull, what half precision does
-(T331, T341, T402, T404, T954)."""
+(T331, T341, T402, T404, T730, T954)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.replaced import replaced_function
 from traindx_tools.on_torch.measures.place_in_memory import place_in_memory
 from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.probes import row_order
 from traindx_tools.on_torch.rules import (
     t331_argument_unused,
     t341_one_object,
@@ -191,6 +192,7 @@ class StepCopyProbe(TorchProbe):
         here = Where("", self.scene.step, self.scene.recorder.rank)
         with contextlib.suppress(NotKept):
             yield from t331_argument_unused.check_loss(unused_by_loss(step), here)
+        yield from row_order.asked(step, self.scene)
         with contextlib.suppress(NotKept):
             paths = {**self.scene.parameter_paths, **self.scene.module_paths}
             half = half_against_single(step, paths)

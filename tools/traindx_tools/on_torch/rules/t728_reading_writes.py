@@ -9,13 +9,13 @@ before it is fetched and after, and an entry that is written to once alone (a ca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.rows.stored_rows import VISITS, Written
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: stored rows"
-FEWEST_ROWS, LEAST_SHARE, VISITS = 3, 0.25, 2
+FEWEST_ROWS, LEAST_SHARE = 3, 0.25
 
 RULE = Rule(
     id="T728",
@@ -34,31 +34,16 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True)
-class Written:
-    """One attribute of a dataset: rows with two visits and more, how many of them were written to at as many."""
-
-    dataset: str
-    column: str
-    rows: int
-    written: int
-    visits: int
-    file: str | None = None
-    line: int | None = None
-    known: bool = False
-    """The line is the one that writes, and not where the class says how a row is read."""
-
-
-def check(seen: Written, step: int, rank: int = 0) -> Iterator[Finding]:
-    """At most one finding."""
+def check(seen: Written, step: int, rank: int = 0, rule: Rule = RULE, source: str = SOURCE) -> Iterator[Finding]:
+    """At most one finding. `rule`, `source`: of another framework's programs, which are judged alike."""
     if seen.written < min(FEWEST_ROWS, seen.rows) or seen.written < LEAST_SHARE * seen.rows or not seen.written:
         return
     column = f"`{seen.column}`" if seen.column else "its list"
     how = "; this line writes to them" if seen.known else ""
-    yield RULE.finding(
+    yield rule.finding(
         f"reading a row of {seen.dataset} changes what {column} keeps of it: {seen.written} of {seen.rows} rows that "
         f"were looked at had other values after a read than before it at {VISITS} visits and more (up to "
         f"{seen.visits}){how}",
-        Location(file=seen.file, line=seen.line, step=float(step), rank=rank), SOURCE, bearing=Bearing.CAUSE,
+        Location(file=seen.file, line=seen.line, step=float(step), rank=rank), source, bearing=Bearing.CAUSE,
         measured={"attribute": seen.column or "the list", "rows": seen.written, "watched": seen.rows,
                   "visits": seen.visits})

@@ -21,7 +21,7 @@ class OneBatch(Intervening):
         import jax
 
         self.patches.replace(jax, "jit", self._jit)
-        self.ledger.nowhere.append("no jitted function gets a batch as an argument and its own state back")
+        self.ledger.unseen = "no jitted function gets a batch as an argument and its own state back"
 
     def _jit(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def jit(*args: Any, **options: Any) -> Any:
@@ -112,7 +112,7 @@ class _Step:
                                       "state is not known")
             return
         if not new:
-            self._owner.ledger.nowhere.append("the training step gets the same arrays in each call, or none but its "
+            self._owner.ledger.not_here("the training step gets the same arrays in each call, or none but its "
                                               "state")
             return
         if any(getattr(first[i], "is_deleted", bool)() for i in new):

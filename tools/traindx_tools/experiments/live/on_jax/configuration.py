@@ -24,7 +24,7 @@ class _Setting(Intervening):
         config = _config()
         before = getattr(config, self.name)
         if before == self.value:
-            self.ledger.nowhere.append(f"{self.name} is {self.value} already")
+            self.ledger.not_here(f"{self.name} is {self.value} already")
             return
         config.update(self.name, self.value)
         self.patches.later(lambda: config.update(self.name, before))
@@ -68,4 +68,4 @@ class Deterministic(Intervening):
         if "--xla_gpu_deterministic_ops=true" in os.environ.get("XLA_FLAGS", ""):
             self.ledger.held("XLA_FLAGS")
         else:
-            self.ledger.nowhere.append("JAX was imported before XLA_FLAGS could be set")
+            self.ledger.unseen = "JAX was imported before XLA_FLAGS could be set"

@@ -18,7 +18,8 @@ class NoDropout(Intervening):
     """`Dropout.__call__` returns its input where it would drop something."""
 
     def attach(self) -> None:
-        self.ledger.nowhere.append("no dropout layer of flax or equinox was on")
+        self.ledger.unseen = ("no dropout layer of flax or equinox was on: nothing is dropped, or by the program's own "
+                              "code")
         for package in LAYERS:
             after_import(package, lambda p=package: self.guarded(self._imported, p))  # type: ignore[misc]
 

@@ -21,7 +21,7 @@ class OnPackage(Intervening):
     package = "optax"
 
     def attach(self) -> None:
-        self.ledger.nowhere.append(f"{self.package} was not used for it")
+        self.ledger.unseen = f"{self.package} was not imported, and the change is made to what its functions give"
         after_import(self.package, lambda: self.guarded(self.imported))
 
     def imported(self) -> None:

@@ -19,7 +19,7 @@ class NoRemat(Intervening):
         module = getattr(jax, "ad_checkpoint", None)
         if hasattr(module, "checkpoint"):  # JAX 0.10 has the module without it
             self.patches.replace(module, "checkpoint", self._plain)
-        self.ledger.nowhere.append("neither jax.checkpoint nor jax.remat was called")
+        self.ledger.unseen = "neither jax.checkpoint nor jax.remat was called"
 
     def _plain(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def checkpoint(fun: Any = None, **options: Any) -> Any:

@@ -15,6 +15,10 @@ FACTORIES = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "lamb", "lars
              "nadam", "nadamw", "radam", "amsgrad", "yogi", "novograd", "adafactor", "adadelta", "noisy_sgd")
 
 
+AHEAD = (*range(129), *(round(128 * 2 ** (k / 4)) for k in range(1, 49)))
+"""Counts at which a schedule is asked for its peak."""
+
+
 class LearningRate(OnPackage):
     """Updates are applied `times` over: what they are is the rate times a direction, whatever made them."""
 
@@ -58,7 +62,7 @@ class ScheduleFixed(OnPackage):
     def imported(self) -> None:
         self.replace("scale_by_learning_rate", self._rate)
         self.replace("scale_by_schedule", self._schedule)
-        self.ledger.nowhere[:] = ["no schedule was handed to optax: the rate is one number"]
+        self.ledger.unseen = "no schedule was handed to optax: the rate is one number already"
 
     def _rate(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def scale_by_learning_rate(learning_rate: Any, *args: Any, **kwargs: Any) -> Any:
@@ -81,12 +85,18 @@ class ScheduleFixed(OnPackage):
         return scale_by_schedule
 
     def _fixed(self, schedule: Any) -> Any:
-        first, value = float(schedule(0)), self.option("value")
-        if value is None and first == 0:
-            self.ledger.cannot("the schedule begins at a rate of 0; value=... says which rate")
+        values = [float(schedule(count)) for count in AHEAD]
+        at = max(range(len(values)), key=lambda i: abs(values[i]) if math.isfinite(values[i]) else -1.0)
+        peak, value = values[at], self.option("value")
+        if at == len(values) - 1 and abs(peak) > abs(values[-2]):  # it never ends to rise
+            at, peak = 0, values[0]
+        if value is None and peak == 0:
+            self.ledger.cannot(f"the schedule is 0 at each of {len(AHEAD)} counts up to {AHEAD[-1]:,}; value=... says "
+                               "which rate")
             return None
-        rate = first if value is None else math.copysign(float(value), first)
-        self.ledger.held()
+        rate = peak if value is None else math.copysign(float(value), peak)
+        what = "the rate that was given" if value is not None else f"the peak of the schedule, at update {AHEAD[at]:,}"
+        self.ledger.held(f"a schedule, at a rate of {abs(rate):.4g}: {what}")
         return lambda count: rate
 
 
@@ -112,7 +122,7 @@ class NoDecay(OnPackage):
 
     def imported(self) -> None:
         self.replace("add_decayed_weights", self._make)
-        self.ledger.nowhere[:] = ["no weight decay of optax was made"]
+        self.ledger.unseen = "no weight decay of optax was made: there is none to leave out"
 
     def _make(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def add_decayed_weights(weight_decay: Any = 0.0, *args: Any, **kwargs: Any) -> Any:
@@ -135,7 +145,7 @@ class AnotherOptimizer(OnPackage):
         for factory in FACTORIES:
             if factory != name:
                 self.replace(factory, lambda original, t=target, n=name: self._make(original, t, n))  # type: ignore[misc]
-        self.ledger.nowhere[:] = [f"no factory of optax but that of {name} was called"]
+        self.ledger.unseen = f"no factory of optax but that of {name} was called"
 
     def _make(self, original: Callable[..., Any], target: Callable[..., Any], name: str) -> Callable[..., Any]:
         times = float(self.option("times", 1.0))

@@ -20,7 +20,7 @@ class AnotherOptimizer(OnTorch):
     def attach(self) -> None:
         self.listen("optimizer_made", self._made)
         self._ours = False
-        self.ledger.nowhere.append("no optimizer of torch was made")
+        self.ledger.unseen = "no optimizer of torch was made"
 
     def _made(self, optimizer: torch.optim.Optimizer) -> None:
         name, more = MADE[self.option("name")]
@@ -28,7 +28,7 @@ class AnotherOptimizer(OnTorch):
         if self._ours:
             return
         if type(optimizer) is kind and all(optimizer.defaults.get(k) == v for k, v in more.items()):
-            self.ledger.nowhere.append(f"the program's optimizer is {self.option('name')} already")
+            self.ledger.not_here(f"the program's optimizer is {self.option('name')} already")
             return
         original: Any = optimizer.step
         shadows: list[torch.optim.Optimizer] = []

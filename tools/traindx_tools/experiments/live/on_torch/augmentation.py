@@ -42,7 +42,7 @@ class AugmentationFixed(OnTorch):
     def attach(self) -> None:
         self.patches.replace(fetch._MapDatasetFetcher, "fetch", self._fetch)
         self.listen("batch", self._count)
-        self.ledger.nowhere.append("no DataLoader read samples by index")
+        self.ledger.unseen = "no DataLoader read samples by index"
 
     def _fetch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         seed = int(self.option("seed", 0))
@@ -83,14 +83,14 @@ class NoAugmentation(OnTorch):
     def attach(self) -> None:
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
         self.listen("entered", self._enter)
-        self.ledger.nowhere.append("no DataLoader was iterated")
+        self.ledger.unseen = "no DataLoader was iterated"
 
     def _enter(self, loader: Any) -> None:
         if loader in self._seen:
             return
         self._seen.add(loader)
         if isinstance(loader.dataset, torch.utils.data.IterableDataset):
-            self.ledger.nowhere.append(f"{type(loader.dataset).__name__} is an iterable data set")
+            self.ledger.not_here(f"{type(loader.dataset).__name__} is an iterable data set")
             return
         wrapped = [w for holder in data_sets(loader.dataset) for w in _wrap(holder)]
         try:
@@ -118,7 +118,7 @@ class NoAugmentation(OnTorch):
             self.ledger.cannot(f"samples of {kind} differ from one reading to the next, and no transform of it does "
                                "that; augmentation-fixed draws once for each sample")
         else:
-            self.ledger.nowhere.append(f"a sample of {kind} is the same each time it is read")
+            self.ledger.not_here(f"a sample of {kind} is the same each time it is read")
 
     def _chance(self, dataset: Any) -> bool:
         """Whether the first samples differ between readings; meanwhile the transforms learn whether they do."""

@@ -112,7 +112,7 @@ class _OfABatch(OnTorch):
         self._path: str | None = None
         self.listen("batch", self._batch)
         self.listen("before_forward", self._forward)
-        self.ledger.nowhere.append("no batch of a training was seen")
+        self.ledger.unseen = "no batch of a training was seen"
 
     def changed(self, value: Any, batch: Any) -> Any:
         """What stands for the part; None where nothing can."""
@@ -174,7 +174,7 @@ class LabelsPermuted(_OfABatch):
         rows = int(value.shape[0])
         order = torch.randperm(rows, generator=self._generator)
         if rows < 2:
-            self.ledger.nowhere.append("the batches hold one label each, which cannot change places")
+            self.ledger.not_here("the batches hold one label each, which cannot change places")
             return None
         return value[order.to(value.device)] if isinstance(value, torch.Tensor) else value[order.numpy()]
 

@@ -21,7 +21,7 @@ class NoCompile(OnTorch):
     def attach(self) -> None:
         self.patches.replace(torch, "compile", self._compile)
         self.patches.replace(torch.nn.Module, "compile", self._in_place)
-        self.ledger.nowhere.append("nothing was compiled by torch.compile")
+        self.ledger.unseen = "nothing was compiled by torch.compile: the program runs eagerly already"
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile(model: Any = None, **options: Any) -> Any:
@@ -51,7 +51,7 @@ class NoCheckpointing(OnTorch):
         module = torch.utils.checkpoint
         self.patches.replace(module, "checkpoint", self._checkpoint)
         self.patches.replace(module, "checkpoint_sequential", self._sequential)
-        self.ledger.nowhere.append("torch.utils.checkpoint was not called")
+        self.ledger.unseen = "torch.utils.checkpoint was not called"
         late = sys.modules.get("transformers.modeling_utils")
         if late is not None and hasattr(late, "checkpoint"):
             self.patches.replace(late, "checkpoint", self._checkpoint)
@@ -97,7 +97,7 @@ class FullProducts(OnTorch):
     def attach(self) -> None:
         self._set()
         self.listen("before_forward", self._again)
-        self.ledger.nowhere.append("products are made in full float32 already")
+        self.ledger.unseen = "products are made in full float32 already"
 
     def _again(self, *_: Any) -> None:
         self._set()

@@ -24,7 +24,8 @@ class NoClipping(OnTorch):
         if hasattr(module, "clip_grads_with_norm_"):
             self.patches.replace_everywhere(both, "clip_grads_with_norm_", self._value)
         after_import("torch.distributed.fsdp", self._sharded)
-        self.ledger.nowhere.append("neither clip_grad_norm_ nor clip_grad_value_ of torch was called")
+        self.ledger.unseen = ("neither clip_grad_norm_ nor clip_grad_value_ of torch was called: nothing is clipped, "
+                              "or by the program's own code")
 
     def _norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
@@ -90,7 +91,7 @@ class ClearGradients(OnTorch):
         self._dirty = False
         self.listen("after_step", self._stepped)
         self.listen("before_backward", self._clear)
-        self.ledger.nowhere.append("the program clears its gradients itself after each step")
+        self.ledger.unseen = "no step of an optimizer of torch was followed by another backward pass"
 
     def _stepped(self, optimizer: torch.optim.Optimizer) -> None:
         if not any(o is optimizer for o in self._used):
@@ -103,11 +104,14 @@ class ClearGradients(OnTorch):
         self._used = []
         self._steps += 1
         if not gradients:
+            self.ledger.not_here("no gradient is left at the next backward pass: the program clears them itself")
             return
         if not self._dirty and (self._steps <= self.LOOKS or self._steps & (self._steps - 1) == 0):
             self._dirty = any(bool(g.detach().abs().max() != 0) for g in gradients if g.numel())
         for gradient in gradients:
             gradient.detach().zero_()
+        if not self._dirty:
+            self.ledger.not_here("the gradients are 0 at each backward pass: the program clears them itself")
         if self._dirty:
             self.ledger.held(f"{len(gradients)} gradients")
 
@@ -129,10 +133,11 @@ class NoAccumulation(OnTorch):
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         self.patches.replace(scaler, "scale", self._scale)
         self.patches.replace(torch.nn.parallel.DistributedDataParallel, "no_sync", self._synchronised)
-        self.ledger.nowhere.append("each backward pass is followed by a step already")
+        self.ledger.unseen = "no backward pass of torch was seen"
 
     def _backward(self, _: Any) -> None:
         self._waiting = True
+        self.ledger.not_here("no model is called between a backward pass and the next step: nothing is accumulated")
 
     def _stepped(self, _: Any) -> None:
         self._waiting = False
@@ -182,7 +187,7 @@ class NoLossScaling(OnTorch):
     def attach(self) -> None:
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         self.patches.replace(scaler, "__init__", self._made)
-        self.ledger.nowhere.append("no GradScaler that is on was made")
+        self.ledger.unseen = "no GradScaler that is on was made"
 
     def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def made(scaler: Any, *args: Any, **kwargs: Any) -> None:

@@ -12,17 +12,21 @@ import torch
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
 
 
-class _DuringSteps(OnTorch):
+class DuringSteps(OnTorch):
     """Another value stands in each group while a step runs."""
 
     key = "lr"
+    how = ""
+    """What is put there, told at the first step."""
+    alike = "{optimizer} steps with {value}, which the change leaves as it is"
+    """Told while no step would be another one."""
 
     def attach(self) -> None:
         self._natural: dict[int, tuple[dict[str, Any], Any]] = {}
         self._owner: dict[int, int] = {}
         self.listen("before_step", self._before)
         self.listen("after_step", self._after)
-        self.ledger.nowhere.append("no optimizer of torch took a step in which it would have changed anything")
+        self.ledger.unseen = "no optimizer of torch took a step"
 
     def changed(self, group: dict[str, Any], natural: Any) -> Any:
         """What the group holds during the step; the natural value itself where nothing changes."""
@@ -44,7 +48,11 @@ class _DuringSteps(OnTorch):
             group[self.key] = new
             held = True
         if held:
-            self.ledger.held(f"{type(optimizer).__name__}, {len(optimizer.param_groups)} group(s)")
+            self.ledger.held(f"{type(optimizer).__name__}, {len(optimizer.param_groups)} group(s){self.how}")
+        elif not self.ledger.times and optimizer.param_groups:
+            values = {str(g.get(self.key, "none"))[:20] for g in optimizer.param_groups}
+            told = {"optimizer": type(optimizer).__name__, "value": " / ".join(sorted(values))}
+            self.ledger.not_here(self.alike.format(**told))
 
     def _after(self, optimizer: torch.optim.Optimizer) -> None:
         self._restore(optimizer)
@@ -56,40 +64,18 @@ class _DuringSteps(OnTorch):
             group[self.key] = natural
 
 
-class LearningRate(_DuringSteps):
+class LearningRate(DuringSteps):
     """Each step is made with `times` the rate that program and schedule set."""
 
     def changed(self, group: dict[str, Any], natural: Any) -> Any:
         return natural * self.option("times")
 
 
-class ScheduleFixed(_DuringSteps):
-    """Each step is made with one rate: that of `value`, or the base of the schedule."""
-
-    def attach(self) -> None:
-        self._fixed: dict[int, Any] = {}
-        super().attach()
-
-    def changed(self, group: dict[str, Any], natural: Any) -> Any:
-        if id(group) not in self._fixed:
-            value = self.option("value")
-            self._fixed[id(group)] = _own(group.get("initial_lr", natural)) if value is None else value
-            if value is None and float(self._fixed[id(group)]) <= 0:
-                self.ledger.cannot("the schedule begins at a rate of 0 and names no base; value=... says which rate")
-                return natural
-        fixed = self._fixed[id(group)]
-        same = isinstance(natural, (int, float)) and isinstance(fixed, (int, float)) and natural == fixed
-        return natural if same else fixed
-
-
-class NoDecay(_DuringSteps):
+class NoDecay(DuringSteps):
     """No step decays a weight."""
 
     key = "weight_decay"
+    alike = "{optimizer} has a weight decay of {value}: there is none to leave out"
 
     def changed(self, group: dict[str, Any], natural: Any) -> Any:
         return natural if isinstance(natural, (int, float)) and natural == 0 else 0.0
-
-
-def _own(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value

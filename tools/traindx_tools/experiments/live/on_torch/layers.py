@@ -26,7 +26,7 @@ class NoDropout(OnTorch):
         for kind in (torch.nn.RNN, torch.nn.LSTM, torch.nn.GRU):
             self.patches.replace(kind, "forward", self._between_layers)
         self.listen("model_found", self._look)
-        self.ledger.nowhere.append("no dropout of torch was on in a training pass")
+        self.ledger.unseen = "no dropout of torch with a rate above 0 was on in a training pass: nothing is dropped"
 
     def _look(self, model: torch.nn.Module) -> None:
         """Of a compiled model the calls are not seen; its layers are."""
@@ -77,7 +77,7 @@ class _Statistics(OnTorch):
     def attach(self) -> None:
         self.patches.replace(batchnorm._BatchNorm, "forward", self._forward)
         self.patches.replace(torch.nn.SyncBatchNorm, "forward", self._forward)
-        self.ledger.nowhere.append(self.missing)
+        self.ledger.unseen = self.missing
 
     missing = ""
 
@@ -143,8 +143,8 @@ class _Mode(OnTorch):
         self.listen("ended_forward", self._leave)
         if self.to and self.training:  # a training in eval mode is told from an evaluation by the loader it reads
             self.listen("batch", lambda loader, batch: None)
-        self.ledger.nowhere.append(f"no module was in {'eval' if self.to else 'training'} mode in "
-                                   f"{'a training' if self.training else 'an evaluation'} pass")
+        self.ledger.unseen = (f"no module was in {'eval' if self.to else 'training'} mode in "
+                              f"{'a training' if self.training else 'an evaluation'} pass")
 
     def _enter(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
         if self.stage.training(self.stage.loader if self.training else None) is not self.training:

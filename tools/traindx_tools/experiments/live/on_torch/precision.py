@@ -24,7 +24,7 @@ class NoAutocast(OnTorch):
 
     def attach(self) -> None:
         self.patches.replace(torch.amp.autocast_mode.autocast, "__init__", self._made)
-        self.ledger.nowhere.append("no region of autocast that is on was entered")
+        self.ledger.unseen = "no region of autocast that is on was entered: nothing is cast"
 
     def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def made(region: Any, *args: Any, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ class OneType(NoAutocast):
 
     def attach(self) -> None:
         super().attach()
-        self.ledger.nowhere[:] = [f"nothing of a type below {self.to} was asked for"]
+        self.ledger.unseen = f"nothing of a type below {self.to} was asked for"
         self._known: set[int] = set()
         """Outermost modules that were widened."""
         mode: Any = _Types(self)

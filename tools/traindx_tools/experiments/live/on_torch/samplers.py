@@ -15,6 +15,7 @@ from torch.utils.data import (
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
+    WeightedRandomSampler,
 )
 
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
@@ -30,7 +31,7 @@ class _OfSamplers(OnTorch):
     def attach(self) -> None:
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
         self.listen("entered", self._enter)
-        self.ledger.nowhere.append("no DataLoader of a training was iterated")
+        self.ledger.unseen = "no DataLoader of a training was iterated"
 
     def changed(self, loader: Any, sampler: Any) -> Any:
         """The sampler that stands for the loader's; None where it changes nothing. Raises Unsuited."""
@@ -59,20 +60,20 @@ class NoShuffle(_OfSamplers):
     """Samples come in the order of the data set, in each epoch."""
 
     def changed(self, loader: Any, sampler: Any) -> Any:
-        if isinstance(sampler, SequentialSampler):
-            self.ledger.nowhere.append("the loader does not shuffle")
+        ordered = isinstance(sampler, SequentialSampler) or (
+            isinstance(sampler, DistributedSampler) and not sampler.shuffle)
+        if ordered:
+            self.ledger.not_here(f"{_named(loader)} does not shuffle ({type(sampler).__name__}): its rows come in the "
+                                 "order of the data set already")
             return None
         if isinstance(sampler, DistributedSampler):
-            if not sampler.shuffle:
-                self.ledger.nowhere.append("the loader does not shuffle")
-                return None
             sampler.shuffle = False
             return sampler
         if isinstance(sampler, SubsetRandomSampler):
             return list(sampler.indices)
         if isinstance(sampler, RandomSampler) and not sampler.replacement and len(sampler) == len(loader.dataset):
             return SequentialSampler(loader.dataset)
-        raise Unsuited(f"the sampler {type(sampler).__name__} chooses samples in its own way")
+        raise Unsuited(_own_way(loader, sampler))
 
 
 class Shuffle(_OfSamplers):
@@ -81,18 +82,47 @@ class Shuffle(_OfSamplers):
     def changed(self, loader: Any, sampler: Any) -> Any:
         if isinstance(sampler, DistributedSampler):
             if sampler.shuffle:
-                self.ledger.nowhere.append("the loader shuffles already")
+                self.ledger.not_here(_shuffles(loader, sampler))
                 return None
             sampler.shuffle = True
             return _Epochs(sampler)
         if isinstance(sampler, RandomSampler):
-            self.ledger.nowhere.append("the loader shuffles already")
+            self.ledger.not_here(_shuffles(loader, sampler))
             return None
         if isinstance(sampler, SequentialSampler):
             generator = torch.Generator()
             generator.manual_seed(int(self.option("seed", 0)))
             return RandomSampler(loader.dataset, generator=generator)
-        raise Unsuited(f"the sampler {type(sampler).__name__} chooses samples in its own way")
+        raise Unsuited(_own_way(loader, sampler))
+
+
+class NoSamplerWeights(_OfSamplers):
+    """Rows are drawn with equal chances, as many of them and with or without replacement as before."""
+
+    def changed(self, loader: Any, sampler: Any) -> Any:
+        if type(sampler) is not WeightedRandomSampler:
+            self.ledger.not_here(f"{_named(loader)} draws by {type(sampler).__name__}, which has no weights")
+            return None
+        count = len(loader.dataset)
+        if not sampler.replacement and sampler.num_samples >= count:
+            return RandomSampler(loader.dataset, generator=sampler.generator)
+        if sampler.replacement:
+            return RandomSampler(loader.dataset, True, sampler.num_samples, sampler.generator)
+        equal = torch.ones(count, dtype=torch.double)
+        return WeightedRandomSampler(equal.tolist(), sampler.num_samples, False, sampler.generator)
+
+
+def _named(loader: Any) -> str:
+    return f"the DataLoader over {type(loader.dataset).__name__}"
+
+
+def _shuffles(loader: Any, sampler: Any) -> str:
+    return f"{_named(loader)} draws by {type(sampler).__name__}: its rows are shuffled already"
+
+
+def _own_way(loader: Any, sampler: Any) -> str:
+    return (f"{_named(loader)} draws by {type(sampler).__name__}, which chooses samples in its own way: another order "
+            "would be another choice as well")
 
 
 class _Epochs:
@@ -125,7 +155,7 @@ class Indices(_OfSamplers):
         if not kept:
             raise Unsuited(f"of the {total} samples of {type(loader.dataset).__name__} none would be left")
         if len(kept) == total:
-            self.ledger.nowhere.append(f"the range touches none of the {total} samples of "
+            self.ledger.not_here(f"the range touches none of the {total} samples of "
                                        f"{type(loader.dataset).__name__}")
             return None
         if isinstance(sampler, DistributedSampler):

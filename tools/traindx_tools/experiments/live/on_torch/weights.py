@@ -16,27 +16,22 @@ OWN_SEED = 977_000
 """Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
 
 
-NO_MODEL = "no model of torch was called"
-
-
 class _OfModules(OnTorch):
     """Something about the modules whose path the pattern `module` matches."""
 
     def attach(self) -> None:
         self.chosen: dict[str, torch.nn.Parameter] = {}
         self.listen("model_found", self._find)
-        self.ledger.nowhere.append(NO_MODEL)
+        self.ledger.unseen = "no model of torch was called"
 
     def _find(self, model: torch.nn.Module) -> None:
-        if NO_MODEL in self.ledger.nowhere:
-            self.ledger.nowhere.remove(NO_MODEL)
         pattern = str(self.option("module"))
         modules = [(path, m) for path, m in modules_of(model) if path and fnmatch.fnmatchcase(path, pattern)]
         parameters = chosen_parameters(model, pattern)
         if not parameters:
             names = [path for path, _ in modules_of(model) if path][:12]
-            self.ledger.nowhere.append(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it "
-                                       f"has {', '.join(names) or 'none'}")
+            self.ledger.not_here(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it "
+                                 f"has {', '.join(names) or 'none'}")
             return
         self.chosen.update(parameters)
         self.found(model, modules, parameters)
@@ -59,7 +54,8 @@ class Frozen(_OfModules):
 
     def found(self, model: Any, modules: Any, parameters: dict[str, torch.nn.Parameter]) -> None:
         if not any(p.requires_grad for p in parameters.values()):
-            self.ledger.nowhere.append(f"the {len(parameters)} parameters that match are frozen already")
+            self.ledger.not_here(f"the {len(parameters)} parameters that match {self.option('module')!r} have "
+                                 "requires_grad=False: they are frozen already")
 
     def _drop(self, _: Any) -> None:
         dropped = 0
@@ -84,7 +80,8 @@ class Thawed(_OfModules):
     def found(self, model: Any, modules: Any, parameters: dict[str, torch.nn.Parameter]) -> None:
         frozen = {n: p for n, p in parameters.items() if not p.requires_grad and p.is_floating_point()}
         if not frozen:
-            self.ledger.nowhere.append(f"the {len(parameters)} parameters that match are trained already")
+            self.ledger.not_here(f"the {len(parameters)} parameters that match {self.option('module')!r} have "
+                                 "requires_grad=True: they are trained already")
             return
         if any(type(m).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel")
                for m in self.stage.wrappers_of(model)):
@@ -157,7 +154,8 @@ class NoAverage(OnTorch):
         from torch.optim import swa_utils
 
         self.patches.replace(swa_utils.AveragedModel, "update_parameters", self._update)
-        self.ledger.nowhere.append("no AveragedModel of torch was updated")
+        self.ledger.unseen = ("no AveragedModel of torch was updated: an average that the program keeps by hand is not "
+                              "reached")
 
     def _update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update_parameters(averaged: Any, model: torch.nn.Module) -> None:

@@ -17,7 +17,7 @@ class _OfLoaders(OnTorch):
     def attach(self) -> None:
         self._signature = inspect.signature(DataLoader.__init__)
         self.patches.replace(DataLoader, "__init__", self._made)
-        self.ledger.nowhere.append("no DataLoader was made")
+        self.ledger.unseen = "no DataLoader was made"
 
     def changed(self, told: dict[str, Any]) -> dict[str, Any]:
         """The arguments that differ; empty where the loader is as it should be already."""
@@ -54,7 +54,7 @@ class NoWorkers(_OfLoaders):
 
     def changed(self, told: dict[str, Any]) -> dict[str, Any]:
         if not told["num_workers"]:
-            self.ledger.nowhere.append("the loaders have no workers anyway")
+            self.ledger.not_here(f"{_named(told)} is made with num_workers=0: there are no workers to do without")
             return {}
         return {"num_workers": 0, "persistent_workers": False, "prefetch_factor": None, "timeout": 0,
                 "multiprocessing_context": None}
@@ -65,7 +65,7 @@ class OneWorker(_OfLoaders):
 
     def changed(self, told: dict[str, Any]) -> dict[str, Any]:
         if told["num_workers"] == 1:
-            self.ledger.nowhere.append("the loaders have one worker anyway")
+            self.ledger.not_here(f"{_named(told)} is made with num_workers=1: it has one worker already")
             return {}
         return {"num_workers": 1}
 
@@ -76,7 +76,15 @@ class BatchSize(_OfLoaders):
     def changed(self, told: dict[str, Any]) -> dict[str, Any]:
         size = told["batch_size"]
         if told["batch_sampler"] is not None or not isinstance(size, int):
-            self.ledger.nowhere.append("the program chooses the samples of each batch itself")
+            how = "has a batch sampler" if told["batch_sampler"] is not None else "makes no batches (batch_size=None)"
+            self.ledger.not_here(f"{_named(told)} {how}: the program chooses the samples of each batch itself")
             return {}
         new = max(1, round(size * float(self.option("times"))))
+        if new == size:
+            self.ledger.not_here(f"{_named(told)} has a batch size of {size}, and {self.option('times'):g} times that "
+                                 "is rounded to the same")
         return {"batch_size": new} if new != size else {}
+
+
+def _named(told: dict[str, Any]) -> str:
+    return f"the DataLoader over {type(told['dataset']).__name__}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 MOST_COLUMNS, MOST_BYTES = 16, 2**22
 """Attributes that are followed, and bytes of one entry."""
@@ -69,8 +69,10 @@ def _has(value: Any, count: int) -> bool:
     """Whether there is an entry for each row; a dict by number may still be filled."""
     if type(value) in (np.ndarray, np.memmap):
         return value.ndim > 1 and len(value) == count and value.flags.writeable
-    if type(value) is torch.Tensor:
-        return value.ndim > 1 and len(value) == count and value.device.type == "cpu" and value.layout is torch.strided
+    torch = sys.modules.get("torch")
+    if torch is not None and type(value) is torch.Tensor:
+        return bool(value.ndim > 1 and len(value) == count and value.device.type == "cpu"
+                    and value.layout is torch.strided)
     if type(value) is dict:
         return len(value) <= count and all(type(k) is int for k in list(value)[:4])
     return type(value) is list and len(value) == count
@@ -93,7 +95,8 @@ def mark_of(column: Any, row: int) -> int | None:
 
 def _parts(entry: Any, depth: int = 2) -> Iterator[bytes]:
     """Bytes of the arrays, texts and lists in an entry. Single numbers are left out: they may count visits."""
-    if isinstance(entry, torch.Tensor):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(entry, torch.Tensor):
         if type(entry) is torch.Tensor and entry.device.type == "cpu" and entry.layout is torch.strided:
             flat = entry.detach().reshape(-1)
             if flat.numel() >= FEWEST_VALUES and flat.numel() * flat.element_size() <= MOST_BYTES:
