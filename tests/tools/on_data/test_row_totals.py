@@ -46,5 +46,26 @@ def test_divisors_that_the_code_heeds_or_that_are_not_understood(code: str, tmp_
     assert said(tmp_path, code) == []
 
 
+SPREADS = {
+    "std": "u = x / x.std(1, keepdims=True)", "centred": "u = (x - x.mean(1, keepdims=True)) / x.std(axis=1)[:, None]",
+    "range": "u = x / (x.max(1) - x.min(1))[:, None]",
+}
+
+
+@pytest.mark.parametrize("code", SPREADS.values(), ids=SPREADS)
+def test_a_row_of_one_value_in_one_of_several_files_is_divided_by_its_spread(code: str, tmp_path: Path) -> None:
+    every = np.random.default_rng(1).normal(0.4, 0.1, (3, 90, 7)).astype(np.float32)
+    every[1, [4, 60]] = [[0.731], [0.333]]
+    for number, rows in enumerate(every):
+        np.savez(tmp_path / f"part_{number}.npz", x=rows, y=np.arange(90) % 2)
+    text = f"import numpy as np\ndef load(p):\n    z = np.load(p)\n    x, y = z['x'], z['y']\n    {code}\n"
+    (tmp_path / "train.py").write_text(text)
+    seen = list(at_poles(examine([tmp_path]).sets, [tmp_path / "train.py"]))
+    assert [(f.rule, f.measured["rows"], f.measured["shard"]) for f in seen] == [("D175", (4, 60), "part_1.npz")]
+    (tmp_path / "train.py").write_text(text.replace("u = x / ", "u = x / (1e-6 + ").replace(
+        "keepdims=True)) / ", "keepdims=True)) / (1e-6 + ") + ")")
+    assert list(at_poles(examine([tmp_path]).sets, [tmp_path / "train.py"])) == []
+
+
 def test_rows_that_all_hold_something_and_code_that_does_not_parse(tmp_path: Path) -> None:
     assert said(tmp_path, SPARSE.format(""), zero=False) == said(tmp_path, "x = (") == []

@@ -1,9 +1,9 @@
-"""What the code divides a row of a matrix by: the sum, the largest or the length of some of its columns.
+"""What the code divides a row of a matrix by: the sum, the largest, the length or the spread of some of its columns.
 
-`size = C[:, spike].sum(1)` is 0 for rows in which none of these columns holds anything, and the row becomes infinite or
-NaN. The text of the code says which matrix (an array of the data, a sparse one, columns of a table) and which of its
-columns; it is read and computed here, nothing is run. What is not understood is left alone, and so is what any
-comparison or bound in the code names.
+`size = C[:, spike].sum(1)` is 0 for rows in which none of these columns holds anything, `x.std(1)` and `hi - lo` are for
+rows of one value, and the row becomes infinite or NaN. The text of the code says which matrix (an array of the data, a
+sparse one, columns of a table) and which of its columns; it is read and computed here, nothing is run. What is not
+understood is left alone, and so is what any comparison or bound in the code names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,10 @@ _SAME = CASTS | {"toarray", "todense", "tocsr", "ravel", "reshape", "squeeze", "
 """Calls that leave the numbers as they are."""
 _ALIKE = frozenset({"A", "A1", "values"})
 _REDUCES: dict[str, Any] = {"sum": np.sum, "nansum": np.sum, "max": np.max, "amax": np.max, "mean": np.mean,
-            "std": np.std, "norm": lambda v, axis: np.sqrt((v**2).sum(axis=axis)), "count_nonzero": np.count_nonzero}
+            "norm": lambda v, axis: np.sqrt((v**2).sum(axis=axis)), "count_nonzero": np.count_nonzero, "min": np.min,
+            "amin": np.min, "std": np.ptp, "var": np.ptp, "nanstd": np.ptp, "ptp": np.ptp}
+"""What they make of the rows, as far as it is 0 or not: a spread is where the largest and the smallest are one."""
+_RANGES = {("max", "min"), ("amax", "amin")}
 _HEED = frozenset({"clip", "clamp", "clamp_min", "maximum", "fmax", "where", "nan_to_num", "isfinite", "isinf", "isnan",
                    "divide_no_nan", "masked_fill", "filter_cells", "replace", "errstate"})
 
@@ -64,16 +67,20 @@ def totals_of(sets: Sequence[DataSet], files: Sequence[tuple[Path, Fields]]) -> 
         seen: set[str] = set()
         reader = _Reader(fields, shards)
         for node, divisor in _divisions(fields.tree):
-            found = reader.reduced(divisor)
-            text = ast.unparse(reader.reduction(divisor) or divisor)
-            if found is None or text in seen or _heeded(files, reader.names(divisor)):
+            text = ast.unparse(reader.reduction(divisor) or reader.plain(divisor) or divisor)
+            if text in seen or _heeded(files, reader.names(divisor)):
                 continue
-            seen.add(text)
-            matrix, values = found
-            bad = float((values == 0).mean()) if len(values) else 0.0
-            if 0.0 < bad <= MOST_BAD:
-                use = ast.unparse(node)
-                yield Total(matrix, values, text, use if len(use) <= 60 else f"{use[:57]}...", path.name, node.lineno)
+            use = ast.unparse(node)
+            every = list(reader.reduced_in_each(divisor))
+            for matrix, values in every if _share_of_zero(every) <= MOST_BAD else ():
+                seen.add(text)
+                if (values == 0).any():
+                    yield Total(matrix, values, text, use if len(use) <= 60 else f"{use[:57]}...", path.name,
+                                node.lineno)
+
+
+def _share_of_zero(every: Sequence[tuple[Matrix, Array]]) -> float:
+    return sum(int((v == 0).sum()) for _, v in every) / max(1, sum(len(v) for _, v in every))
 
 
 def _divisions(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.AugAssign, ast.expr]]:
@@ -109,6 +116,8 @@ class _Reader:
 
     fields: Fields
     shards: Sequence[Shard]
+    only: Shard | None = None
+    """Of several files with a field of one name, the one that is read."""
 
     def plain(self, node: ast.AST | None, depth: int = 0) -> ast.AST | None:
         """An expression without casts, changes of shape and names that stand for it."""
@@ -154,8 +163,26 @@ class _Reader:
         plain = self.plain(node)
         return plain if isinstance(plain, ast.Call) and called(plain) in _REDUCES and _along_rows(plain) else None
 
+    def reduced_in_each(self, node: ast.AST | None) -> Iterator[tuple[Matrix, Array]]:
+        """The numbers of the rows, and what they are made of; of each file that has such a field."""
+        found = self.reduced(node)
+        if found is not None:
+            yield found
+        for shard in self.shards if found is None else ():
+            of_one = replace(self, only=shard).reduced(node)
+            if of_one is not None and of_one[0].shard is shard:
+                yield of_one
+
     def reduced(self, node: ast.AST | None) -> tuple[Matrix, Array] | None:
         """The numbers of the rows, and what they are made of."""
+        plain = self.plain(node)
+        if isinstance(plain, ast.BinOp) and isinstance(plain.op, ast.Sub):
+            high, low = self.reduction(plain.left), self.reduction(plain.right)
+            if high is None or low is None or (called(high), called(low)) not in _RANGES or (
+                    ast.dump(high.func).replace(called(high), "") != ast.dump(low.func).replace(called(low), "")):
+                return None
+            of_high, of_low = self.reduced(high), self.reduced(low)
+            return None if of_high is None or of_low is None else (of_high[0], of_high[1] - of_low[1])
         call = self.reduction(node)
         if call is None or isinstance(call.func, ast.Name):
             return None
@@ -196,8 +223,9 @@ class _Reader:
 
     def _fields(self, names: Sequence[str]) -> Matrix | None:
         """Several columns of one table, or an array of that name."""
-        having = [s for s in self.shards if all(n in s.columns and s.columns[n].rows == s.rows and s.columns[
-            n].kind == "number" and s.columns[n].values.dtype.kind in "iufb" for n in names)]
+        having = [s for s in (self.shards if self.only is None else [self.only]) if all(
+            n in s.columns and s.columns[n].rows == s.rows and s.columns[n].kind == "number"
+            and s.columns[n].values.dtype.kind in "iufb" for n in names)]
         widths = {len(s.columns[n].row_shape) for s in having for n in names}
         if len(having) != 1 or len(widths) != 1 or having[0].columns[names[0]].values.size > MOST_VALUES:
             return None
