@@ -55,12 +55,12 @@ def signatures_of_numbers(shard: Shard) -> tuple[Array, Array, tuple[str, ...]]:
     A molecule, a sentence or an address may be written in several ways: what was measured of it is the same. No rows
     where there is no text beside the numbers, or too few rows are possible.
     """
-    names = sorted(n for n, c in shard.columns.items() if c.kind == "number" and not c.row_shape and not is_time(n)
-                   and not is_identifier(c) and len(shard.summaries[n].digests) == shard.rows)
     texts = tuple(n for n, c in shard.columns.items() if c.kind == "text" and c.digests is not None
                   and not is_identifier(c) and shard.summaries[n].distinct_rows > shard.rows / 2)
+    names = sorted(n for n, c in shard.columns.items() if texts and c.kind == "number" and not c.row_shape
+                   and not is_time(n) and not is_identifier(c) and len(shard.summaries[n].digests) == shard.rows)
     floats = [n for n in names if shard.columns[n].is_float]
-    if not texts or len(floats) < 2 or not _many_rows_possible(shard, names):
+    if len(floats) < 2 or not _many_rows_possible(shard, names):
         return np.zeros(shard.rows, np.uint64), np.empty(0, np.int64), ()
     out = np.zeros(shard.rows, np.uint64)
     for place, name in enumerate(names):

@@ -71,11 +71,14 @@ def _marks(parts: Sequence[Array], feature: int | None) -> Iterator[Mark]:
         if not ends:
             return
         value = max(ends) if top else min(ends)
-        hits = [p == value for p in parts]
-        if sum(int(np.count_nonzero(h)) for h in hits) < FEWEST:  # of fractions the largest seldom recurs
+        # of fractions the largest seldom recurs: what is cheaper to see comes first
+        if parts[0].dtype.kind == "f" and sum(int(np.count_nonzero(p == value)) for p in parts) < FEWEST:
             continue
         some = _finite([_some(p) for p in parts]) if some is None else some
         if len(some) < 50 or not _apart(some, value, top):
+            continue
+        hits = [p == value for p in parts]
+        if sum(int(np.count_nonzero(h)) for h in hits) < FEWEST:
             continue
         gap = _gap(parts, some, value, top)
         if gap is not None:
@@ -86,7 +89,7 @@ def _marks(parts: Sequence[Array], feature: int | None) -> Iterator[Mark]:
 
 def _finite(parts: Sequence[Array]) -> Array:
     some = np.concatenate(parts)
-    return some[np.isfinite(some)]
+    return np.asarray(some[np.isfinite(some)])
 
 
 def _some(part: Array) -> Array:

@@ -172,7 +172,7 @@ def _columns(series: _Series) -> tuple[dict[str, Array], dict[str, Array]]:
 
 def _rises(values: Array) -> bool:
     """Whether a number mostly becomes larger from row to row: cheap, and true of every counter."""
-    return np.count_nonzero(values[1:] > values[:-1]) > COUNTS * (len(values) - 1)
+    return bool(np.count_nonzero(values[1:] > values[:-1]) > COUNTS * (len(values) - 1))
 
 
 def _is_counter(values: Array) -> bool:
