@@ -1,10 +1,12 @@
 """How fast data files are examined, beside the format's own reader iterating over the same rows once.
 
-    python benchmarks/data_speed.py [MEGABYTES]
+    python benchmarks/data_speed.py [MEGABYTES] [--only npz,csv] [--sizes npy=2048,csv=64]
 
-Writes synthetic files of about that size (default 64 MB) for each format to a temporary folder and prints seconds, MB/s
-and the ratio of the reader's time to ours: 1.0 is as fast as the reader, 0.5 takes twice as long. Examining means
-reading, all statistics, all observations.
+Writes synthetic files of about that size (default 64 MB) for each format to a temporary folder and prints processor
+time, MB per second of it, and the ratio of the reader's time to ours: 1.0 is as fast as the reader, 0.5 takes twice as
+long. `loop` is the same rows through torch's DataLoader in batches of 64, which is what a training loop pays for them
+("-" where torch is not installed). Examining means reading, all statistics and all observations; `wall` is how long
+that took by the clock.
 """
 
 from __future__ import annotations
@@ -12,16 +14,24 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import signal
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+FORMS = ("npz", "npy", "bin", "csv", "jsonl", "parquet", "tar", "images")
+WINDOW = 1024
+"""Tokens of a file of tokens that are a row."""
+SIDE = 64
+"""Pixels of a side of a picture."""
 SHARDS = 4
 WIDTH = 64
 
@@ -40,6 +50,9 @@ def write(folder: Path, form: str, megabytes: float) -> None:
     rng = np.random.default_rng(0)
     for i in range(SHARDS):
         path = folder / f"part_{i}.{form}"
+        if form == "images":
+            write_pictures(folder / f"class_{i}", rows_of(megabytes, 3 * SIDE * SIDE), rng)
+            continue
         if form == "npz":
             x, y = made(rows_of(megabytes, 4 * WIDTH), rng)
             np.savez(path, x=x, y=y)
@@ -55,6 +68,8 @@ def write(folder: Path, form: str, megabytes: float) -> None:
             x, y = made(rows_of(megabytes, 21 * WIDTH), rng)
             with path.open("w") as out:
                 out.writelines(json.dumps({"x": r.tolist(), "y": int(k)}) + "\n" for r, k in zip(x, y, strict=True))
+        elif form == "parquet":
+            write_parquet(path, *made(rows_of(megabytes, 4 * WIDTH), rng))
         else:
             write_tar(path, *made(rows_of(megabytes, 2048 + 4 * WIDTH), rng))
 
@@ -70,42 +85,138 @@ def write_tar(path: Path, x: np.ndarray, y: np.ndarray) -> None:
                 archive.addfile(info, BytesIO(data))
 
 
+def write_parquet(path: Path, x: np.ndarray, y: np.ndarray) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = {f"f{k}": x[:, k] for k in range(WIDTH)} | {"y": y}
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+
+
+def write_pictures(folder: Path, count: int, rng: np.random.Generator) -> None:
+    from PIL import Image
+
+    folder.mkdir()
+    for i in range(count):
+        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(folder / f"{i:06d}.png")
+
+
 def iterate(path: Path) -> int:
     """What a training loop does at least: every row once, as the format's own reader gives it."""
-    return sum(1 for _ in OWN[path.suffix](path))
+    count = 0
+    for row in OWN[path.suffix](path):
+        if isinstance(row, np.ndarray):
+            row.sum()  # of a mapped file nothing is read before
+        count += 1
+    return count
 
 
-def own_npz(path: Path) -> Iterator[object]:
+def own_npz(path: Path) -> Iterator[Any]:
     with np.load(path) as arrays:
-        for name in arrays.files:
-            yield from arrays[name]
+        yield from zip(*(arrays[name] for name in arrays.files), strict=True)
 
 
-def own_csv(path: Path) -> Iterator[object]:
+def own_bin(path: Path) -> Iterator[Any]:
+    tokens = np.memmap(path, "<u2", "r")
+    yield from tokens[: len(tokens) // WINDOW * WINDOW].reshape(-1, WINDOW)
+
+
+def own_csv(path: Path) -> Iterator[Any]:
     with path.open(newline="") as stream:
         for row in csv.reader(stream):
-            yield [float(v) for v in row if v[:1] != "f" and v != "y"]
+            if row[0][:1] != "f":
+                yield [float(v) for v in row]
 
 
-def own_jsonl(path: Path) -> Iterator[object]:
+def own_jsonl(path: Path) -> Iterator[Any]:
     with path.open() as lines:
         yield from map(json.loads, lines)
 
 
-def own_tar(path: Path) -> Iterator[object]:
+def own_parquet(path: Path) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+        yield from zip(*(column.to_numpy() for column in batch.columns), strict=True)
+
+
+def own_tar(path: Path) -> Iterator[Any]:
     with tarfile.open(path) as archive:
+        array: Any = None
         for member in archive:
             stream = archive.extractfile(member)
             data = stream.read() if stream is not None else b""
-            yield np.load(BytesIO(data)) if member.name.endswith(".npy") else int(data)
+            if member.name.endswith(".npy"):
+                array = np.load(BytesIO(data))
+            else:
+                yield array, int(data)
 
 
-OWN: dict[str, Callable[[Path], Iterator[object]]] = {
-    ".npz": own_npz,
-    ".npy": lambda path: (row.sum() for row in np.load(path)),
-    ".bin": lambda path: (block.sum() for block in np.array_split(np.memmap(path, "<u2", "r"), 1000)),
-    ".csv": own_csv, ".jsonl": own_jsonl, ".tar": own_tar,
+def own_picture(path: Path) -> Iterator[Any]:
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        yield np.asarray(picture)
+
+
+OWN: dict[str, Callable[[Path], Iterator[Any]]] = {
+    ".npz": own_npz, ".npy": lambda path: iter(np.load(path)), ".bin": own_bin, ".csv": own_csv, ".jsonl": own_jsonl,
+    ".parquet": own_parquet, ".tar": own_tar, ".png": own_picture,
 }
+
+
+def item(row: Any) -> Any:
+    """A row as a data set gives it to the loader: arrays that can be stacked."""
+    if isinstance(row, dict):
+        return {name: np.asarray(value, np.float32) for name, value in row.items()}
+    if isinstance(row, tuple) and len(row) == 2:
+        return np.asarray(row[0]), np.asarray(row[1])
+    array = np.asarray(row)
+    return array.astype(np.int64) if array.dtype.kind == "u" and array.ndim == 1 else np.array(array)
+
+
+def loop(files: list[Path]) -> None:
+    """The same rows through torch's DataLoader."""
+    from torch.utils.data import DataLoader, IterableDataset
+
+    class Rows(IterableDataset):  # type: ignore[type-arg]
+        def __iter__(self) -> Iterator[Any]:
+            for file in files:
+                yield from map(item, OWN[file.suffix](file))
+
+    for _ in DataLoader(Rows(), batch_size=64):
+        pass
+
+
+def spent(work: Callable[[], object]) -> float:
+    """Processor seconds, those of children included: a busy machine makes the clock run on."""
+    def used() -> float:
+        times = os.times()
+        return times.user + times.system + times.children_user + times.children_system
+
+    start = used()
+    work()
+    return used() - start
+
+
+def compared(form: str, megabytes: float) -> str:
+    """The line of one format."""
+    from traindx_tools.on_data import examine
+
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), form, megabytes)
+        files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
+        size = sum(f.stat().st_size for f in files) / 1e6
+        own = spent(lambda: [iterate(file) for file in files])
+        looped = spent(lambda: loop(files)) if find_spec("torch") is not None else None
+        reports: list[Any] = []
+        start = time.perf_counter()
+        ours = max(0.01, spent(lambda: reports.append(examine([folder]))))
+        wall = time.perf_counter() - start
+    told = "" if not reports[0].wrong else f"  {reports[0].wrong[0].rule}"
+    by_loop = ("-", "-") if looped is None else (f"{looped:.2f}", f"{looped / ours:.2f}")
+    return (f"{form:8}{size:8.1f}{own:9.2f}{by_loop[0]:>9}{ours:9.2f}{wall:9.2f}{size / ours:8.0f}{own / ours:8.2f}"
+            f"{by_loop[1]:>8}{told}")
 
 
 def main() -> None:
@@ -113,25 +224,22 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("megabytes", type=float, nargs="?", default=64.0, help="of each format (default: 64)")
-    megabytes = parser.parse_args().megabytes
+    parser.add_argument("--only", default=",".join(FORMS), help="formats (default: %(default)s)")
+    parser.add_argument("--sizes", default="", metavar="FORM=MB,...", help="megabytes of single formats")
+    options = parser.parse_args()
+    sizes = {form: float(size) for form, _, size in (s.partition("=") for s in options.sizes.split(",") if s)}
     with tempfile.TemporaryDirectory() as warm:
         write(Path(warm), "npz", 0.1)
         examine([warm])  # imports are paid once
-    print(f"{'format':8}{'MB':>8}{'own s':>9}{'ours s':>9}{'MB/s':>8}{'ratio':>8}")
-    for form in ("npz", "npy", "bin", "csv", "jsonl", "tar"):
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), form, megabytes)
-            files = sorted(Path(folder).iterdir())
-            size = sum(f.stat().st_size for f in files) / 1e6
-            start = time.perf_counter()
-            for file in files:
-                iterate(file)
-            own = time.perf_counter() - start
-            start = time.perf_counter()
-            report = examine([folder])
-            ours = time.perf_counter() - start
-            told = "" if not report.wrong else f"  {report.wrong[0].rule}"
-            print(f"{form:8}{size:8.1f}{own:9.2f}{ours:9.2f}{size / ours:8.0f}{own / ours:8.2f}{told}")
+        if find_spec("torch") is not None:
+            loop(sorted(Path(warm).iterdir()))
+    print(f"{'format':8}{'MB':>8}{'own s':>9}{'loop s':>9}{'ours s':>9}{'wall s':>9}{'MB/s':>8}{'own':>8}{'loop':>8}")
+    for form in options.only.split(","):
+        needs = {"parquet": "pyarrow", "images": "PIL"}.get(form)
+        if needs is not None and find_spec(needs) is None:
+            print(f"{form:8}not measured: {needs} is not installed")
+            continue
+        print(compared(form, sizes.get(form, options.megabytes)), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ and one jump that nothing closes leaves all of them as they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -78,10 +79,12 @@ def _merged(starts: Array, order: Array, closed: Array, log_chance: float, by: s
     return Reordered(tuple(starts.tolist()), tuple(order.tolist()), log_chance, by)
 
 
-def smooth(values: Array) -> Array:
+def smooth(columns: Iterable[Array]) -> Array:
     """float64 shape (rows, columns): the columns of a table that are series, in units of their own usual step."""
-    kept = []
-    for column in np.asarray(values, np.float64).T:
+    kept, rows = [], 0
+    for values in columns:
+        column = np.asarray(values, np.float64)
+        rows = len(column)
         if not np.isfinite(column).all() or len(column) < FEWEST:
             continue
         around = column - column.mean()
@@ -92,7 +95,7 @@ def smooth(values: Array) -> Array:
         usual = float(np.quantile(steps, USUAL))
         if usual > 0 and float(np.median(steps)) > 0:
             kept.append(column / usual)
-    return np.stack(kept, axis=1) if kept else np.empty((len(values), 0))
+    return np.stack(kept, axis=1) if kept else np.empty((rows, 0))
 
 
 def by_values(series: Array, comparisons: float = 1.0) -> Reordered | None:

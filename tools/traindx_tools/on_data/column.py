@@ -53,6 +53,14 @@ class Column:
         """Shape of one row; () for scalars, texts and sequences."""
         return self.values.shape[1:] if self.kind == "number" else ()
 
+    @cached_property
+    def by_feature(self) -> Array:
+        """shape (features, rows): the numbers of a row one behind the other, each feature in one piece of memory.
+
+        A copy, made once: what looks at one feature of all rows would else skip over all the others.
+        """
+        return np.ascontiguousarray(self.values.reshape(len(self.values), -1).T)
+
     @property
     def is_integer(self) -> bool:
         """Whether it holds whole numbers or truth values."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import input_fields, is_identifier, is_target, is_time
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import mixed
@@ -55,12 +55,12 @@ def signatures_of_numbers(shard: Shard) -> tuple[Array, Array, tuple[str, ...]]:
     A molecule, a sentence or an address may be written in several ways: what was measured of it is the same. No rows
     where there is no text beside the numbers, or too few rows are possible.
     """
-    names = sorted(n for n, c in shard.columns.items() if c.kind == "number" and not c.row_shape and not is_time(n)
-                   and not is_identifier(c) and len(shard.summaries[n].digests) == shard.rows)
     texts = tuple(n for n, c in shard.columns.items() if c.kind == "text" and c.digests is not None
                   and not is_identifier(c) and shard.summaries[n].distinct_rows > shard.rows / 2)
+    names = sorted(n for n, c in shard.columns.items() if texts and c.kind == "number" and not c.row_shape
+                   and not is_time(n) and not is_identifier(c) and len(shard.summaries[n].digests) == shard.rows)
     floats = [n for n in names if shard.columns[n].is_float]
-    if not texts or len(floats) < 2 or not _many_rows_possible(shard, names):
+    if len(floats) < 2 or not _many_rows_possible(shard, names):
         return np.zeros(shard.rows, np.uint64), np.empty(0, np.int64), ()
     out = np.zeros(shard.rows, np.uint64)
     for place, name in enumerate(names):
@@ -84,7 +84,17 @@ def _is_table(shard: Shard, names: Sequence[str]) -> bool:
 def _many_rows_possible(shard: Shard, names: Sequence[str]) -> bool:
     """Whether equal rows of a table are no matter of course: by how many values its columns have."""
     floats = [n for n in names if shard.columns[n].is_float]
-    return len(floats) >= 2 or sum(math.log2(max(1, shard.summaries[n].distinct_rows)) for n in names) >= TABLE_BITS
+    if len(floats) >= 2:
+        return True
+    if sum(_most_bits(shard.columns[n]) for n in names) < TABLE_BITS:
+        return False
+    return sum(math.log2(max(1, shard.summaries[n].distinct_rows)) for n in names) >= TABLE_BITS
+
+
+def _most_bits(column: Column) -> float:
+    """Bits that a column can tell apart at most, by its type and its rows."""
+    rows = math.log2(max(1, column.rows))
+    return min(rows, 8.0 * column.values[:1].nbytes) if column.kind == "number" else rows
 
 
 def _tells(values: Array, kind: str, texts: bool, offsets: Array | None) -> Array:

@@ -19,7 +19,7 @@ from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.shifted_stretch import FEWEST as SHORTEST
 from traindx_tools.on_data.shifted_stretch import shifted_stretch, spreads_of
 from traindx_tools.on_data.significance import LEVEL, paired_tail
-from traindx_tools.on_data.stretches import Stretch, heaviest
+from traindx_tools.on_data.stretches import Stretch, commonest
 
 LAGS = (1, -1, 2, -2, 3, -3)
 FEWEST = 40
@@ -90,19 +90,23 @@ def _is_smooth(values: Array) -> bool:
 def _better(pairs: Array, lag: int) -> Array:
     """bool shape (rows,): whether the number `lag` rows behind fits what is said of a row better than its own."""
     said, value = pairs[:, 0], pairs[:, 1]
-    moved = np.abs(said - np.roll(value, -lag)) < np.abs(said - value)
-    ends = slice(len(moved) - lag, None) if lag > 0 else slice(None, -lag)
-    moved[ends] = False
-    return np.asarray(moved)
+    out = np.zeros(len(pairs), bool)
+    here = slice(None, -lag) if lag > 0 else slice(-lag, None)
+    there = slice(lag, None) if lag > 0 else slice(None, lag)
+    np.less(np.abs(said[here] - value[there]), np.abs(said - value)[here], out=out[here])
+    return out
 
 
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
+    spreads_here: list[tuple[float, float] | None] = []
     for index, hits in enumerate(better):
-        stretch = heaviest(np.where(hits, 1.0, -1.0))
-        more = 2 * int(hits[stretch.start:stretch.end].sum()) - stretch.rows
-        spreads = spreads_of(pairs, lag) if more >= SHORTEST // 2 else None
+        stretch = commonest(hits)
+        more = 2 * int(np.count_nonzero(hits[stretch.start:stretch.end])) - stretch.rows
+        if more >= SHORTEST // 2 and not spreads_here:
+            spreads_here.append(spreads_of(pairs, lag))
+        spreads = spreads_here[0] if more >= SHORTEST // 2 else None
         likely = shifted_stretch(pairs[index], lag, spreads, comparisons) if spreads is not None else None
         if likely is not None and likely.stretch.rows <= MOST_PART * total:
             inside = likely.stretch.inside(len(hits))

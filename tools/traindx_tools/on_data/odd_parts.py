@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.significance import LEVEL, chi2_tail, distance, distance_tail, share_tail
+from traindx_tools.on_data.significance import LEVEL, chi2_tail, distance, distance_bounds, distance_tail, share_tail
 from traindx_tools.on_data.stretches import Stretch, heaviest
 
 SHARDS = 4
@@ -65,6 +65,8 @@ def odd_shard(parts: Sequence[Array], comparisons: float) -> OddPart | None:
         return None
     some = [np.sort(p[np.isfinite(p)][:: max(1, len(p) // MOST)]) for p in parts]
     if min(map(len, some)) < ROWS:
+        return None
+    if float(distance_bounds(some).max()) < APART:
         return None
     first = [distance(s, np.sort(np.concatenate([t for j, t in enumerate(some) if j != i])))
              for i, s in enumerate(some)]

@@ -36,11 +36,12 @@ class Panel:
 
 def panel_of(group: Sequence[Shard]) -> Panel:
     """The rows of all files, drawn where they are many."""
-    shard = np.concatenate([np.full(s.rows, i, np.int64) for i, s in enumerate(group)])
-    row = np.concatenate([np.arange(s.rows) for s in group])
-    if len(row) > MOST_ROWS:
-        some = np.sort(np.random.default_rng(0).choice(len(row), MOST_ROWS, replace=False))
-        shard, row = shard[some], row[some]
+    ends = np.cumsum([s.rows for s in group])
+    rows = int(ends[-1])
+    some = np.arange(rows) if rows <= MOST_ROWS else np.sort(
+        np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
+    shard = np.searchsorted(ends, some, "right")
+    row = some - (ends - [s.rows for s in group])[shard]
     for name in group[0].columns:
         columns = [c for s in group if (c := s.columns.get(name)) is not None and is_moment(c)]
         if len(columns) == len(group):

@@ -23,6 +23,8 @@ MOST_SPLIT_WORDS = 8
 FEWEST_IDS = 8
 """Values on each side of a split from which on it tells that they are ids."""
 SHARED = 0.1
+MOST_FIRST = 2000
+"""Rows that say first that a number is none of the rows: all others are looked at where they leave it open."""
 _GROUP = re.compile(
     r"(^|[_.])(subject|patient|speaker|participant|person|scene|session|record|recording|document|doc|group|"
     r"cluster|family|source|sequence|video|clip|author)(_?(id|ids|idx|index|key|name))?$",
@@ -180,8 +182,7 @@ def _is_identifier(column: Column) -> bool:
     if column.kind == "number" and column.values.dtype.kind in "iuf":
         if is_epoch(column.values):
             return True
-        steps = np.diff(column.values.astype(np.float64))
-        return bool((steps > 0).all() or (steps < 0).all())
+        return _only_grows(column.values[:MOST_FIRST]) and _only_grows(column.values)
     if column.kind != "text" or not column.texts or column.digests is None:
         return False
     some = column.texts[:: max(1, len(column.texts) // 200)]
@@ -193,6 +194,12 @@ def _is_identifier(column: Column) -> bool:
         return True
     digits = sum(c.isdigit() for t in some for c in t)
     return digits >= 0.3 * sum(len(t) for t in some) and len(distinct(column.digests)) >= 0.99 * column.rows
+
+
+def _only_grows(values: Array) -> bool:
+    """Whether each number is larger than the one before it, or each is smaller."""
+    steps = np.diff(values.astype(np.float64))
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def is_epoch(values: Array) -> bool:

@@ -35,20 +35,23 @@ def fits(
     total = sum(map(len, rows))
     if not 2 <= len(blocks) <= MOST_WIDTH or total < 200:
         return
-    scores = np.stack([_scores(np.concatenate(parts)) for _, _, parts in blocks], axis=1)
     hot = [h for n in labels if (h := _hot(group, n, rows)) is not None]
-    x = np.concatenate([scores, *hot], axis=1) if hot else scores
-    if total < ROWS_PER_FEATURE * x.shape[1]:
+    x = np.empty((len(blocks) + sum(map(len, hot)), total))  # a row for each feature: all below goes along features
+    if total < ROWS_PER_FEATURE * len(x):
         return
-    covariance = np.cov(x, rowvar=False) + 0.01 * np.eye(x.shape[1])
+    for at, (_, _, parts) in enumerate(blocks):
+        x[at] = _scores(np.concatenate(parts))
+    if hot:
+        x[len(blocks):] = np.concatenate(hot)
+    covariance = np.cov(x) + 0.01 * np.eye(len(x))
     inverse = np.linalg.inv(covariance)
-    left = (x @ inverse) / np.diag(inverse)
+    left = (inverse / np.diag(inverse)[:, None])[: len(blocks)] @ x
     ends = np.cumsum([len(r) for r in rows])[:-1]
     for at, (name, k, parts) in enumerate(blocks):
-        told = 1.0 - float(np.median(np.abs(left[:, at]))) ** 2 / max(1e-9, float(np.median(np.abs(x[:, at]))) ** 2)
+        told = 1.0 - float(np.median(np.abs(left[at]))) ** 2 / max(1e-9, float(np.median(np.abs(x[at]))) ** 2)
         if told >= TOLD:
             which = f"feature {k}" if len(parts[0].shape) and _width(group[0], name) > 1 else "the value"
-            pairs = np.stack([x[:, at] - left[:, at], x[:, at]], axis=1)
+            pairs = np.stack([x[at] - left[at], x[at]], axis=1)
             yield name, f"how far {which} is from what the other fields of its row say", tuple(
                 np.split(pairs, ends)), tuple(rows)
 
@@ -86,4 +89,4 @@ def _hot(group: Sequence[Shard], name: str, rows: Sequence[Array]) -> Array | No
     if not 2 <= len(kinds) <= MOST_KINDS:
         return None
     y = np.concatenate([codes(s.columns[name], kinds)[r] for s, r in zip(group, rows, strict=True)])
-    return np.asarray(np.eye(len(kinds))[y][:, 1:])
+    return np.asarray(y == np.arange(1, len(kinds))[:, None])

@@ -189,7 +189,7 @@ def usual(name: str, columns: Sequence[Column], rows: Sequence[Array], names: Se
     ids = [c.values.reshape(-1).astype(np.int64) + 100 for c in columns]
     counts = np.sum([np.bincount(i, minlength=high + 101) for i in ids], axis=0).astype(np.float64)
     logs = np.log((counts + 0.5) / float(counts.sum()))
-    parts = tuple(_by_row(c, logs[i])[r] for c, i, r in zip(columns, ids, rows, strict=True))
+    parts = tuple(_of_rows(c, logs, i, r) for c, i, r in zip(columns, ids, rows, strict=True))
     yield Statistic(name, "how usual its tokens are", parts, called)
     if len(columns) >= FEWEST_SHARDS and size <= MOST_PAIRS:
         hashed = [_pairs(i) for i in ids]
@@ -217,6 +217,13 @@ def of_streams(group: Sequence[Shard]) -> Iterator[Statistic]:
                   for c in columns if c is not None]
         rows = [_looked_at(c) for c in blocks]
         yield from usual(name, blocks, rows, [r * BLOCK for r in rows])
+
+
+def _of_rows(column: Column, logs: Array, ids: Array, rows: Array) -> Array:
+    """The mean of what is said of the tokens of each of these rows; of rows of one length no others are looked at."""
+    if column.offsets is None:
+        return np.asarray(logs[ids.reshape(column.rows, -1)[rows]].mean(axis=1))
+    return _by_row(column, logs[ids])[rows]
 
 
 def _by_row(column: Column, values: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import is_row_id, is_time, splits_of
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.summary import mixed
+from traindx_tools.on_data.summary import distinct, mixed
 from traindx_tools.on_data.table import DataSet
 
 FEWEST = 20
@@ -97,7 +97,7 @@ def _field(name: str, columns: Sequence[Column]) -> _Field | None:
         keys = mixed((np.abs(values) + 0.0).view(np.uint64))
     else:
         return None
-    kinds = np.unique(keys)
+    kinds = distinct(keys)
     return _Field(name, keys, values, kinds) if len(kinds) >= MANY_KINDS else None
 
 
@@ -109,7 +109,7 @@ def _flat(name: str, columns: Sequence[Column]) -> Iterator[tuple[str, Sequence[
     elif len(shape) == 1 and shape[0] <= MOST_COLUMNS and all(c.row_shape == shape and c.kind == "number"
                                                               for c in columns):
         for k in range(shape[0]):
-            yield f"{name}[{k}]", [replace(c, values=c.values[:, k]) for c in columns]
+            yield f"{name}[{k}]", [replace(c, values=c.by_feature[k]) for c in columns]
 
 
 def _of_table(columns: Sequence[tuple[str, Sequence[Column]]]) -> Twins | None:

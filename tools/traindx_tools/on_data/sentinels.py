@@ -51,11 +51,12 @@ class Mark:
 
 def marks_in(shards: Sequence[Shard], name: str) -> Iterator[Mark]:
     """The marks of a field, of each feature of a table."""
-    arrays = [np.asarray(s.columns[name].values) for s in shards]
+    columns = [s.columns[name] for s in shards]
+    arrays = [np.asarray(c.values) for c in columns]
     widths = {int(np.prod(a.shape[1:])) for a in arrays}
     if arrays[0].ndim == 2 and len(widths) == 1 and max(widths) <= WIDEST:
         for feature in range(max(widths)):
-            yield from _marks([a.reshape(len(a), -1)[:, feature] for a in arrays], feature if max(widths) > 1 else None)
+            yield from _marks([c.by_feature[feature] for c in columns], feature if max(widths) > 1 else None)
     else:
         yield from _marks([a.reshape(len(a), -1) if a.ndim > 1 else a for a in arrays], None)
 
@@ -63,24 +64,32 @@ def marks_in(shards: Sequence[Shard], name: str) -> Iterator[Mark]:
 def _marks(parts: Sequence[Array], feature: int | None) -> Iterator[Mark]:
     if any(not p.size for p in parts):
         return
-    some = np.concatenate([_some(p) for p in parts])
-    some = some[np.isfinite(some)]
+    some: Array | None = None
     for top in (False, True):
         ends = [float((np.fmax if top else np.fmin).reduce(p, axis=None)) for p in parts]
         ends = [e for e in ends if math.isfinite(e)]
-        if not ends or len(some) < 50:
+        if not ends:
             return
         value = max(ends) if top else min(ends)
-        if not _apart(some, value, top):
+        # of fractions the largest seldom recurs: what is cheaper to see comes first
+        if parts[0].dtype.kind == "f" and sum(int(np.count_nonzero(p == value)) for p in parts) < FEWEST:
+            continue
+        some = _finite([_some(p) for p in parts]) if some is None else some
+        if len(some) < 50 or not _apart(some, value, top):
             continue
         hits = [p == value for p in parts]
-        if sum(int(h.sum()) for h in hits) < FEWEST:
+        if sum(int(np.count_nonzero(h)) for h in hits) < FEWEST:
             continue
         gap = _gap(parts, some, value, top)
         if gap is not None:
             rows = tuple(h if h.ndim == 1 else h.any(axis=1) for h in hits)
             if sum(int(h.sum()) for h in rows) >= FEWEST:
                 yield Mark(value, feature, rows, gap)
+
+
+def _finite(parts: Sequence[Array]) -> Array:
+    some = np.concatenate(parts)
+    return np.asarray(some[np.isfinite(some)])
 
 
 def _some(part: Array) -> Array:

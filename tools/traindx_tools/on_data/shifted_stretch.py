@@ -46,7 +46,7 @@ def spreads_of(pairs: Sequence[Array], lag: int) -> tuple[float, float] | None:
     """
     step = max(1, sum(map(len, pairs)) // SOME)
     narrow, wide = (1.4826 * float(np.median(np.abs(np.concatenate(
-        [(p[:, 0] - np.roll(p[:, 1], -k))[::step] for p in pairs])))) for k in (0, lag))
+        [p[::step, 0] - p[(np.arange(0, len(p), step) + k) % len(p), 1] for p in pairs if len(p)])))) for k in (0, lag))
     return (narrow, wide) if 0 < narrow <= CLEAR * wide else None
 
 

@@ -39,6 +39,16 @@ def heaviest(weights: Array) -> Stretch:
     return Stretch(start, end)
 
 
+def commonest(hits: Array) -> Stretch:
+    """`heaviest` where a hit counts 1 and a miss -1: in whole numbers of half the size."""
+    sums = np.zeros(len(hits) + 1, np.int32)
+    np.cumsum(hits.view(np.int8), dtype=np.int32, out=sums[1:])
+    sums *= 2
+    sums -= np.arange(len(sums), dtype=np.int32)
+    end = int(np.argmax(sums - np.minimum.accumulate(sums)))
+    return Stretch(int(np.argmin(sums[: end + 1])), end)
+
+
 def log_chance(gained: int, lost: int, rows: int, comparisons: float) -> float:
     """Log of a bound on the chance that any stretch of `rows` gains so much: over all stretches and comparisons."""
     p = paired_tail(gained, lost)

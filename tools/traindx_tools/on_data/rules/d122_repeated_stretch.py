@@ -22,6 +22,7 @@ from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.roles import is_group, is_identifier, is_target, keys
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, share_tail
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
@@ -134,6 +135,8 @@ def _runs(signed: Array, telling: Array) -> tuple[list[tuple[int, int, int]], fl
         return [], 1.0
     own = np.zeros(len(signed), bool)
     own[telling] = True
+    if not _some_recur(signed):
+        return [], 1.0
     _, first, inverse = np.unique(signed, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     twins = np.flatnonzero(own & (earlier < np.arange(len(signed))))
@@ -143,6 +146,11 @@ def _runs(signed: Array, telling: Array) -> tuple[list[tuple[int, int, int]], fl
     runs = sorted((r for r in np.split(twins, cuts) if len(r) >= RUN), key=lambda r: -len(r))
     natural = (len(twins) - sum(len(r) for r in runs) + 1) / len(signed)
     return [(int(r[0]), int(earlier[r[0]]), len(r)) for r in runs], min(1.0, natural)
+
+
+def _some_recur(signed: Array) -> bool:
+    """Whether enough rows recur for a stretch: to sort hashes is a tenth of finding where each stood first."""
+    return len(signed) - len(distinct(signed)) >= RUN
 
 
 def _finding(shard: Shard, name: str, run: tuple[int, int, int], other: float) -> Finding:
@@ -198,7 +206,7 @@ def _across_files(signed: Sequence[_Signed], comparisons: int) -> Iterator[Findi
 
 
 def _copied(group: Sequence[_Signed], comparisons: int) -> list[_Copied]:
-    if len(group) < 2:
+    if len(group) < 2 or sum(len(telling) for _, _, telling in group) < RUN:
         return []
     every = np.concatenate([d for _, d, _ in group])
     owner = np.repeat(np.arange(len(group)), [len(d) for _, d, _ in group])
@@ -206,6 +214,8 @@ def _copied(group: Sequence[_Signed], comparisons: int) -> list[_Copied]:
     own = np.zeros(len(every), bool)
     for k, (_, _, telling) in enumerate(group):
         own[starts[k] + telling] = True
+    if not _some_recur(every):
+        return []
     _, first, inverse = np.unique(every, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     twins = np.flatnonzero(own & (earlier < np.arange(len(every))))

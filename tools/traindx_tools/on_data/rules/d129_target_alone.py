@@ -133,7 +133,7 @@ def _by_feature(shard: Shard) -> Iterator[tuple[str, Column]]:
             yield name, column
             continue
         for i in range(column.row_shape[0]):
-            yield f"{name}[:, {i}]", Column(f"{name}[:, {i}]", "number", column.values[:, i], column.file)
+            yield f"{name}[:, {i}]", Column(f"{name}[:, {i}]", "number", column.by_feature[i], column.file)
 
 
 def _telling(column: Column, target: str) -> Column | None:
@@ -174,23 +174,26 @@ def told_by(ranges: Array, y: Array, kinds: int) -> float:
     """
     half = np.random.default_rng(0).permutation(len(y)) % 2
     size, areas = int(ranges.max()) + 1, []
+    counts = np.bincount((half * size + ranges) * kinds + y, minlength=2 * size * kinds).reshape(2, size, kinds)
     for own in (0, 1):
-        table = np.ones((size, kinds)) * (np.bincount(y, minlength=kinds) / len(y))
-        np.add.at(table, (ranges[half != own], y[half != own]), 1.0)
+        table = np.bincount(y, minlength=kinds) / len(y) + counts[1 - own]
         share = table / table.sum(axis=1, keepdims=True)
-        mine, truth = share[ranges[half == own]], y[half == own]
-        areas += [_area(mine[:, k], truth == k) for k in range(kinds)]
+        rows = counts[own].sum(axis=1)
+        areas += [_area(share[:, k], counts[own][:, k], rows - counts[own][:, k]) for k in range(kinds)]
     return float(np.mean(areas))
 
 
-def _area(score: Array, truth: Array) -> float:
-    """The area under the ROC curve, ties counted half (Mann and Whitney)."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not positive or not negative:
+def _area(score: Array, positive: Array, negative: Array) -> float:
+    """The area under the ROC curve of ranges with a score each, ties counted half (Mann and Whitney).
+
+    `positive`, `negative`: int64 shape (ranges,), the rows of each.
+    """
+    pairs = int(positive.sum()) * int(negative.sum())
+    if not pairs:
         return 0.5
-    _, inverse, counts = np.unique(score, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[inverse.reshape(-1)]
-    return float((ranks[truth].sum() - positive * (positive + 1) / 2.0) / (positive * negative))
+    scores, at = np.unique(score, return_inverse=True)
+    true, false = (np.bincount(at.reshape(-1), weights=c, minlength=len(scores)) for c in (positive, negative))
+    return float((true * (np.cumsum(false) - 0.5 * false)).sum() / pairs)
 
 
 def _is_binned(column: Column, target: Column) -> bool:

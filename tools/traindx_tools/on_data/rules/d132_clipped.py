@@ -76,7 +76,7 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
     best: tuple[Clipped, str, int] | None = None
     for told, values in parts:
         for sign in (1, -1):
-            peaks = peaks_of_signals(sign * values) if signal else peaks_of_numbers(sign * values[:, 0])
+            peaks = peaks_of_signals(sign * values) if signal else peaks_of_numbers(sign * values)
             found = clipped(peaks, comparisons * len(parts))
             if found is not None and found.log_chance < math.log(LEVEL) and (
                 best is None or found.log_chance < best[0].log_chance
@@ -87,13 +87,13 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
 
 
 def _parts(group: Sequence[Shard], name: str, step: int) -> tuple[list[tuple[str, Array]], bool]:
-    """Each feature or channel with its name, float64 shape (rows, samples), and whether the rows are signals."""
-    values = np.concatenate([np.asarray(s.columns[name].values[::step]) for s in group]).astype(np.float64)
-    shape = values.shape[1:]
+    """Each feature or channel with its name, float64 shape (rows,) or (rows, samples), and whether rows are signals."""
+    shape = group[0].columns[name].row_shape
     if max(shape, default=1) < SIGNAL:
-        flat = values.reshape(len(values), -1)
-        features = range(min(MOST_PARTS, flat.shape[1]))
-        return [(f"feature {i} of " * bool(shape), flat[:, i : i + 1]) for i in features], False
+        made = [s.columns[name].by_feature for s in group]
+        return [(f"feature {i} of " * bool(shape), np.concatenate([m[i, ::step] for m in made]).astype(np.float64))
+                for i in range(min(MOST_PARTS, len(made[0])))], False
+    values = np.concatenate([np.asarray(s.columns[name].values[::step]) for s in group]).astype(np.float64)
     axis = int(np.argmax(shape)) + 1
     moved = np.moveaxis(values, axis, -1).reshape(len(values), -1, values.shape[axis])
     several = moved.shape[1] > 1

@@ -19,7 +19,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.summary import distinct, mixed
+from traindx_tools.on_data.summary import contained, distinct, mixed
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -150,9 +150,14 @@ def _lags(tokens: Array) -> Array:
     windows = np.zeros(count, np.uint64)
     for j in range(WINDOW):
         windows = windows * np.uint64(0x9E3779B97F4A7C15) + marks[j : j + count]
-    order = np.argsort(windows, kind="stable")
-    again = np.flatnonzero(windows[order[1:]] == windows[order[:-1]])
     lag = np.zeros(count, np.int64)
+    ordered = np.sort(windows)
+    several = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(several):
+        return lag
+    where = np.flatnonzero(contained(windows, several))
+    order = where[np.argsort(windows[where], kind="stable")]
+    again = np.flatnonzero(windows[order[1:]] == windows[order[:-1]])
     lag[order[again + 1]] = order[again + 1] - order[again]
     return lag
 

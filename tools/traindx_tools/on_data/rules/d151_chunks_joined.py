@@ -51,6 +51,8 @@ FEWEST_A_RUN = 8
 """Rows of a part that a field names, on average."""
 EVEN = 0.1
 """Scatter of the steps of a counter, in its typical step."""
+COUNTS = 0.9
+"""Share of the steps of a counter that are as large as its typical one."""
 
 RULE = Rule(
     id="D151",
@@ -125,8 +127,7 @@ def _of_series(data: DataSet, series: _Series, view: View) -> Finding | None:
             declared = _told_by_a_field(series, found) or (
                 "" if _is_serial(series, values, counter) else "no other field follows this order")
             return _finding(series, found, (name,), declared)
-    columns = np.stack(list(values.values()), axis=1) if values else np.empty((0, 0))
-    kept = smooth(columns) if len(columns) else columns
+    kept = smooth(values.values())
     found = by_values(kept, view.comparisons) if kept.size else None
     if found is None or not _between_files(series, found):
         return None
@@ -159,24 +160,33 @@ def _columns(series: _Series) -> tuple[dict[str, Array], dict[str, Array]]:
         if len(widths) > 1 or any(c.kind != "number" or c.values.dtype.kind not in "iuf" or len(c.row_shape) > 1
                                   for c in columns) or len(values) + max(widths) > MOST_COLUMNS:
             continue
-        table = np.concatenate([np.asarray(c.values, np.float64).reshape(c.rows, -1) for c in columns])
-        for k in range(table.shape[1]):
-            told = name if table.shape[1] == 1 else f"{name}[{k}]"
-            (counters if _is_counter(table[:, k]) else values)[told] = table[:, k]
+        made = [c.by_feature for c in columns]
+        for k in range(len(made[0])):
+            told = name if len(made[0]) == 1 else f"{name}[{k}]"
+            values[told] = made[0][k] if len(made) == 1 else np.concatenate([m[k] for m in made])
+            if _rises(values[told]) and _is_counter(number := values[told].astype(np.float64)):
+                counters[told] = number
+                del values[told]
     return counters, values
+
+
+def _rises(values: Array) -> bool:
+    """Whether a number mostly becomes larger from row to row: cheap, and true of every counter."""
+    return bool(np.count_nonzero(values[1:] > values[:-1]) > COUNTS * (len(values) - 1))
 
 
 def _is_counter(values: Array) -> bool:
     """Whether a number mostly rises by one step."""
     steps = np.diff(values)
     step = float(np.median(steps)) if len(steps) else 0.0
-    return step > 0 and float(np.mean(np.abs(steps - step) <= EVEN * step)) > 0.9
+    return step > 0 and float(np.mean(np.abs(steps - step) <= EVEN * step)) > COUNTS
 
 
 def _is_serial(series: _Series, values: dict[str, Array], counter: Array) -> bool:
     """Whether any other number follows the order of the counter: in a table of single rows the order says nothing."""
     order = np.argsort(counter, kind="stable")
-    for column in values.values():
+    for number in values.values():
+        column = np.asarray(number, np.float64)
         if not np.isfinite(column).all():
             continue
         around = column[order] - column.mean()

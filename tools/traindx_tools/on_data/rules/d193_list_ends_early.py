@@ -18,6 +18,7 @@ from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -25,6 +26,7 @@ FEWEST = 50
 SOME, NEARLY_ALL = 0.2, 0.98
 LEFT = 0.05
 STRETCHES = 10
+MOST_FIRST = 10_000
 
 RULE = Rule(
     id="D193",
@@ -65,8 +67,11 @@ def _numbers(shard: Shard) -> Array | None:
     column = next(iter(shard.columns.values()))
     if column.kind != "number" or column.row_shape or column.values.dtype.kind not in "iu":
         return None
+    first = column.values[:MOST_FIRST]
+    if len(distinct(first)) < len(first):  # told without a look at the others
+        return None
     values = np.asarray(column.values, np.int64)
-    return values if int(values.min()) >= 0 and len(np.unique(values)) == len(values) else None
+    return values if int(values.min()) >= 0 and len(distinct(values)) == len(values) else None
 
 
 def _is_table(shard: Shard) -> bool:

@@ -150,8 +150,10 @@ def _of_column(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Fin
     if len(columns) < len(group) or any(c.row_shape or c.values.dtype.kind == "f" or is_identifier(c)
                                         for c in columns):
         return
+    if sum(c.rows for c in columns) > MOST_VALUES:
+        return
     values = np.concatenate([np.asarray(c.values, np.float64) for c in columns])
-    full = range_of(values)[0] if len(values) <= MOST_VALUES else 0.0
+    full = range_of(values)[0]
     if not full:
         return
     for cut in (*by_file(group), *by_field(group, data.labels)):
