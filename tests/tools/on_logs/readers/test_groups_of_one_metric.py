@@ -41,7 +41,8 @@ LOSS = {("train", "loss"): 3.5}
     # Broken in the middle.
     ("epoch {i} acc: train nan val", {("train", "accuracy"): "nan"}),
 ])
-def test_groups_behind_a_metric_are_its_groups(line: str, seen: dict[tuple[str, str], float | str], tmp_path: Path) -> None:
+def test_groups_behind_a_metric_are_its_groups(line: str, seen: dict[tuple[str, str], float | str], tmp_path: Path
+                                               ) -> None:
     path = tmp_path / "train.log"
     path.write_text("\n".join(line.format(i=i) for i in range(6)))
     found = {(r.group, r.metric): r.value for r in traindx_tools.extract_training_metrics(path).rows()}
