@@ -88,7 +88,8 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     if found is None or not (columns.looks_like_metrics(found[1]) or trusted.intersection(found[1])):
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
-    if not (trusted | rows_of_data.said(source)).intersection(found[1]) and rows_of_data.are_data(found[1], _rows(head, *found)):
+    said = trusted | rows_of_data.said(source)
+    if not said.intersection(found[1]) and rows_of_data.are_data(found[1], _rows(head, *found)):
         return Run(artifacts=(Artifact(source.name, "data_table", note=rows_of_data.NOTE),))
     table = _Table(source.name, found[0])
     points = _points(head, found[0])
