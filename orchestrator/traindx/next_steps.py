@@ -202,8 +202,7 @@ def _screen(report: Examined) -> Iterator[str]:
         return
     code = Circumstances.of(report.seen.code, ()).code
     if can_be_screened(training, _runs_in(report), code):
-        seen = f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
-        yield f"traindx experiment {target} --run {typed([training])} --screen{seen}"
+        yield f"traindx experiment {target} --run {typed([training])} --screen{_said(report)}"
 
 
 def _associated(report: Examined) -> Iterator[str]:
@@ -250,7 +249,12 @@ def _instruments(report: Examined) -> Iterator[str]:
     if report.status != "diagnosis_complete" and not report.remarks and _training(report):
         command = report.command("traindx diagnose PATH --run CMD", {})
         if command:
-            yield command
+            yield f"{command}{_said(report)}"
+
+
+def _said(report: Examined) -> str:
+    """The option with the person's words, so that the next command answers them as well."""
+    return f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
 
 
 def _code(report: Examined) -> Iterator[str]:
@@ -263,7 +267,7 @@ def _code(report: Examined) -> Iterator[str]:
         return
     found = found or code_above(report.seen.paths)
     if found is not None and not _is_gone(report, found):
-        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}"
+        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}{_said(report)}"
 
 
 def code_named(report: Examined) -> Path | None:

@@ -45,6 +45,7 @@ _STILL_WRONG = "if it is wrong all the same, measures what reading cannot see, i
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
+_MOST_RULED_OUT = 5
 
 
 def render_brief(view: View, page: Page) -> str:
@@ -198,6 +199,21 @@ def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[s
         for said in answer.told[:max(left, 1)]:
             yield from page.labelled("", said.text, most=3 if said.text.endswith("?") else lines, place=said.place)
         left -= len(answer.told)
+    if view.status != "diagnosis_complete":
+        yield from _looked_at(view, page)
+
+
+def _looked_at(view: View, page: Page) -> Iterator[str]:
+    """What the metric of the first open symptom did, what its values rule out and what nothing read shows."""
+    found = next((t["looked_at"] for t in view.described if t.get("looked_at")), None)
+    if found is None:
+        return
+    yield from page.labelled("It did", view.named(found["course"]), most=2) if found["course"] else ()
+    for label, key in (("Ruled out", "ruled_out"), ("May be", "not_ruled_out")):
+        for number, one in enumerate(found[key][:_MOST_RULED_OUT]):
+            yield from page.labelled("" if number else label, f"{one['explanation']}: {view.named(one['by'])}", most=2)
+    if unseen := ", ".join(found["not_looked_at"]):
+        yield from page.labelled("Not seen", unseen, most=2)
 
 
 def _fixes(view: View, page: Page, room: int) -> Iterator[str]:

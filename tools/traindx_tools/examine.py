@@ -48,6 +48,7 @@ from traindx_tools.set_aside import SetAside, beside_what_is_set_aside, counted,
 from traindx_tools.sources import resolved
 from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
+from traindx_tools.symptom.looked_at import looked_at
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
@@ -123,8 +124,9 @@ class Examination:
         sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
         found = explained(answers_to(self.symptom, self.run, self.findings),
                           [Cause(h.mode.id, h.mode.symptoms) for h in sure])
-        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes))
-                     for a in found)
+        read = bool(self.code) and self.scope.blind is None
+        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes),
+                             looked=looked_at(a, self.run, read)) for a in found)
 
     @cached_property
     def records(self) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.finding import Value
 from traindx_tools.symptom.stated import StatedSymptom
+
+if TYPE_CHECKING:
+    from traindx_tools.symptom.looked_at import LookedAt
 
 SEEN, NOT_SEEN, NOT_UNDERSTOOD = "seen", "not_seen", "not_understood"
 
@@ -32,6 +35,8 @@ class SymptomAnswer:
     explained_by: str | None = None
     """The failure mode that predicts it, where one is sure enough."""
     question: str = ""
+    looked: LookedAt | None = None
+    """What was looked at where nothing explains it."""
 
     @property
     def is_open(self) -> bool:
@@ -51,6 +56,7 @@ class SymptomAnswer:
             "answer": self.answer, "statement": self.statement,
             "values": {k: _plain(v) for k, v in self.values.items()}, "explained_by": self.explained_by,
             "expected": self.expected, "refuted": self.refuted, "asked": s.asked, "question": self.question,
+            **({} if self.looked is None else {"looked_at": self.looked.to_json()}),
         }  # fmt: skip
 
 
