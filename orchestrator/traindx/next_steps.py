@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.in_brief import WORTH_A_LINE
-from traindx.offered import Ground, can_be_typed, seen_from_here, typed
+from traindx.offered import Ground, can_be_typed, seen_from_here, typed, with_words
 from traindx.proposal import code_place, measured_of
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.on_logs.artifacts import in_database
@@ -202,7 +202,7 @@ def _screen(report: Examined) -> Iterator[str]:
         return
     code = Circumstances.of(report.seen.code, ()).code
     if can_be_screened(training, _runs_in(report), code):
-        yield f"traindx experiment {target} --run {typed([training])} --screen{_said(report)}"
+        yield f"traindx experiment {target} --run {typed([training])} --screen{with_words(report.seen.symptom)}"
 
 
 def _associated(report: Examined) -> Iterator[str]:
@@ -249,12 +249,7 @@ def _instruments(report: Examined) -> Iterator[str]:
     if report.status != "diagnosis_complete" and not report.remarks and _training(report):
         command = report.command("traindx diagnose PATH --run CMD", {})
         if command:
-            yield f"{command}{_said(report)}"
-
-
-def _said(report: Examined) -> str:
-    """The option with the person's words, so that the next command answers them as well."""
-    return f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
+            yield f"{command}{with_words(report.seen.symptom)}"
 
 
 def _code(report: Examined) -> Iterator[str]:
@@ -267,7 +262,7 @@ def _code(report: Examined) -> Iterator[str]:
         return
     found = found or code_above(report.seen.paths)
     if found is not None and not _is_gone(report, found):
-        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}{_said(report)}"
+        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}{with_words(report.seen.symptom)}"
 
 
 def code_named(report: Examined) -> Path | None:

@@ -124,9 +124,8 @@ class Examination:
         sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
         found = explained(answers_to(self.symptom, self.run, self.findings),
                           [Cause(h.mode.id, h.mode.symptoms) for h in sure])
-        read = bool(self.code) and self.scope.blind is None
         return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes),
-                             looked=looked_at(a, self.run, read)) for a in found)
+                             looked=looked_at(a, self.run, bool(self.code) and not self.scope.blind)) for a in found)
 
     @cached_property
     def records(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.examine import examine
-from traindx_tools.symptom.looked_at import LookedAt
+from traindx_tools.symptom.answer import LookedAt
 
 STUCK = "val accuracy stuck at 0.5: is something wrong?"
 EPOCHS = range(1, 13)

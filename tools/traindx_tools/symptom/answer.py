@@ -5,15 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traindx_tools.finding import Value
 from traindx_tools.symptom.stated import StatedSymptom
 
-if TYPE_CHECKING:
-    from traindx_tools.symptom.looked_at import LookedAt
-
 SEEN, NOT_SEEN, NOT_UNDERSTOOD = "seen", "not_seen", "not_understood"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One explanation of the symptom and the values that rule it out, or that do not."""
+
+    what: str
+    by: str
+    ruled_out: bool
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """`course`: what the symptom's metric did, "" where it is not recorded. `unseen`: what nothing read shows."""
+
+    course: str = ""
+    explanations: tuple[Explanation, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        def told(ruled_out: bool) -> list[dict[str, str]]:
+            return [{"explanation": e.what, "by": e.by} for e in self.explanations if e.ruled_out == ruled_out]
+
+        return {"course": self.course, "ruled_out": told(True), "not_ruled_out": told(False),
+                "not_looked_at": list(self.unseen)}
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from traindx_tools.symptom.window import Window, named_in, resume_in, window_of
 
 ROUNDED = 0.02
 """Share by which a value that somebody names may differ from the recorded one: two digits."""
-BETTER = 0.2
-"""Share of a stated level by which a record is plainly better than it."""
 _WORDS = re.compile(r"[a-z]{2,}")
 FEWEST = 5
 """Records below which a recording refutes nothing."""
@@ -274,16 +272,9 @@ def _valued(s: StatedSymptom, w: Window, run: Run) -> Measured:
         return found
     level = measure.flat(w)
     told = f"{level.statement} (not {number(s.value)})"
-    better = _better_throughout(w, s.value, _family(s))
+    better = measure.better_throughout(w.cut.y, s.value, _family(s))
     return Measured(level.holds and not better, level.against, told, {**level.values, "said": s.value}, level.index,
                     level.until)
-
-
-def _better_throughout(w: Window, said: float, family: str) -> bool:
-    """Whether every record is plainly better than the level that was said: the complaint is of something else."""
-    if family == "score":
-        return float(w.cut.y.min()) > said + BETTER * abs(said)
-    return family == "loss" and float(w.cut.y.max()) < said - BETTER * abs(said)
 
 
 _LEVEL = re.compile(r"plateau|\bflat|\bconstant|\blevel|saturat|stagna|same\b|unchanged|identical", re.IGNORECASE)

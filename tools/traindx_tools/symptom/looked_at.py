@@ -7,15 +7,13 @@ that are told beside it; where they do not rule it out, that is said as well, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from traindx_tools.on_logs.curves.learning import held_out_loss, main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.symptom import measure
-from traindx_tools.symptom.answer import SymptomAnswer
+from traindx_tools.symptom.answer import Explanation, LookedAt, SymptomAnswer
 from traindx_tools.symptom.resolve import HELD_OUT, series_of
 
 FEWEST = 5
@@ -25,32 +23,6 @@ _NEAR = 0.1
 """Share by which two values of one metric differ at most that are alike on both sides."""
 
 _OF_LEARNING = frozenset({"not-learning", "generalization", "divergence", "collapse", "wrong-output", "nonfinite"})
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One explanation of the symptom and the values that rule it out, or that do not."""
-
-    what: str
-    by: str
-    ruled_out: bool
-
-
-@dataclass(frozen=True)
-class LookedAt:
-    """`course`: what the symptom's metric did, "" where it is not recorded. `unseen`: what nothing read shows."""
-
-    course: str = ""
-    explanations: tuple[Explanation, ...] = ()
-    unseen: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        def told(ruled_out: bool) -> list[dict[str, str]]:
-            return [{"explanation": e.what, "by": e.by} for e in self.explanations if e.ruled_out == ruled_out]
-
-        return {"course": self.course, "ruled_out": told(True), "not_ruled_out": told(False),
-                "not_looked_at": list(self.unseen)}
 
 
 def looked_at(answer: SymptomAnswer, run: Run, code: bool) -> LookedAt | None:
