@@ -287,9 +287,9 @@ def _next(view: View, page: Page) -> Iterator[str]:
     if view.status == "healthy" and " --line " not in command:
         return
     if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
-        yield from page.labelled("Missing", view.wanted[0], most=2)
+        yield from page.labelled("Missing", view.wanted[0], most=_lines(view.wanted[0]))
         if compared := next((w for w in view.wanted[1:] if " --against " in w), ""):
-            yield from page.labelled("", f"or {compared}", most=2)
+            yield from page.labelled("", f"or {compared}", most=_lines(compared))
     if by_hand := to_measure(view, command):
         yield ""
         yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
@@ -299,6 +299,11 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield ""
         yield from page.labelled("Next", about, most=2) if about else [page.paint("Next", "bold")]
         yield f"  {block(command)}"
+
+
+def _lines(text: str) -> int:
+    """Lines for a text: as many as it needs where a command is in it, which is of no use without its end."""
+    return MOST_LINES if "`" in text else 2
 
 
 def _report(view: View, page: Page) -> Iterator[str]:
