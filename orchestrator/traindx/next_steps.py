@@ -81,7 +81,7 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
 def with_budget(report: Examined, command: str, seconds: int) -> str:
     """The diagnosis once more, with a command that is run and so many seconds of experiments after it."""
     subject = report.subject or typed([seen_from_here(report.places.root)])
-    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}"
+    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}{with_words(report.seen.symptom)}"
 
 
 def _works(report: Examined, command: str) -> bool:

@@ -92,6 +92,8 @@ class Examination:
     """What the logs of the ranks of one job say together, where they are of several."""
     grounds: frozenset[str] | None = None
     """The preconditions of failure modes that something of the run shows; None where nobody looked."""
+    watched: bool = False
+    """Whether instruments ran elsewhere, on a new run of it."""
     data: tuple[str, ...] = ()
     """The data files that were read, as they were found."""
 
@@ -122,10 +124,11 @@ class Examination:
     def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
         """The answer to each symptom that was stated, with the sure cause that predicts it."""
         sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
-        found = explained(answers_to(self.symptom, self.run, self.findings),
-                          [Cause(h.mode.id, h.mode.symptoms) for h in sure])
+        causes = [Cause(h.mode.id, h.mode.symptoms) for h in sure]
+        code = bool(self.code) and not self.scope.blind
         return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes),
-                             looked=looked_at(a, self.run, bool(self.code) and not self.scope.blind)) for a in found)
+                             looked=looked_at(a, self.run, code, self.watched))
+                     for a in explained(answers_to(self.symptom, self.run, self.findings), causes))
 
     @cached_property
     def records(self) -> int:
@@ -177,10 +180,7 @@ def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
 
 
 def _of_the_course(rule: str) -> bool:
-    """Whether a rule judges how a loss moves: what `backward` was called on need not be one that is to fall.
-
-    Adversaries, policies and gradient penalties all go through `backward`; only a log says which value is the loss.
-    """
+    """Whether a rule judges how a loss moves: what goes through `backward` (policies, penalties) need not fall."""
     return rule.startswith(("L2", "L106", "L107", "L108"))
 
 

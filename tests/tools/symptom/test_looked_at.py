@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,11 @@ def test_a_metric_that_is_better_throughout_is_not_stuck_there(tmp_path: Path) -
     answer = examine([tmp_path / "log.txt"], symptom=STUCK).symptom_answers[0]
     assert answer.answer == "not_seen"
     assert "(not 0.5)" in answer.statement
+
+
+def test_what_instruments_watched_in_a_new_run_is_not_called_unseen(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("\n".join(f"epoch {i} loss {0.4 ** i:.4f} val_acc 0.49" for i in EPOCHS))
+    seen = replace(examine([tmp_path / "log.txt"], symptom=STUCK), watched=True)
+    found = seen.symptom_answers[0].looked
+    assert found is not None
+    assert found.unseen == ("the training code",)

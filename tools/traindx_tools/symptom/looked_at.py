@@ -25,10 +25,10 @@ _NEAR = 0.1
 _OF_LEARNING = frozenset({"not-learning", "generalization", "divergence", "collapse", "wrong-output", "nonfinite"})
 
 
-def looked_at(answer: SymptomAnswer, run: Run, code: bool) -> LookedAt | None:
+def looked_at(answer: SymptomAnswer, run: Run, code: bool, watched: bool = False) -> LookedAt | None:
     """What was looked at for an answer; None where a cause explains it or nothing says what is meant.
 
-    `code`: whether the training code was read.
+    `code`: whether the training code was read. `watched`: whether instruments watched a new run of it.
     """
     symptom = answer.symptom
     if answer.explained_by is not None or answer.expected or not symptom.understood:
@@ -38,7 +38,7 @@ def looked_at(answer: SymptomAnswer, run: Run, code: bool) -> LookedAt | None:
     if meant is None or not symptom.kinds & _OF_LEARNING:
         return LookedAt(_course(meant))
     made = tuple(_explanations(meant, run))
-    return LookedAt(_course(meant), made, tuple(_unseen(run, code, meant)))
+    return LookedAt(_course(meant), made, tuple(_unseen(run, code, watched, meant)))
 
 
 def _course(series: Series | None) -> str:
@@ -137,10 +137,10 @@ def _above_zero(series: Series | None, what: str) -> Iterator[Explanation]:
         yield Explanation(what, f"{_name(series)} is {number(float(t.y.min()))} to {number(float(t.y.max()))}", True)
 
 
-def _unseen(run: Run, code: bool, meant: Series) -> Iterator[str]:
+def _unseen(run: Run, code: bool, watched: bool, meant: Series) -> Iterator[str]:
     if not code:
         yield "the training code"
-    if any(a.format == LIVE for a in run.artifacts):
+    if watched or any(a.format == LIVE for a in run.artifacts):
         return
     missing = [words for name, words in (("learning_rate", "the learning rate"), ("grad_norm", "the gradients"))
                if run.first(name) is None]
