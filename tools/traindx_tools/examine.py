@@ -92,10 +92,10 @@ class Examination:
     """What the logs of the ranks of one job say together, where they are of several."""
     grounds: frozenset[str] | None = None
     """The preconditions of failure modes that something of the run shows; None where nobody looked."""
-    watched: bool = False
-    """Whether instruments ran elsewhere, on a new run of it."""
     data: tuple[str, ...] = ()
     """The data files that were read, as they were found."""
+    watched: bool = False
+    """Whether instruments ran elsewhere, on a new run of it."""
 
     def __repr__(self) -> str:
         first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
