@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.in_brief import WORTH_A_LINE
-from traindx.offered import Ground, can_be_typed, seen_from_here, typed
+from traindx.offered import Ground, can_be_typed, seen_from_here, typed, with_words
 from traindx.proposal import code_place, measured_of
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.on_logs.artifacts import in_database
@@ -81,7 +81,7 @@ def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]
 def with_budget(report: Examined, command: str, seconds: int) -> str:
     """The diagnosis once more, with a command that is run and so many seconds of experiments after it."""
     subject = report.subject or typed([seen_from_here(report.places.root)])
-    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}"
+    return f"traindx diagnose {subject} --run {typed([command])} --budget {seconds}{with_words(report.seen.symptom)}"
 
 
 def _works(report: Examined, command: str) -> bool:
@@ -202,8 +202,7 @@ def _screen(report: Examined) -> Iterator[str]:
         return
     code = Circumstances.of(report.seen.code, ()).code
     if can_be_screened(training, _runs_in(report), code):
-        seen = f" --symptom {typed([report.seen.symptom])}" if report.seen.symptom else ""
-        yield f"traindx experiment {target} --run {typed([training])} --screen{seen}"
+        yield f"traindx experiment {target} --run {typed([training])} --screen{with_words(report.seen.symptom)}"
 
 
 def _associated(report: Examined) -> Iterator[str]:
@@ -250,7 +249,7 @@ def _instruments(report: Examined) -> Iterator[str]:
     if report.status != "diagnosis_complete" and not report.remarks and _training(report):
         command = report.command("traindx diagnose PATH --run CMD", {})
         if command:
-            yield command
+            yield f"{command}{with_words(report.seen.symptom)}"
 
 
 def _code(report: Examined) -> Iterator[str]:
@@ -263,7 +262,7 @@ def _code(report: Examined) -> Iterator[str]:
         return
     found = found or code_above(report.seen.paths)
     if found is not None and not _is_gone(report, found):
-        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}"
+        yield f"traindx diagnose {report.subject} {typed([seen_from_here(found)])}{with_words(report.seen.symptom)}"
 
 
 def code_named(report: Examined) -> Path | None:

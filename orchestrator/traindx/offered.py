@@ -190,3 +190,8 @@ def _is_shell(command: str) -> bool:
 def can_be_typed(command: str) -> bool:
     """Whether a filled command is one for the shell, and no line of Python."""
     return bool(command) and _is_shell(command)
+
+
+def with_words(symptom: str) -> str:
+    """The option with the person's words, so that the next command answers them as well."""
+    return f" --symptom {typed([symptom])}" if symptom else ""

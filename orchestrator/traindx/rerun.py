@@ -331,7 +331,8 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         anew = joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
     agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder)
-    better = replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
+    better = replace(better, seen=replace(better.seen, watched=True), remarks=(*old.remarks, note), subject=old.subject,
+                     made=folder, trial_run=agreed)
     if budget == 0 or rerun.outcome.cancelled:
         return better
     control = control_of(rerun, folder)

@@ -45,6 +45,7 @@ _STILL_WRONG = "if it is wrong all the same, measures what reading cannot see, i
 _MOST_SENTENCES = 4
 _MOST_REMARKS = 2
 _MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
+_MOST_RULED_OUT = 5
 
 
 def render_brief(view: View, page: Page) -> str:
@@ -198,6 +199,21 @@ def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[s
         for said in answer.told[:max(left, 1)]:
             yield from page.labelled("", said.text, most=3 if said.text.endswith("?") else lines, place=said.place)
         left -= len(answer.told)
+    if view.status != "diagnosis_complete":
+        yield from _looked_at(view, page)
+
+
+def _looked_at(view: View, page: Page) -> Iterator[str]:
+    """What the metric of the first open symptom did, what its values rule out and what nothing read shows."""
+    found = next((t["looked_at"] for t in view.described if t.get("looked_at")), None)
+    if found is None:
+        return
+    yield from page.labelled("It did", view.named(found["course"]), most=2) if found["course"] else ()
+    for label, key in (("Ruled out", "ruled_out"), ("May be", "not_ruled_out")):
+        for number, one in enumerate(found[key][:_MOST_RULED_OUT]):
+            yield from page.labelled("" if number else label, f"{one['explanation']}: {view.named(one['by'])}", most=2)
+    if unseen := ", ".join(found["not_looked_at"]):
+        yield from page.labelled("Not seen", unseen, most=2)
 
 
 def _fixes(view: View, page: Page, room: int) -> Iterator[str]:
@@ -271,9 +287,9 @@ def _next(view: View, page: Page) -> Iterator[str]:
     if view.status == "healthy" and " --line " not in command:
         return
     if view.wanted and not decides(command) and not gives_code(command, view.wanted[0]):
-        yield from page.labelled("Missing", view.wanted[0], most=2)
+        yield from page.labelled("Missing", view.wanted[0], most=_lines(view.wanted[0]))
         if compared := next((w for w in view.wanted[1:] if " --against " in w), ""):
-            yield from page.labelled("", f"or {compared}", most=2)
+            yield from page.labelled("", f"or {compared}", most=_lines(compared))
     if by_hand := to_measure(view, command):
         yield ""
         yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
@@ -283,6 +299,11 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield ""
         yield from page.labelled("Next", about, most=2) if about else [page.paint("Next", "bold")]
         yield f"  {block(command)}"
+
+
+def _lines(text: str) -> int:
+    """Lines for a text: as many as it needs where a command is in it, which is of no use without its end."""
+    return MOST_LINES if "`" in text else 2
 
 
 def _report(view: View, page: Page) -> Iterator[str]:

@@ -48,6 +48,7 @@ from traindx_tools.set_aside import SetAside, beside_what_is_set_aside, counted,
 from traindx_tools.sources import resolved
 from traindx_tools.stopped import by_settings
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
+from traindx_tools.symptom.looked_at import looked_at
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
@@ -93,6 +94,8 @@ class Examination:
     """The preconditions of failure modes that something of the run shows; None where nobody looked."""
     data: tuple[str, ...] = ()
     """The data files that were read, as they were found."""
+    watched: bool = False
+    """Whether instruments ran elsewhere, on a new run of it."""
 
     def __repr__(self) -> str:
         first = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in self.verdict.hypotheses[:1])
@@ -121,10 +124,11 @@ class Examination:
     def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
         """The answer to each symptom that was stated, with the sure cause that predicts it."""
         sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
-        found = explained(answers_to(self.symptom, self.run, self.findings),
-                          [Cause(h.mode.id, h.mode.symptoms) for h in sure])
-        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes))
-                     for a in found)
+        causes = [Cause(h.mode.id, h.mode.symptoms) for h in sure]
+        code = bool(self.code) and not self.scope.blind
+        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes),
+                             looked=looked_at(a, self.run, code, self.watched))
+                     for a in explained(answers_to(self.symptom, self.run, self.findings), causes))
 
     @cached_property
     def records(self) -> int:
@@ -176,10 +180,7 @@ def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
 
 
 def _of_the_course(rule: str) -> bool:
-    """Whether a rule judges how a loss moves: what `backward` was called on need not be one that is to fall.
-
-    Adversaries, policies and gradient penalties all go through `backward`; only a log says which value is the loss.
-    """
+    """Whether a rule judges how a loss moves: what goes through `backward` (policies, penalties) need not fall."""
     return rule.startswith(("L2", "L106", "L107", "L108"))
 
 

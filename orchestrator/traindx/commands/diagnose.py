@@ -19,6 +19,7 @@ from traindx.follow.command import asked_to_follow, follow_options
 from traindx.naming import name_option, names_of
 from traindx.offered import typed, typed_again
 from traindx.scoping import asked_of, scope_options, which_option
+from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage, UnreadableInput
 
 if TYPE_CHECKING:
@@ -106,6 +107,34 @@ def default_folder() -> Path:
     return Path("scratch") / "debug" / f"diagnose-{datetime.now():%Y%m%d-%H%M%S-%f}"
 
 
+def _answered(report: Report) -> None:
+    """The answer, then its pictures and its page: those take as long as the reading, and nobody waits for them."""
+    folder = default_folder()
+    try:
+        unlinked.made(folder)
+    except OSError as error:
+        _unwritten(error, folder)
+        _print(report, {})
+        return
+    _print(report, {"report": str(folder / "report.html")})
+    try:
+        report.write(folder)
+    except OSError as error:
+        _unwritten(error, folder)
+
+
+def _print(report: Report, files: dict[str, str], verbose: bool = False) -> None:
+    from traindx.page import OPTION, coloured, columns
+
+    click.echo(report.terminal(files, colour=coloured(sys.stdout), width=columns(sys.stdout), verbose=verbose,
+                               more=OPTION), nl=False)
+    sys.stdout.flush()
+
+
+def _unwritten(error: OSError, folder: Path) -> None:
+    _say(f"no files were written ({error.strerror}: {error.filename or folder}); --out names another place")
+
+
 def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     """The files of the report. With --json only where --out asks for them; without a writable folder none."""
     if out is None and as_json:
@@ -117,8 +146,7 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
         if out is not None:
             raise UnreadableInput(f"cannot write to {error.filename or folder}: {error.strerror}. Name another with "
                                   "--out") from error
-        click.echo(f"traindx: no files were written ({error.strerror}: {error.filename or folder}); --out names "
-                   "another place", err=True)
+        _unwritten(error, folder)
         return {}
     return files
 
@@ -199,7 +227,6 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
     """
     from traindx.diagnose import diagnose
     from traindx.offering import accepted_run
-    from traindx.page import OPTION, coloured, columns
     from traindx_tools.sources import noting_of, resolved
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
@@ -250,16 +277,18 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                 from traindx.against import with_comparison
 
                 report = with_comparison(report, against)
-            files = _write(report, out, as_json)
+            first = not (as_json or verbose or out)
+            files = {} if first else _write(report, out, as_json)
             if noting is not None:
                 _noted(noting, report)
-        if as_json:
+        if first:
+            _answered(report)
+        elif as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:
-            click.echo(report.terminal(files, colour=coloured(sys.stdout), width=columns(sys.stdout),
-                                       verbose=verbose, more=OPTION), nl=False)
-            if run_command is None and context is None and "-" not in paths and not against:
-                again = accepted_run(report)
+            _print(report, files, verbose)
+        if not as_json and run_command is None and context is None and "-" not in paths and not against:
+            again = accepted_run(report)
     if again is not None:
         return int(click.get_current_context().invoke(command, **{
             **click.get_current_context().params, "run_command": again}))

@@ -14,6 +14,32 @@ SEEN, NOT_SEEN, NOT_UNDERSTOOD = "seen", "not_seen", "not_understood"
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """One explanation of the symptom and the values that rule it out, or that do not."""
+
+    what: str
+    by: str
+    ruled_out: bool
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """`course`: what the symptom's metric did, "" where it is not recorded. `unseen`: what nothing read shows."""
+
+    course: str = ""
+    explanations: tuple[Explanation, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        def told(ruled_out: bool) -> list[dict[str, str]]:
+            return [{"explanation": e.what, "by": e.by} for e in self.explanations if e.ruled_out == ruled_out]
+
+        return {"course": self.course, "ruled_out": told(True), "not_ruled_out": told(False),
+                "not_looked_at": list(self.unseen)}
+
+
+@dataclass(frozen=True)
 class SymptomAnswer:
     """The answer to one stated symptom.
 
@@ -32,6 +58,8 @@ class SymptomAnswer:
     explained_by: str | None = None
     """The failure mode that predicts it, where one is sure enough."""
     question: str = ""
+    looked: LookedAt | None = None
+    """What was looked at where nothing explains it."""
 
     @property
     def is_open(self) -> bool:
@@ -51,6 +79,7 @@ class SymptomAnswer:
             "answer": self.answer, "statement": self.statement,
             "values": {k: _plain(v) for k, v in self.values.items()}, "explained_by": self.explained_by,
             "expected": self.expected, "refuted": self.refuted, "asked": s.asked, "question": self.question,
+            **({} if self.looked is None else {"looked_at": self.looked.to_json()}),
         }  # fmt: skip
 
 

@@ -272,7 +272,9 @@ def _valued(s: StatedSymptom, w: Window, run: Run) -> Measured:
         return found
     level = measure.flat(w)
     told = f"{level.statement} (not {number(s.value)})"
-    return Measured(level.holds, level.against, told, {**level.values, "said": s.value}, level.index, level.until)
+    better = measure.better_throughout(w.cut.y, s.value, _family(s))
+    return Measured(level.holds and not better, level.against, told, {**level.values, "said": s.value}, level.index,
+                    level.until)
 
 
 _LEVEL = re.compile(r"plateau|\bflat|\bconstant|\blevel|saturat|stagna|same\b|unchanged|identical", re.IGNORECASE)

@@ -387,3 +387,10 @@ def ending(window: Window) -> Measured:
         int(t.index[-1]),
         int(t.index[-1]),
     )
+
+
+def better_throughout(values: Floats, said: float, family: str) -> bool:
+    """Whether every value is plainly better, by a fifth, than the level that was said: something else was meant."""
+    if family == "score":
+        return float(values.min()) > said + 0.2 * abs(said)
+    return family == "loss" and float(values.max()) < said - 0.2 * abs(said)

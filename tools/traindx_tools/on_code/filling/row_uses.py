@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.knowledge.tables import table, words
 from traindx_tools.on_code.filling.blocks import is_forward
@@ -37,11 +37,13 @@ def row_uses(project: Project) -> Iterator[RowUse]:
         if not _LEARNS & root.methods:
             continue
         trained = False
-        for place in root.places:
+        places = tuple(root.places)
+        ends = _last_backward(places)
+        for at, place in enumerate(places):
             event = place.event
             if event.kind != "call" or not isinstance(event.node, ast.Call):
                 continue
-            for role, node in _asked(place):
+            for role, node in _asked(place, behind=bool(place.loops) and at > ends.get(id(place.loops[-1]), at)):
                 frame = _frame(origins, place.path, frames)
                 one = event.method in ("fit", "test", "validate") and len(event.args) + len(event.kwargs) < 3
                 modules = (one and "dataloaders" not in event.kwargs) or "datamodule" in event.kwargs
@@ -64,8 +66,17 @@ def _says(node: ast.Call, rows: Set, asked: ast.expr) -> str:
     return named[0] if len(set(named)) == 1 else sources.pop() if len(sources) == 1 and not named else ""
 
 
-def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
-    """The expressions of which the rows are asked, each with what they are used for."""
+def _last_backward(places: Sequence[Place]) -> dict[int, int]:
+    """Where the last backward pass of each loop is: what is asked of a model behind it gets no gradient."""
+    return {id(loop): at for at, place in enumerate(places)
+            if place.event.kind == "call" and place.event.method in BACKWARD for loop in place.loops}
+
+
+def _asked(place: Place, behind: bool = False) -> Iterator[tuple[str, ast.expr]]:
+    """The expressions of which the rows are asked, each with what they are used for.
+
+    `behind`: no backward pass follows in the loop.
+    """
     event, node = place.event, place.event.node
     assert isinstance(node, ast.Call)
     loop = place.loops[-1] if place.loops else None
@@ -77,7 +88,7 @@ def _asked(place: Place) -> Iterator[tuple[str, ast.expr]]:
     if any(is_forward(b) for b in place.path) or (owner is not None and not owner.klass.info.is_module):
         return
     if event.method == "__call__" or event.method in _LOSSES:
-        role = "trained" if learns and event.grad is not False else "evaluated"
+        role = "trained" if learns and event.grad is not False and not behind else "evaluated"
         yield from ((role, a) for a in node.args)
         layer = event.receiver.short if isinstance(event.receiver, Thing) else event.method
         if (event.method in _LOSSES or layer.endswith("Loss")) and role == "trained" and len(node.args) > 1 and not any(

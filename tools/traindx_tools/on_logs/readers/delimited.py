@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import is_binary
-from traindx_tools.on_logs.readers import columns
+from traindx_tools.on_logs.readers import columns, rows_of_data
 from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
 from traindx_tools.on_logs.readers.line_blocks import each_block
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
@@ -87,6 +88,9 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     if found is None or not (columns.looks_like_metrics(found[1]) or trusted.intersection(found[1])):
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
+    said = trusted | rows_of_data.said(source)
+    if not said.intersection(found[1]) and rows_of_data.are_data(found[1], _rows(head, *found)):
+        return Run(artifacts=(Artifact(source.name, "data_table", note=rows_of_data.NOTE),))
     table = _Table(source.name, found[0])
     points = _points(head, found[0])
     if points is not None:
@@ -96,6 +100,14 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
         rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
         each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder)
     return table.run()
+
+
+def _rows(head: Head, delimiter: str, names: list[str]) -> Iterator[list[str]]:
+    """The whole rows of the head, below the header."""
+    points = _points(head, delimiter) or (lambda line: line)
+    for line in islice(head.lines, 1, rows_of_data.MOST):
+        if len(row := _cells(points(line), delimiter)) == len(names) and not line.startswith("#"):
+            yield row
 
 
 def _points(head: Head, delimiter: str) -> Callable[[str], str] | None:

@@ -12,7 +12,7 @@ from typing import Any, overload
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of, is_binary
-from traindx_tools.on_logs.readers import columns, text_log
+from traindx_tools.on_logs.readers import columns, rows_of_data, text_log
 from traindx_tools.on_logs.readers.epoch_rows import told_by_epoch
 from traindx_tools.on_logs.readers.json_blocks import JsonRows, parse
 from traindx_tools.on_logs.readers.line_blocks import Beside, each_block
@@ -82,12 +82,24 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
                                        "taken for data and not read"),))
+    if not names & (trusted | rows_of_data.said(source)) and _are_data(source):
+        return Run(artifacts=(Artifact(source.name, "data_records", note=rows_of_data.NOTE),))
     reading.recorder.even_out()
     unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
     damage = f"{damaged} damaged lines skipped" if damaged else ""
     note = "; ".join(filter(None, (damage, reading.recorder.remark, unread)))
     read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
     return merge([told_by_epoch(reading.run()), read])
+
+
+def _are_data(source: Source) -> bool:
+    """Whether the first records are those of a data set; records of several kinds are none."""
+    from traindx_tools.on_logs.readers.reader import head_of
+
+    records = [flatten(r) for line in head_of(source).lines if isinstance(r := parse(line), dict)]
+    names = tuple(records[0]) if records else ()
+    return bool(names) and all(tuple(r) == names for r in records) and rows_of_data.are_data(
+        names, (tuple(r.values()) for r in records))
 
 
 def _placed(reading: columns.RowReading) -> bool:

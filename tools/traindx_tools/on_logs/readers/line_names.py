@@ -20,6 +20,8 @@ _STOP = frozenset({
 })
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
+_LISTED = re.compile(r"\s*[,;|]")
+"""What ends a list: the name before it is not that of what follows."""
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
@@ -78,14 +80,42 @@ def _of_groups(draft: Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
 
     "accuracy train 0.9 test 0.8" says no loss of the test, nor does "loss 3.9 c-index train 0.4" another of training.
     """
-    if len(phrase) == 1 and draft.of_groups and group_word(phrase[0]):
-        written = f"{draft.of_groups} {phrase[0]}"
+    metric = draft.announced or draft.of_groups
+    if len(phrase) == 1 and metric and group_word(phrase[0]):
+        written = f"{metric} {phrase[0]}"
     elif len(phrase) == 2 and group_word(phrase[1]) and any(n.canonical == "loss" for _, n, _ in draft.items) and not (
             group_word(phrase[0]) or identify(phrase[0]).known or phrase[0].lower() in _STOP | IGNORED):
         written = " ".join(phrase)
     else:
         return None
     return written, identify(written), 0
+
+
+def note_announced(draft: Draft, pieces: list[str], phrase: list[str], gap: str) -> None:
+    """Keeps the metric that is written once before its groups, until something else than a further group is named.
+
+    "acc: train 0.5 val 0.6", "f1 [train 0.5, val 0.6]", "loss train=0.7 val=0.8"; "results: train 0.7" names none.
+    """
+    group = group_word(phrase[0]) if len(phrase) == 1 else None
+    before = next((p for p in reversed(pieces) if p), "") if group else ""
+    named = _choose_name(draft, before.split()) if before else None
+    if named is not None and not _LISTED.match(gap[gap.rfind(before) + len(before):]) and _may_announce(draft, named):
+        draft.announced, draft.groups_of = named[0], frozenset()
+        draft.leftover -= sum(1 for w in named[0].split() if any(c.isalpha() for c in w))
+    elif group is None or group in draft.groups_of:
+        draft.announced = draft.of_groups = ""
+        draft.groups_of = frozenset()
+    if group and draft.announced:
+        draft.groups_of |= {group}
+
+
+def _may_announce(draft: Draft, named: tuple[str, Name, int]) -> bool:
+    """Whether a name may be that of the values of groups: a known one, and behind a loss or another such one any."""
+    written, name, _ = named
+    if counters.counter_kind(written.lower()) or group_word(written.split()[0]) or written.lower() in _STOP | IGNORED:
+        return False
+    beside = bool(draft.announced) or any(n.canonical == "loss" for _, n, _ in draft.items)
+    return name.known or (beside and written.isidentifier())
 
 
 def _metric_of(written: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from traindx_tools.on_logs.readers import counters
 from traindx_tools.on_logs.readers.languages import COUNTED_OF, in_english
-from traindx_tools.on_logs.readers.line_names import EDGE, note_groups, read_metric
+from traindx_tools.on_logs.readers.line_names import EDGE, note_announced, note_groups, read_metric
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
 from traindx_tools.on_logs.readers.line_tokens import glued, in_order, unit_behind
 from traindx_tools.on_logs.readers.names import IGNORED, TRAIN, VALIDATION, Name, group_word, identify, words
@@ -131,6 +131,7 @@ def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tupl
             draft.family = piece  # "grad norms: enc 0.1 dec 0.2"
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
+    note_announced(draft, pieces[:-1], phrase, gap)
     if phrase and _SIGNED.search(gap):  # "d+=0.36 d-=1.22": two metrics
         phrase[-1] = phrase[-1].rstrip("+-") + ("_plus" if gap.rstrip("= ").endswith("+") else "_minus")
     second = "" if total is None else draft.parts[2 * total + 1]

@@ -79,3 +79,7 @@ class Draft:
     """The group whose loss stands right before: "val: 0.55 (acc 0.88)"."""
     of_groups: str = ""
     """The metric whose value of one group stands right before: "c-index train 0.39 test 0.37"."""
+    announced: str = ""
+    """The metric that is written once before its groups: "acc: train 0.5 val 0.6"."""
+    groups_of: frozenset[str] = frozenset()
+    """The groups whose value of the announced metric was met."""
