@@ -1,9 +1,9 @@
 """What the code divides a row of a matrix by: the sum, the largest, the length or the spread of some of its columns.
 
-`size = C[:, spike].sum(1)` is 0 for rows in which none of these columns holds anything, `x.std(1)` and `hi - lo` are for
-rows of one value, and the row becomes infinite or NaN. The text of the code says which matrix (an array of the data, a
-sparse one, columns of a table) and which of its columns; it is read and computed here, nothing is run. What is not
-understood is left alone, and so is what any comparison or bound in the code names.
+`size = C[:, spike].sum(1)` is 0 for rows in which none of these columns holds anything, `x.std(1)` and `hi - lo` are 0
+for rows of one value, and the row becomes infinite or NaN. The text of the code says which matrix (an array of the
+data, a sparse one, columns of a table) and which of its columns; it is read and computed here, nothing is run. What is
+not understood is left alone, and so is what any comparison or bound in the code names.
 """
 
 from __future__ import annotations
