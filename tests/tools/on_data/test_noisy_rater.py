@@ -84,6 +84,26 @@ def test_labels_of_one_annotator_that_are_partly_random(make: Make, seed: int, t
     assert 0.3 < float(str(found.measured["share"])) < 0.85
 
 
+@pytest.mark.parametrize("share", [0.6, 0.0], ids=["partly drawn", "as the others"])
+def test_a_label_that_no_name_tells_behind_columns_of_many_numbers(share: float, tmp_path: Path, seen_by: Seen) -> None:
+    def wards(rng: np.random.Generator, rows: int) -> Table:
+        table = notes(rng, rows)
+        ward = ["surgery", "neurology", "cardiology", "urology"]
+        return {"age": rng.integers(18, 95, rows).tolist(), "pulse": rng.integers(50, 120, rows).tolist(),
+                "spo2": rng.integers(80, 101, rows).tolist(), "note": table["note"], "label": table["label"],
+                "department": [ward[k] for k in table["label"]]}
+
+    def edit(rng: np.random.Generator, table: Table, rows: list[int]) -> None:
+        for row in rows:
+            if rng.random() < share:
+                table["department"][row] = str(rng.choice(["surgery", "neurology", "cardiology", "urology"]))
+        del table["label"]
+
+    write(tmp_path / "notes.csv", wards, edit, by="rater")
+    found = seen_by(d190, tmp_path / "notes.csv")
+    assert [(f.measured["field"], f.measured["part"]) for f in found] == [("department", "'r5'")] * (share > 0)
+
+
 def test_of_a_column_that_is_no_origin_it_is_low(tmp_path: Path, seen_by: Seen) -> None:
     write(tmp_path / "rows.csv", notes, guessed(0.6), by="colour")
     (found,) = seen_by(d190, tmp_path)

@@ -16,7 +16,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -277,7 +277,8 @@ def _dual(x: Array, hot: Array, new: Array) -> Array:
 
 
 def labels_of(group: Sequence[Shard], labels: Sequence[str]) -> Iterator[str]:
-    """The labels that are called as targets, or the first three where none is."""
+    """The labels that are called as targets, or the first three of few kinds where none is."""
     there = [n for n in labels if all(n in s.columns and s.columns[n].rows == s.rows for s in group)]
     called = [n for n in there if is_target(n)]
-    yield from (called or there)[:3]
+    few = (n for n in there if 2 <= len(np.unique(np.concatenate([keys(s.columns[n]) for s in group]))) <= KINDS)
+    yield from called[:3] or islice(few, 3)
