@@ -5,7 +5,8 @@ nearly 1, as they are or mirrored, turned, or read backwards. How often that hap
 training data: how many of its rows have such a neighbour in it. Held-out data must have far more. Texts are compared
 by their words. Signals are compared by their spectra as well, which a shift in time does not move. Pictures and
 sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
-their eight symmetries, and compared pixel by pixel, also where they were shifted a little.
+their eight symmetries, and compared pixel by pixel, also where they were shifted a little; pictures that all look alike
+by what remains of them without what is common (`look_details.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data import looks_alike
+from traindx_tools.on_data import look_details, looks_alike
 from traindx_tools.on_data.column import Array, Contents
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.features import narrowed, pooled, raw_features
@@ -62,6 +63,7 @@ RULE = Rule(
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
         "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
         "alike_look": Threshold(ALIKE_LOOK, "correlation", "of pictures and sounds, by the ranks of 32 x 32 pixels"),
+        "alike_details": Threshold(look_details.ALIKE, "correlation", "of what pictures have beyond what is common"),
         "alike_cut": Threshold(ALIKE_CUT, "correlation", "of a picture and a part of another, enlarged"),
         "alike_shifted": Threshold(ALIKE_SHIFTED, "cosine", "of the log spectra of signals"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
@@ -117,8 +119,26 @@ def _by_looks(
         if p < LEVEL:
             where, turn, other = contents.rows[hits], found.turn[hits], found.other[hits]
             yield _finding(shard, name, where, turn, other, turns, seen, nature, p, origin)
-        else:
-            yield from _cut(shard, contents, mine, known, fresh[id(shard)], name, origin, comparisons)
+            continue
+        said = [] if contents.sounds else list(_by_details(shard, contents, mine, known, fresh[id(shard)], name, origin,
+                                                           comparisons))
+        yield from said or _cut(shard, contents, mine, known, fresh[id(shard)], name, origin, comparisons)
+
+
+def _by_details(
+    shard: Shard, contents: Contents, mine: Array, known: Array, fresh: Array, name: str,
+    origin: list[tuple[Shard, int]], comparisons: int,
+) -> Iterator[Finding]:
+    """Held-out pictures that have in common with a training picture what no two of either have."""
+    seen = look_details.details(mine, known, looks_alike.PICTURE)
+    if seen is None:
+        return
+    at, found, least = seen
+    hits = (found.alike > least) & fresh[at]
+    share, p = _told(int(hits.sum()), len(at), USUAL, comparisons)
+    if p < LEVEL:
+        yield _finding(shard, name, contents.rows[at[hits]], found.turn[hits], found.other[hits], looks_alike.PICTURE,
+                       share, USUAL, p, origin)
 
 
 CUT: tuple[tuple[str, looks_alike.Turn], ...] = (
