@@ -84,7 +84,7 @@ class PartsProbe(TorchProbe):
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Autocast, and averages of weights."""
-        if torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled():
+        if _autocasting():
             self._has("autocast", f"{type(model).__name__} is called under autocast")
             self._has("half", f"{type(model).__name__} is called under autocast")
         if isinstance(self.scene.called, torch.optim.swa_utils.AveragedModel):
