@@ -25,7 +25,7 @@ _LOADED = {
     "hdf5": ("hdf5", "read_hdf5"),
     "json lines": ("json_lines", "read_json_lines"),
     "json": ("json_lines", "read_json"),
-    "csv": ("delimited", "read_delimited"),
+    "csv": ("plain_delimited", "read_table"),
     "tokens": ("tokens", "read_tokens"),
     "tfrecord": ("tfrecord", "read_tfrecord"),
     "mds": ("mds", "read_mds"),

@@ -27,7 +27,7 @@ def read_delimited(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     """The table. Rows with another number of cells than the header are damage. Raises UnreadableInput."""
     with opened(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline="") as stream:
         first = list(itertools.islice(stream, 20))
-        mark = _delimiter(first)
+        mark = delimiter_of(first)
         reader = csv.reader(itertools.chain(first, stream), delimiter=mark)
         try:
             rows = list(_rows(reader, bounds))
@@ -35,7 +35,7 @@ def read_delimited(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             raise UnreadableInput(f"no table ({error})") from None
     if len(rows) < 3:
         raise UnreadableInput("no table of at least two rows")
-    head = _header(rows[0])
+    head = is_header(rows[0])
     names, body = (rows[0], rows[1:]) if head else ([f"c{i}" for i in range(len(rows[0]))], rows)
     width = len(names)
     odd = [i for i, r in enumerate(body) if len(r) != width]
@@ -43,9 +43,16 @@ def read_delimited(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     if len(odd) > len(body) // 2 or width < 1:
         raise UnreadableInput("no table: most rows have another number of cells than the first")
     damage = tuple(Damage(f"a row has {len(body[i])} cells and the header {width}", row=i) for i in odd)
-    columns = {n: table_column(n, c, name) for n, c in zip(_unique(names), zip(*whole, strict=True), strict=True)}
-    notes = (f"only the first {len(body):,} rows were read",) if len(body) >= bounds.rows else ()
-    return (Shard(name, "csv", columns, len(whole), len(whole), damage=damage, notes=notes),)
+    columns = {n: table_column(n, c, name) for n, c in zip(unique(names), zip(*whole, strict=True), strict=True)}
+    return (shard_of(columns, name, bounds, odd=damage),)
+
+
+def shard_of(columns: dict[str, Column], name: str, bounds: Bounds, *, odd: tuple[Damage, ...] = ()) -> Shard:
+    """The shard of a table. `odd`: its rows that are left out, as they have another number of cells."""
+    rows = next(iter(columns.values())).rows
+    read = rows + len(odd)
+    notes = (f"only the first {read:,} rows were read",) if read >= bounds.rows else ()
+    return Shard(name, "csv", columns, rows, rows, damage=odd, notes=notes)
 
 
 def _rows(reader: Iterator[list[str]], bounds: Bounds) -> Iterator[list[str]]:
@@ -56,14 +63,15 @@ def _rows(reader: Iterator[list[str]], bounds: Bounds) -> Iterator[list[str]]:
             yield row
 
 
-def _delimiter(lines: list[str]) -> str:
+def delimiter_of(lines: list[str]) -> str:
     """The mark that occurs equally often in the first lines."""
     counts = {d: [line.count(d) for line in lines[:20]] for d in DELIMITERS}
     best = max(DELIMITERS, key=lambda d: (min(counts[d], default=0) > 0, min(counts[d], default=0)))
     return best if any(counts[best]) else ","
 
 
-def _header(row: list[str]) -> bool:
+def is_header(row: list[str]) -> bool:
+    """Whether the first row names the columns: none of its cells is a number."""
     return not any(_is_number(c) for c in row)
 
 
@@ -75,7 +83,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _unique(names: list[str]) -> list[str]:
+def unique(names: list[str]) -> list[str]:
+    """The names, with a number behind those that occur again."""
     seen: dict[str, int] = {}
     out = []
     for name in names:
@@ -85,8 +94,9 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def table_column(name: str, cells: tuple[str, ...], file: str) -> Column:
+    """A column of numbers, some of which may be missing, or of texts."""
     try:
-        return Column(name, "number", _numbers(cells), file)
+        return Column(name, "number", numbers_of(cells), file)
     except (ValueError, OverflowError):
         pass
     plain = [c.strip() for c in cells]
@@ -100,7 +110,7 @@ def table_column(name: str, cells: tuple[str, ...], file: str) -> Column:
     return Column(name, "number", values, file, missing=missing)
 
 
-def _numbers(cells: tuple[str, ...]) -> Array:
+def numbers_of(cells: tuple[str, ...]) -> Array:
     """int64 where all cells are whole numbers, else float64. Raises ValueError where one is no number, or is a code."""
     values = np.fromiter(map(float, cells), np.float64, len(cells))
     if not (values == np.floor(values)).all() or any("." in c or "e" in c or "E" in c for c in cells):

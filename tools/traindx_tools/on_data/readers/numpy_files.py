@@ -11,6 +11,7 @@ import math
 import struct
 import zipfile
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,8 @@ from traindx_tools.on_data.shard import Shard
 ABSURD = 64
 """How many times more bytes a header may claim than there are before it is refused instead of called cut short."""
 MOST_MEMBERS = 10_000
+LONGEST_KEPT = 4096
+"""Bytes of a header of an array within another file, below which it is parsed once."""
 BOMB = 200
 """Packed bytes become at most so many where the whole is larger than the bound: deflate itself ends at 1,032."""
 
@@ -156,10 +159,19 @@ def _data_start(path: Path, member: zipfile.ZipInfo) -> int:
     return member.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
 
 
+@lru_cache(64)
+def _header_in(head: bytes) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    """Like `_header`; the thousands of arrays of an archive have the same one."""
+    return _header(io.BytesIO(head))
+
+
 def array_from(data: bytes) -> Array:
     """An array from the bytes of an npy file within another file. Raises UnreadableInput."""
-    stream = io.BytesIO(data)
-    shape, dtype, fortran, start = _header(stream)
+    behind = 10 + int.from_bytes(data[8:10], "little") if data[6:8] == b"\1\0" else len(data)
+    if behind <= len(data) and behind < LONGEST_KEPT:
+        shape, dtype, fortran, start = _header_in(data[:behind])
+    else:
+        shape, dtype, fortran, start = _header(io.BytesIO(data))
     held, damage = _held(shape, dtype, len(data) - start)
     if damage:
         raise UnreadableInput(damage[0].what)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,10 @@ from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
 from traindx_tools.on_data.readers.sound import flat_tops, wave_header, wraps_at_full_scale
+from traindx_tools.on_data.readers.tar_members import members_of, opened_tar
 from traindx_tools.on_data.readers.thumbnails import Thumbnails
 from traindx_tools.on_data.shard import Shard
 
-MOST_MEMBER = 2**26
-"""Bytes of one member that are read."""
-_PACKED: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
-    b"\x1f\x8b": "r:gz",
-    b"BZh": "r:bz2",
-    b"\xfd7zXZ\x00": "r:xz",
-}
 _INTEGER = frozenset({"cls", "cls2", "index", "label"})
 _TEXT = frozenset({"txt", "text", "transcript", "caption"})
 _PICTURE = frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp"})
@@ -46,8 +40,8 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     damage: list[Damage] = []
     notes: list[str] = []
     try:
-        with tarfile.open(path, _mode(path)) as archive:
-            for key, field, data in _members(archive, bounds):
+        with opened_tar(path) as archive:
+            for key, field, data in members_of(archive, bounds):
                 if not keys or keys[-1] != key:
                     if len(records) >= bounds.rows or bounds.over:
                         notes.append(f"only the first {len(records):,} records were read")
@@ -96,13 +90,6 @@ def _tops(records: list[dict[str, Any]]) -> Array | None:
     return np.array(found) if any(np.isfinite(level) for level, _ in found) else None
 
 
-def _mode(path: Path) -> Literal["r:", "r:gz", "r:bz2", "r:xz"]:
-    """How to open an archive, by its first bytes: to try each kind of packing reads a file of zeros to its end."""
-    with path.open("rb") as stream:
-        head = stream.read(6)
-    return next((mode for magic, mode in _PACKED.items() if head.startswith(magic)), "r:")
-
-
 def _ends(path: Path) -> bool:
     """Whether an archive that is not packed ends with two blocks of zeros, as every writer of tar makes them."""
     with path.open("rb") as stream:
@@ -110,29 +97,6 @@ def _ends(path: Path) -> bool:
             return True
         stream.seek(-min(1024, path.stat().st_size), 2)
         return not any(stream.read())
-
-
-def _members(archive: tarfile.TarFile, bounds: Bounds) -> Iterator[tuple[str, str, bytes]]:
-    for member in archive:
-        if bounds.over:
-            return
-        place = PurePosixPath(member.name)
-        if place.is_absolute() or ".." in place.parts:
-            raise UnreadableInput(f"refused: the member {member.name[:80]!r} leads out of the archive's folder")
-        if not member.isfile():
-            if member.isdir():
-                continue
-            raise UnreadableInput(f"refused: the member {member.name[:80]!r} is a link or a device")
-        if member.size > MOST_MEMBER:
-            raise UnreadableInput(f"refused: the member {member.name[:80]!r} holds {member.size:,} bytes")
-        stem, dot, field = place.name.partition(".")
-        stream = archive.extractfile(member)
-        if not dot or not stem or stream is None:
-            continue
-        data = stream.read()
-        if len(data) < member.size:
-            raise EOFError("a member ends early")
-        yield str(place.parent / stem), field.lower(), data
 
 
 def _take(
