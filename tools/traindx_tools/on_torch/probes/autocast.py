@@ -47,7 +47,7 @@ class AutocastProbe(TorchProbe):
         step = self.scene.step
         if step > EVERY_STEP_UNTIL and step % INTERVAL:
             return
-        if not (_autocasting() and torch.is_autocast_cache_enabled()):
+        if not (autocasting() and torch.is_autocast_cache_enabled()):
             return
         named = [(n, p) for n, p in model.named_parameters() if p.dtype == torch.float32 and p.requires_grad]
         now = [(p._version, p.data_ptr()) for _, p in named]
@@ -60,7 +60,8 @@ class AutocastProbe(TorchProbe):
             self.scene.recorder.finding(finding)
 
 
-def _autocasting() -> bool:
+def autocasting() -> bool:
+    """Whether operations are cast now, on a GPU or on the CPU."""
     try:
         return bool(torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"))
     except TypeError:  # before torch 2.4 the device had functions of its own

@@ -13,6 +13,7 @@ import torch
 from traindx_tools.experiments.trace import PARTS
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.probes.autocast import autocasting
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 SETTLED_AT = 100
@@ -84,7 +85,7 @@ class PartsProbe(TorchProbe):
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Autocast, and averages of weights."""
-        if _autocasting():
+        if autocasting():
             self._has("autocast", f"{type(model).__name__} is called under autocast")
             self._has("half", f"{type(model).__name__} is called under autocast")
         if isinstance(self.scene.called, torch.optim.swa_utils.AveragedModel):
