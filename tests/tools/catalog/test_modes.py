@@ -68,6 +68,19 @@ def test_only_what_was_killed_is_said_to_be(kind: str, *, killed: bool) -> None:
     assert (re.search(r"SIGKILL|kernel", said) is not None) is killed
 
 
+@pytest.mark.parametrize(("read", "said"), [
+    (("C108", "too early"), "made after the optimizer was built"),
+    (("C276", "left"), "the list of parameters or groups"),
+    (None, "the list of parameters or groups"), (("T301", "unregistered"), "are not registered"),
+])
+def test_what_says_why_words_a_mode_before_what_says_that_it_is_so(read: tuple[str, str] | None, said: str) -> None:
+    def found(rule: str, kind: str) -> Finding:
+        return Finding(rule, rule, Severity.HIGH, Bearing.CAUSE, "seen", Location(step=3), "a.log", {"kind": kind})
+
+    findings = [found("T301", "left-out"), *([found(*read)] if read is not None else [])]
+    assert said in CATALOG["opt.wrong-parameters"].in_case(findings).claim
+
+
 def test_there_are_enough_modes_and_every_family_has_one() -> None:
     from traindx_tools.catalog.catalog import FAMILIES
 

@@ -130,6 +130,8 @@ class Variant:
 
     rules: tuple[str, ...]
     when: tuple[Condition, ...] = ()
+    unless: tuple[str, ...] = ()
+    """Rules whose findings say what is so and not why: where another finding tells a form, that one is told."""
     claim: str | None = None
     mechanism: str | None = None
     confirm: tuple[Step, ...] | None = None
@@ -146,7 +148,7 @@ class Variant:
     @property
     def changes(self) -> dict[str, Any]:
         """The fields of the mode that it replaces."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("rules", "when")}
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("rules", "when", "unless")}
         return {name: value for name, value in told.items() if value is not None}
 
 
@@ -188,10 +190,9 @@ class FailureMode:
 
     def in_case(self, findings: Iterable[Finding]) -> FailureMode:
         """The mode in the form that these findings show, the strongest first."""
-        for finding in findings:
-            for variant in self.variants:
-                if variant.matches(finding):
-                    return replace(self, **variant.changes)
+        found = [(f, v) for f in findings for v in self.variants if v.matches(f)]
+        for _, variant in sorted(found, key=lambda pair: pair[0].rule in pair[1].unless):
+            return replace(self, **variant.changes)
         return self
 
 
@@ -248,6 +249,7 @@ def _variants(items: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
         out.append(Variant(
             rules=_strings(item, "rules"),
             when=tuple(Condition(k, v) for k, v in item.get("when", {}).items()),
+            unless=_strings(item, "unless") if "unless" in item else (),
             claim=_text(item, "claim") if "claim" in item else None,
             mechanism=_text(item, "mechanism") if "mechanism" in item else None,
             confirm=_steps(item["confirm"], "confirm") if "confirm" in item else None,

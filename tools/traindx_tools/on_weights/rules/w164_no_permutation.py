@@ -32,7 +32,7 @@ RULE = Rule(
     matters="What stands at the missing index is lost, what stands at the other is used twice; there is no inverse.",
     alike=("tables that choose with repetition: no sibling is a permutation either",
            "indices of a part of the rows: they reach beyond n - 1"),
-    confirm=("sort it and look for the number that stands twice", "make it anew from its seed, where settings name one"),
+    confirm=("sort it and look for the number that stands twice", "make it anew from its seed, if settings name one"),
     thresholds={
         "siblings": Threshold(_SIBLINGS, "tensors", "of that name and length, all of which are permutations"),
         "least": Threshold(_LEAST, "numbers", "shorter ones are permutations by chance"),
