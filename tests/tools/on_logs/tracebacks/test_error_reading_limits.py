@@ -36,6 +36,17 @@ def test_any_mixture_of_lines_is_read_and_judged(lines: list[str], prefix: str) 
         assert len(event.message) <= 4_000
 
 
+@pytest.mark.parametrize("text", [
+    "step 2 loss 1.0 val_e degrees of freedom is <= 0. Correction should be strictly less than the reduction factor",
+    "Traceback (most recent call last):\n  File \"run.py\", line 9, in launch\n    raise ChildFailedError(\ntorch.",
+    "Traceback (most recent call last):\n  File \"run.py\", line 9, in launch\n    raise ChildFailedError(\ntorch..: ",
+], ids=["warning without its function", "name cut behind a dot", "dots alone"])
+def test_lines_that_were_cut_have_a_statement(text: str) -> None:
+    run = Run(errors=read_errors(enumerate(text.splitlines(), 1), "log.txt"))
+    found = [f for module in rules_in("traindx_tools.on_logs.tracebacks") for f in module.check(run)]
+    assert all(f.statement for f in found)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str) -> None:

@@ -34,7 +34,7 @@ RULE = Rule(
 _KINDS = tuple((kind, re.compile(pattern), words) for kind, pattern, words in (
     ("anomaly-backward", r"Function '(?P<function>\w+)' returned nan values in its (?P<output>\d+)th output",
      "the gradient of {function} is nan"),
-    ("var-degrees-of-freedom", r"(?P<function>\w+)\(\): degrees of freedom is <= 0|Degrees of freedom <= 0",
+    ("var-degrees-of-freedom", r"(?i)(?:(?P<function>\w+)\(\): )?degrees of freedom (?:is )?<= 0",
      "the variance of a single value was taken, which is nan"),
     ("probabilities", r"probability tensor contains either `?inf`?, `?nan`? or element < 0",
      "probabilities to sample from hold nan, inf or a negative value"),
@@ -73,8 +73,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _judged(incident: Incident) -> Finding:
-    kind, match, words = next((k, m, w) for k, p, w in _KINDS for m in [p.search(incident.text)] if m is not None)
-    found: dict[str, Value] = {k: v for k, v in match.groupdict().items() if v is not None}
+    kind, match, words = next(((k, m, w) for k, p, w in _KINDS for m in [p.search(incident.text)] if m is not None),
+                              ("non-finite", None, "a check for values that are not finite spoke"))
+    found: dict[str, Value] = {k: v for k, v in match.groupdict().items() if v is not None} if match else {}
     statement = words.format(**found)
     found = {k: f"a {v} value" if k == "value" else v for k, v in found.items()}
     if kind in ("non-finite-loss", "input-nan", "singular"):

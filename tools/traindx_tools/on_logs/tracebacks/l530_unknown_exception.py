@@ -62,7 +62,8 @@ def _judged(incident: Incident) -> Finding:
         kind, severity, words = known
         return report(RULE, incident, words, bearing=Bearing.SIGN, severity=severity,
                       measured={"kind": kind})
-    message, name, kind = short(incident.text), error.type.split(".")[-1], _kind(error)
+    message, kind = short(incident.text), _kind(error)
+    name = error.type.strip(".").split(".")[-1] or "an exception whose name is cut off"
     return report(RULE, incident, f"{name}: {message}" if message else name,
                   bearing=Bearing.CAUSE if kind == "syntax" else Bearing.COMPANION, measured={"kind": kind})
 
