@@ -12,6 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.finding import Bearing
+from traindx_tools.rules import Threshold
+
+SURE = 5
+"""Classes from which on weights of any other origin fit in no order; below that it is a sign."""
 FEWEST_CLASSES, FEWEST_ROWS = 3, 10
 """Classes, and rows of the rarest one."""
 SPREAD = 2.0
@@ -21,6 +26,13 @@ CLOSE, FAR, SIGMAS, LEFT = 0.05, 0.7, 3.0, 0.05
 range of the weights, root mean square. Of 4,000 sets of random weights 56
 of 3 classes fit so, 23 of 4, 8 of 5 and none of 8."""
 POWERS = (-1.0, -0.5)
+
+THRESHOLDS = {
+    "close": Threshold(CLOSE, "of a logarithm, beside the error of sampling", "counts of a split"),
+    "far": Threshold(FAR, "of a logarithm: twice the weight that is due", "near counts may change places"),
+    "classes": Threshold(FEWEST_CLASSES, f"classes; a cause from {SURE} on", "two classes fit in some order"),
+}
+"""Of the rules that ask for the misfit, of any framework."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,11 @@ def _off(w: NDArray[np.float64], n: NDArray[np.float64], power: float,
     """How much farther from the line w = power * n + c each class lies than is allowed."""
     rest = w - power * n
     return np.asarray(np.abs(rest - np.median(rest)) - allowed)
+
+
+def bearing_of(found: Misfit) -> Bearing:
+    """A cause from `SURE` classes on, else a sign."""
+    return Bearing.CAUSE if found.classes >= SURE else Bearing.SIGN
 
 
 def _left(w: NDArray[np.float64], n: NDArray[np.float64], power: float) -> float:

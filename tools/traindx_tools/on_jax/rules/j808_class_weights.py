@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.finding import Finding, Location, Severity
 from traindx_tools.rows import class_weights
 from traindx_tools.rows.class_weights import Misfit
-from traindx_tools.rules import Rule, Threshold
-
-SURE = 5
-"""Classes from which on numbers of any other origin fit in no order; below that it is a sign."""
+from traindx_tools.rules import Rule
 
 RULE = Rule(
     id="J808",
@@ -27,13 +24,7 @@ RULE = Rule(
     alike=("weights of costs, which fit the counts in no order", "a table that is trained: others in the next call",
            "a schedule that is looked up by a step drawn evenly: its counts are alike"),
     confirm=("print(sorted(zip(jnp.bincount(labels).tolist(), weights.tolist())))",),
-    thresholds={
-        "close": Threshold(class_weights.CLOSE, "of a logarithm, beside the error of sampling", "counts of a split"),
-        "far": Threshold(class_weights.FAR, "of a logarithm: twice the weight that is due", "near counts may change "
-                         "places"),
-        "classes": Threshold(class_weights.FEWEST_CLASSES, f"classes; a cause from {SURE} on", "two classes fit in "
-                             "some order"),
-    },
+    thresholds=class_weights.THRESHOLDS,
 )
 
 
@@ -48,6 +39,6 @@ def check(function: str, found: Misfit, rows: int, file: str | None, line: int |
     yield RULE.finding(
         f"weights that {function} looks up by class are not those of their classes: {what}",
         Location(file=file, line=line, module=function),
-        "the running process", bearing=Bearing.CAUSE if found.classes >= SURE else Bearing.SIGN,
+        "the running process", bearing=class_weights.bearing_of(found),
         measured={"kind": found.kind, "class": found.worst, "times": found.times, "classes": found.classes,
                   "rows": rows})

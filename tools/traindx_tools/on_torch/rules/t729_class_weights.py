@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.finding import Finding, Location, Severity
 from traindx_tools.rows import class_weights
 from traindx_tools.rows.class_weights import Misfit
-from traindx_tools.rules import Rule, Threshold
+from traindx_tools.rules import Rule
 
 SOURCE = "torch probe: class weights"
-SURE = 5
-"""Classes from which on weights of any other origin fit in no order; below that it is a sign."""
-
 RULE = Rule(
     id="T729",
     name="class-weights",
@@ -28,13 +25,7 @@ RULE = Rule(
     matters="rare classes count less instead of more, and some other class takes their place",
     alike=("weights of costs, which fit the counts in no order", "batches that a sampler has balanced already"),
     confirm=("print(sorted(zip(torch.bincount(labels).tolist(), weight.tolist())))",),
-    thresholds={
-        "close": Threshold(class_weights.CLOSE, "of a logarithm, beside the error of sampling", "counts of a split"),
-        "far": Threshold(class_weights.FAR, "of a logarithm: twice the weight that is due", "near counts may change "
-                         "places"),
-        "classes": Threshold(class_weights.FEWEST_CLASSES, f"classes; a cause from {SURE} on", "two classes fit in "
-                             "some order"),
-    },
+    thresholds=class_weights.THRESHOLDS,
 )
 
 
@@ -62,5 +53,5 @@ def check(seen: Weighted, step: int, rank: int = 0) -> Iterator[Finding]:
     yield RULE.finding(
         f"the {it.classes} class weights of {seen.loss} ({seen.argument}) are not those of their classes: {what}",
         Location(file=seen.file, line=seen.line, step=float(step), rank=rank), SOURCE,
-        bearing=Bearing.CAUSE if it.classes >= SURE else Bearing.SIGN,
+        bearing=class_weights.bearing_of(it),
         measured={"kind": it.kind, "class": it.worst, "times": it.times, "classes": it.classes, "rows": seen.rows})
