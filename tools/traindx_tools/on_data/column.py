@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Stated = float | str | tuple[str, ...] | tuple[float, ...]
+"""A property that a file states of its content."""
 
 THUMBNAIL = ".thumbnail"
 """How a field of decoded pictures is called, behind the name of the field that holds them."""

@@ -47,6 +47,12 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ID = re.compile(r"(^|[_.])(id|key|code|hash|uuid|no|nr)$|[a-z]id$", re.IGNORECASE)
 _TIME = re.compile(r"(^|[_.])(time|timestamp|date|datetime|ts|day|epoch_time)s?$", re.IGNORECASE)
 
+_READING = re.compile(
+    r"hz|khz|fs|sr|fps|rate|hop|ms|us|ns|secs?|seconds|units?|scale|gain|factor|offset|order|layout|axes|axis|dims|bands?|"
+    r"channels?|leads|columns|features|tz|timezone|zone|utc|resolution|spacing|pixel|um|mm|cm|km|bits|depth|dtype|window|"
+    r"stride|nodata|fill|encoding|colou?r|colou?rspace|convention|datum|crs|srs|epsg|db|polarity|endian|byteorder|degrees|"
+    r"radians|adc|lsb|bandwidth|sampling|interval|period|base|zero|calibration", re.IGNORECASE)
+"""Words of properties that tell how the numbers of a file are to be read."""
 _MOMENT = re.compile(
     r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]|\s*$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b|\d{1,2}:\d{2}(:\d{2}|\s*$))"
 )
@@ -55,6 +61,12 @@ _MOMENT = re.compile(
 
 LEVEL_WORDS = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"})
 """How grave a record of a log is."""
+
+
+def tells_reading(name: str) -> bool:
+    """Whether a property of this name says how numbers are to be read: a rate, a unit, an order of channels."""
+    last = _CAMEL.sub("_", name.rsplit(".", 1)[-1])
+    return any(map(_READING.fullmatch, re.split(r"[^A-Za-z]+", last)))
 
 
 def starts_as_moment(text: str) -> bool:

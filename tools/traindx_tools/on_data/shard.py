@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from traindx_tools.on_data.column import Array, Column, Contents, Damage
+from traindx_tools.on_data.column import Array, Column, Contents, Damage, Stated
 from traindx_tools.on_data.summary import Summary, summarised
 
 
@@ -56,6 +56,9 @@ class Shard:
 
     label_images: Mapping[int, Array] = field(default_factory=dict)
     """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
+
+    stated: Mapping[str, Stated] = field(default_factory=dict)
+    """What the file says of its content besides its rows, by name; that of a field as `field.name`."""
 
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""

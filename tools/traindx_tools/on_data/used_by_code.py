@@ -1,10 +1,11 @@
 """Whether the code of a run does what its data ask for: reads a header's property, a field of numbers, a time zone.
 
 Files that do not agree in a property of their headers (D163), links that name rows by a field (D171), tables of two
-zones (D173), keys that are written in two ways (D177), numbers in two units (D185) and ends without a mark (D186) do
-harm only where the code pays no heed. The text of the code is looked at, as the catalog's checks are fitted to it: for
-calls that honour the property (resampling, `exif_transpose`), for readers that do so by themselves, for the name of the
-field, for conversions. What is not known speaks for the code: a text that reads no such file decides nothing.
+zones (D173), keys that are written in two ways (D177), numbers in two units (D185), ends without a mark (D186) and
+properties that a file states for itself (D210) do harm only where the code pays no heed. The text of the code is looked
+at, as the catalog's checks are fitted to it: for calls that honour the property (resampling, `exif_transpose`), for
+readers that do so by themselves, for the name of the field, for conversions. What is not known speaks for the code: a
+text that reads no such file decides nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.stated_apart import is_ratio
 
-RULE_ID, BY_FIELD, ZONES, KEYS, MIXED, ENDS = "D163", "D171", "D173", "D177", "D185", "D186"
+RULE_ID, BY_FIELD, ZONES, KEYS, MIXED, ENDS, STATED = "D163", "D171", "D173", "D177", "D185", "D186", "D210"
+DROPPED = "a reader of the numbers alone drops it"
+_READS_FORMAT = {
+    "hdf5": re.compile(r"\bh5py\b|read_hdf|\btables\b|\.h5\b|\.hdf5\b"),
+    "npz": re.compile(r"\b(?:np|numpy|jnp)\.load\(|\.npz\b"),
+    "npy": re.compile(r"\b(?:np|numpy|jnp)\.load\(|\.npy\b|memmap\("),
+    "pt": re.compile(r"\btorch\.load\("),
+    "parquet": re.compile(r"parquet|load_dataset"),
+    "arrow": re.compile(r"\bipc\b|load_from_disk|load_dataset|feather"),
+    "csv": re.compile(r"read_csv|\bcsv\.|loadtxt|genfromtxt|\.csv\b"),
+    "json lines": re.compile(r"json\.loads|read_json|\.jsonl\b"),
+    "tokens": re.compile(r"memmap\(|fromfile\("),
+}
+_TAKES_ALL = re.compile(r"attrs\.(?:items|values|keys|copy)\(|dict\([^)]*attrs|\bin [^\n:]*\.attrs\s*[:)\]}]"
+                        r"|\.files\b|\*\*\w*(?:meta|attr|info|header|json\.load)|schema\.metadata|xr\.open|xarray")
+"""Texts that hand on all properties of a file, whatever they are called."""
 _RESCALES = re.compile(r"[*/]=?\s*(?:1(?:000){1,3}|60|3600|0\.001|1e-0?[369]|1e\+?0?[369])(?:\.0)?\b|\bunit=")
 """Texts that show that numbers are brought from one unit to another."""
 _CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
@@ -83,7 +100,32 @@ def with_use(findings: Iterable[Finding], code: Sequence[Path]) -> list[Finding]
         return found
     text = _text_of(code)
     judged = (_BY_CODE[f.rule](f, text) if f.rule in _BY_CODE else _answered(f, text) if _asks(f) else f for f in found)
-    return [f for f in judged if f is not None]
+    return _with_what_shows(f for f in judged if f is not None)
+
+
+def _with_what_shows(findings: Iterable[Finding]) -> list[Finding]:
+    """A number that the code does not read and the numbers show by the same ratio is one fault: that of the reader."""
+    found = list(findings)
+    for at, stated in enumerate(found):
+        if stated.rule != STATED or stated.measured["kind"] != UNREAD or stated.measured["shown"]:
+            continue
+        shown = next((i for i, f in enumerate(found) if f.source == stated.source and f.severity is not Severity.INFO
+                      and is_ratio(_ratio(f), float(str(stated.measured["ratio"])))), None)
+        if shown is not None:
+            said = found[shown].statement
+            found[at] = replace(stated, severity=Severity.HIGH, bearing=Bearing.CAUSE,
+                                statement=f"{stated.statement}: {said}", measured={**stated.measured, "shown": said})
+            found[shown] = replace(found[shown], severity=Severity.INFO, bearing=Bearing.COMPANION)
+    return found
+
+
+def _ratio(finding: Finding) -> float:
+    """By how much a finding says that a part is off; 1 where it does not say."""
+    own, usual = finding.measured.get("own"), finding.measured.get("usual")
+    if isinstance(own, float) and isinstance(usual, float) and usual and finding.rule != STATED:
+        return own / usual
+    told = next((finding.measured[n] for n in ("factor", "ratio", "times") if n in finding.measured), 1.0)
+    return float(told) if isinstance(told, (int, float)) and finding.rule != STATED else 1.0
 
 
 def _joined(finding: Finding, code: _Text) -> Finding:
@@ -135,6 +177,24 @@ def _ends_read(finding: Finding, code: _Text) -> Finding:
     if read or not _names(code, finding.measured["following"]):
         return finding
     return replace(finding, severity=min(finding.severity, Severity.LOW, key=lambda s: s.rank))
+
+
+def _stated(finding: Finding, code: _Text) -> Finding:
+    """What a file states of its numbers: a remark where the code names it, an alarm where it reads such files and not.
+
+    Only what tells how numbers are read, or shows in them, is more than a remark."""
+    key = re.escape(str(finding.measured["field"]))
+    if re.search(rf"['\"](?:[\w.]*[./])?{key}['\"]", code.text) or _TAKES_ALL.search(code.text):
+        said = finding.statement.replace(DROPPED, "the code of the run reads it")
+        return replace(finding, severity=Severity.INFO, statement=said, measured={**finding.measured, "kind": READ})
+    reads = _READS_FORMAT.get(str(finding.measured["format"]))
+    if reads is None or not reads.search(code.text) or not finding.measured["reading"]:
+        return finding
+    sure = finding.measured["what"] == "order" or bool(finding.measured["shown"])
+    said = finding.statement.replace(DROPPED, "and nothing in the code of the run reads it")
+    return replace(finding, severity=Severity.HIGH if sure else Severity.MEDIUM, statement=said,
+                   bearing=Bearing.CAUSE if finding.measured["shown"] else finding.bearing,
+                   measured={**finding.measured, "kind": UNREAD})
 
 
 def _names(code: _Text, name: object) -> bool:
@@ -228,5 +288,5 @@ def _rates(scope: ast.AST) -> set[str]:
 
 _BY_CODE: Mapping[str, Callable[[Finding, _Text], Finding | None]] = {
     RULE_ID: _decided, BY_FIELD: _looked_up, ZONES: _converted, KEYS: _joined,
-    MIXED: _in_one_unit, ENDS: _ends_read}
+    MIXED: _in_one_unit, ENDS: _ends_read, STATED: _stated}
 """What the code decides of the findings of a rule."""

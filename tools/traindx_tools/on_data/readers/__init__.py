@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.stated import stated_of
 from traindx_tools.on_data.shard import Shard
 
 Reader = Callable[[Path, str, Bounds], tuple[Shard, ...]]
@@ -106,7 +108,9 @@ def read_file(path: Path, name: str, form: str, bounds: Bounds) -> tuple[Shard, 
     module, function = _LOADED[form]
     reader: Reader = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     try:
-        return reader(path, name, bounds)
+        found = reader(path, name, bounds)
+        stated = stated_of(path, form)
+        return tuple(replace(s, stated=stated) for s in found) if stated else found
     except OSError as error:
         raise UnreadableInput(f"cannot be read: {error.strerror or error}") from None
     except MemoryError:

@@ -111,6 +111,16 @@ def read_torch(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     return shards_of(arrays, name, "pt", bounds)
 
 
+def plain_values(path: Path) -> dict[str, Any]:
+    """What the dict of a file holds besides tensors. Raises UnreadableInput and what zipfile and pickle raise."""
+    with zipfile.ZipFile(path) as archive:
+        index = next(n for n in archive.namelist() if n.endswith("/data.pkl") or n == "data.pkl")
+        if archive.getinfo(index).file_size > MOST_PICKLE:
+            return {}
+        said = _Reader(io.BytesIO(archive.read(index))).load()
+    return {str(k): v for k, v in said.items() if not isinstance(v, _Tensor)} if isinstance(said, dict) else {}
+
+
 def _named(said: Any) -> dict[str, _Tensor]:
     if isinstance(said, _Tensor):
         return {"values": said}
