@@ -153,6 +153,16 @@ def test_a_scale_that_the_numbers_show(tmp_path: Path, seen_by: Seen) -> None:
     assert "the spread of x is" in str(found.measured["shown"])
 
 
+def test_a_ratio_of_two_counts_of_a_row(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(4)
+    for k, hop in enumerate((10.0, 12.5, 10.0, 10.0)):
+        frames = rng.integers(100, 200, 80)
+        np.savez(tmp_path / f"part_{k}.npz", frames=frames, labels=np.round(frames * 10 / hop).astype(np.int16),
+                 label_hop=np.array(hop))
+    (found,) = seen_by(d210, tmp_path)
+    assert "frames over labels is 1.25 times" in str(found.measured["shown"])
+
+
 def test_json_beside_a_file_and_texts(tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(3)
     for k in range(4):

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -25,7 +26,7 @@ LEAST = 1.05
 """Times that two stated numbers differ, from which on their ratio is looked for in the data."""
 NEARER = 1 / 3
 """Of the distance of the channels as they stand that is left in the stated order."""
-MOST_ROWS = 2_000
+MOST_ROWS, MOST_FIELDS = 2_000, 24
 
 
 @dataclass(frozen=True)
@@ -135,20 +136,34 @@ def _means(column: Column, axis: int) -> Array:
 
 
 def _scaled(usual: Stated, here: Stated, like: Sequence[Shard], odd: Shard) -> str:
-    """The field whose spread or length differs from that of the others by the same ratio, "" for none."""
+    """What differs from that of the others by the same ratio, in words, "" for nothing."""
     if not (isinstance(usual, float) and isinstance(here, float)) or usual * here <= 0:
         return ""
     ratio = here / usual
-    for name, column in odd.columns.items():
-        beside = [s.columns[name] for s in like if name in s.columns]
-        for called, measure in (("spread", _spread), ("length", _length)):
-            mine, theirs = measure(column), [m for c in beside if (m := measure(c)) > 0]
-            if mine <= 0 or len(theirs) < 2 or max(theirs) > (1 + WITHIN) * min(theirs):
-                continue
-            times = mine / float(np.median(theirs))
-            if is_ratio(times, ratio):
-                return f"the {called} of {name} is {times:.3g} times that of the others"
+    for called, mine, theirs in _measured(odd, like):
+        usable = mine > 0 and len(theirs) >= 2 and min(theirs) > 0 and max(theirs) <= (1 + WITHIN) * min(theirs)
+        if usable and is_ratio(times := mine / float(np.median(theirs)), ratio):
+            return f"{called} is {times:.3g} times that of the others"
     return ""
+
+
+def _measured(odd: Shard, like: Sequence[Shard]) -> Iterator[tuple[str, float, list[float]]]:
+    """What may go along with a stated number, of a file and of each other one: spreads, lengths, ratios of counts."""
+    names = [n for n in odd.columns if all(n in s.columns for s in like)][:MOST_FIELDS]
+    for name in names:
+        for called, measure in (("spread", _spread), ("length", _length)):
+            yield f"the {called} of {name}", measure(odd.columns[name]), [measure(s.columns[name]) for s in like]
+    counts = [n for n in names if not odd.columns[n].row_shape and odd.columns[n].values.dtype.kind in "iu"
+              and odd.columns[n].kind == "number"]
+    for one, other in combinations(counts, 2):
+        yield f"{one} over {other}", _over(odd, one, other), [_over(s, one, other) for s in like]
+
+
+def _over(shard: Shard, one: str, other: str) -> float:
+    """The median ratio of two numbers of a row, 0 where there is none."""
+    above, below = (np.asarray(shard.columns[n].values[:MOST_ROWS], np.float64) for n in (one, other))
+    both = (below > 0) & (above > 0) if above.shape == below.shape else np.zeros(0, bool)
+    return float(np.median(above[both] / below[both])) if both.any() else 0.0
 
 
 def is_ratio(measured: float, stated: float) -> bool:

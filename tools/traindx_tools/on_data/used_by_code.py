@@ -107,15 +107,17 @@ def _with_what_shows(findings: Iterable[Finding]) -> list[Finding]:
     """A number that the code does not read and the numbers show by the same ratio is one fault: that of the reader."""
     found = list(findings)
     for at, stated in enumerate(found):
-        if stated.rule != STATED or stated.measured["kind"] != UNREAD or stated.measured["shown"]:
+        if stated.rule != STATED or stated.measured["kind"] != UNREAD:
             continue
         shown = next((i for i, f in enumerate(found) if f.source == stated.source and f.severity is not Severity.INFO
                       and is_ratio(_ratio(f), float(str(stated.measured["ratio"])))), None)
-        if shown is not None:
+        if shown is None:
+            continue
+        if not stated.measured["shown"]:
             said = found[shown].statement
             found[at] = replace(stated, severity=Severity.HIGH, bearing=Bearing.CAUSE,
                                 statement=f"{stated.statement}: {said}", measured={**stated.measured, "shown": said})
-            found[shown] = replace(found[shown], severity=Severity.INFO, bearing=Bearing.COMPANION)
+        found[shown] = replace(found[shown], severity=Severity.INFO, bearing=Bearing.COMPANION)
     return found
 
 
