@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data import examine
 from traindx_tools.on_data.name_lists import name_lists_of
 from traindx_tools.on_data.rules import d161_order_of_names
@@ -135,3 +135,39 @@ def test_broken_files_say_nothing(tmp_path: Path) -> None:
     report = examine([tmp_path])
     assert not report.notes
     assert not [f for f in report.findings if f.rule == "D161"]
+
+
+def beside_weights(folder: Path, own: list[str], used: list[str], setting: dict[str, str]) -> None:
+    (folder / "encoder").mkdir()
+    (folder / "encoder" / "weights.pt").write_bytes(b"")
+    (folder / "encoder" / "vocab.txt").write_text("\n".join(own))
+    (folder / "vocab.txt").write_text("\n".join(used))
+    (folder / "config.json").write_text(json.dumps({"model": setting}))
+
+
+def test_the_settings_name_another_list_than_that_of_the_weights(tmp_path: Path, seen_by: Seen) -> None:
+    beside_weights(tmp_path, NAMES, SORTED, {"weights": "encoder/weights.pt", "vocab": "vocab.txt"})
+    (found,) = seen_by(d161_order_of_names, tmp_path)
+    assert (found.severity, found.bearing, found.measured["kind"]) == (Severity.HIGH, Bearing.CAUSE, "taken")
+    assert "encoder/vocab.txt lies with weights, and the settings name vocab.txt" in found.statement
+
+
+@pytest.mark.parametrize("setting", [{"vocab": "encoder/vocab.txt"}, {"weights": "encoder/weights.pt"},
+                                     {"vocab": "encoder/vocab.txt", "classes": "vocab.txt"}, {"vocab": "../other.txt"}])
+def test_settings_that_name_the_list_of_the_weights_or_none(setting: dict[str, str], tmp_path: Path, seen_by: Seen
+                                                           ) -> None:
+    beside_weights(tmp_path, NAMES, SORTED, setting)
+    (found,) = seen_by(d161_order_of_names, tmp_path)
+    assert (found.bearing, found.measured["kind"]) == (Bearing.SIGN, "weights")
+
+
+def test_one_order_beside_weights_and_elsewhere(tmp_path: Path, seen_by: Seen) -> None:
+    beside_weights(tmp_path, NAMES, NAMES, {"vocab": "vocab.txt"})
+    assert not seen_by(d161_order_of_names, tmp_path)
+
+
+def test_both_lists_lie_with_weights(tmp_path: Path, seen_by: Seen) -> None:
+    beside_weights(tmp_path, NAMES, SORTED, {"vocab": "vocab.txt"})
+    (tmp_path / "head.pt").write_bytes(b"")
+    (found,) = seen_by(d161_order_of_names, tmp_path)
+    assert found.measured["kind"] == "files"

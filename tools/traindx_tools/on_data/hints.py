@@ -31,6 +31,7 @@ _TOKEN_DTYPE = re.compile(r"dtype=(?:np\.|numpy\.)?(uint16|uint32)$")
 """No other numbers of a training run are of these types."""
 _SPECIAL = re.compile(r"<[^<>]{1,38}>|\[[A-Z_]{2,20}\]")
 """<|endoftext|>, </s>, [SEP]."""
+_PATH = re.compile(r"[\w./\\~ -]{1,200}\.[A-Za-z][A-Za-z0-9]{1,7}")
 _ROWS = ("rows", "num_rows", "n_rows", "num_examples", "num_samples", "samples", "nsamples", "count", "n", "length")
 
 
@@ -68,6 +69,7 @@ def hints_of(
         token_dtype=width,
         merges=merges_of(manifests),
         pieces=pieces_of(manifests),
+        named=frozenset(v for _, _, v in every if isinstance(v, str) and _PATH.fullmatch(v)),
         tables=tuple(t for where, data in manifests if (t := _table(where, data, files)) is not None),
     )
 

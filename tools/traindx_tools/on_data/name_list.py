@@ -20,3 +20,5 @@ class NameList:
     """Whether the order means an index: five numbers and more from 0 on, or it is called as such lists are."""
     first: int = 0
     """The number of the first name, where the file gives each its number."""
+    beside_weights: bool = False
+    """Whether a file of weights lies in its folder, and not in that of every such list."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,21 @@ _ANOTHER = re.compile(r"import|rank|sorted|top|report|metric|score|best|worst|st
                       r"|freq|shuffl|readme|note|legend|plot|colou?r|display|todo|log|history", re.IGNORECASE)
 """How lists are called whose order is another one than that of an index, on purpose."""
 _FILE = re.compile(r".*(?:[\\/]|\.[A-Za-z][A-Za-z0-9]{1,7}$)")
+_WEIGHTS = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".msgpack", ".onnx", ".keras"})
 _PAIR = re.compile(r"(\d+)[\s:,=]+(\S.*)|(\S.*?)[\s:,=]+(\d+)")
 
 
 def name_lists_of(files: Iterable[tuple[Path, str]]) -> tuple[NameList, ...]:
     """What the files say; `files`: each with its name. One that does not parse says nothing."""
     out: list[NameList] = []
+    files = list(files)
+    weights = {path.parent for path, _ in files if path.suffix.lower() in _WEIGHTS}
     for count, (path, name) in enumerate(f for f in files if f[0].suffix.lower() in _READERS):
         if count >= MOST_FILES:
             break
         try:
-            out += _READERS[path.suffix.lower()](path, name)
+            found = _READERS[path.suffix.lower()](path, name)
+            out += [replace(n, beside_weights=True) for n in found] if path.parent in weights else found
         except (OSError, ValueError, EOFError, RecursionError, MemoryError):
             continue
     return tuple(out)

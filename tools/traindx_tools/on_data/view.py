@@ -39,6 +39,8 @@ class Hints:
     """Where a byte-pair encoding lies beside the data, and the pairs of ids that it merges, int64 shape (pairs, 2)."""
     pieces: Pieces | None = None
     """What each id stands for, by the tokeniser or vocabulary that lies beside the data."""
+    named: frozenset[str] = frozenset()
+    """Texts of settings that have the form of a path with an ending."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
     """What JSON files say of each data file: where, and by property a value for each file, names among them."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.name_list import NameList
@@ -45,12 +45,12 @@ def check(view: View) -> Iterator[Finding]:
         by_names.setdefault(frozenset(found.names), []).append(found)
     for lists in by_names.values():
         if len({n.names for n in lists}) > 1:
-            yield from _of_lists(lists)
+            yield from _of_lists(lists, view.hints.named)
     for data in view.sets:
         yield from _of_columns(data)
 
 
-def _of_lists(lists: Sequence[NameList]) -> Iterator[Finding]:
+def _of_lists(lists: Sequence[NameList], settings: Collection[str]) -> Iterator[Finding]:
     """One finding of one set of names: the list that most agree with beside the first that is otherwise."""
     index = [n for n in lists if n.is_index]
     harmful = len({n.names for n in index}) > 1
@@ -62,17 +62,37 @@ def _of_lists(lists: Sequence[NameList]) -> Iterator[Finding]:
     shown = ", ".join(f"{i} is {_quoted(usual.names[i])} in the first and {_quoted(odd.names[i])} in the second"
                       for i in moved[:SHOWN])
     more = f"; {len(others) - 1} more lists are otherwise" if len(others) > 1 else ""
+    own = [n for n in (usual, odd) if n.beside_weights]
+    taken = _taken(usual if own == [odd] else odd, own[0], settings) if harmful and len(own) == 1 else ""
+    both = f"{_where(usual, odd)} and {_where(odd, usual)}"
     yield RULE.finding(
-        f"{_where(usual)} and {_where(odd)} hold the same {len(odd.names):,} names in another order: {shown}; "
-        f"{len(moved):,} names have another place{more}" + ("" if harmful else "; one of both is no index by its name"),
+        f"{both} hold the same {len(odd.names):,} names in another order: {shown}; "
+        f"{len(moved):,} names have another place{more}" + ("" if harmful else "; one of both is no index by its name")
+        + (f"; {_where(own[0], usual if own[0] is odd else odd)} lies with weights, and the settings name {taken}" if taken else ""),
         Location(file=odd.file),
         odd.file,
-        bearing=Bearing.SIGN,
-        severity=None if harmful else Severity.INFO,
+        bearing=Bearing.CAUSE if taken else Bearing.SIGN,
+        severity=Severity.HIGH if taken else None if harmful else Severity.INFO,
         measured={"field": odd.field, "files": (usual.file, odd.file), "names": len(odd.names), "moved": len(moved),
-                  "first": odd.names[moved[0]], "kind": "remark" if not harmful else "weights" if any(
-                      n.file.endswith(WEIGHTS) for n in (usual, odd)) else "files"},
+                  "first": odd.names[moved[0]], "kind": _kind(harmful, taken, (usual, odd))},
     )
+
+
+def _kind(harmful: bool, taken: str, both: Sequence[NameList]) -> str:
+    with_weights = any(n.file.endswith(WEIGHTS) for n in both) or sum(n.beside_weights for n in both) == 1
+    return "taken" if taken else "remark" if not harmful else "weights" if with_weights else "files"
+
+
+def _taken(other: NameList, own: NameList, settings: Collection[str]) -> str:
+    """What the settings name of two lists: that of another folder than the weights', and not theirs. "" for neither."""
+    named = {n.file: [s for s in settings if _is_path_of(s, n.file)] for n in (other, own)}
+    more = [s for s in named[own.file] if s not in named[other.file]]
+    return "" if more or not named[other.file] or len(other.file) > len(own.file) else named[other.file][0]
+
+
+def _is_path_of(said: str, file: str) -> bool:
+    ends = os.path.normpath(said).lstrip(os.sep)
+    return os.path.normpath(file) == ends or os.path.normpath(file).endswith(os.sep + ends)
 
 
 def _of_columns(data: DataSet) -> Iterator[Finding]:
@@ -98,8 +118,11 @@ def _of_columns(data: DataSet) -> Iterator[Finding]:
         )
 
 
-def _where(found: NameList) -> str:
-    return f"{found.field} of {os.path.basename(found.file)}" if found.field else os.path.basename(found.file)
+def _where(found: NameList, other: NameList) -> str:
+    name = os.path.basename(found.file)
+    if name == os.path.basename(other.file) and found.file != other.file:
+        name = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(found.file))), name)
+    return f"{found.field} of {name}" if found.field else name
 
 
 def _quoted(name: str) -> str:
