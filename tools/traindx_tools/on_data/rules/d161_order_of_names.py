@@ -68,7 +68,8 @@ def _of_lists(lists: Sequence[NameList], settings: Collection[str]) -> Iterator[
     yield RULE.finding(
         f"{both} hold the same {len(odd.names):,} names in another order: {shown}; "
         f"{len(moved):,} names have another place{more}" + ("" if harmful else "; one of both is no index by its name")
-        + (f"; {_where(own[0], usual if own[0] is odd else odd)} lies with weights, and the settings name {taken}" if taken else ""),
+        + (f"; {_where(own[0], usual if own[0] is odd else odd)} lies with weights, and the settings name {taken}"
+           if taken else ""),
         Location(file=odd.file),
         odd.file,
         bearing=Bearing.CAUSE if taken else Bearing.SIGN,
