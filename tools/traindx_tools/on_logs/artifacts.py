@@ -221,7 +221,7 @@ def first_files(found: Discovery, most: int = MAX_FILES) -> Discovery:
     if len(found.sources) <= most:
         return found
     rest = Artifact(str(Path(found.sources[most].name).parent), "folder",
-                    note=f"only the first {most} of {len(found.sources)} files were looked at")
+                    note=f"only the first {most:,} of {len(found.sources):,} files were looked at")
     return Discovery(found.sources[:most], [*found.left_out, rest])
 
 
@@ -306,7 +306,8 @@ def _discover_folder(folder: str, found: Discovery, most: int, *, may_be_empty: 
     root = os.path.realpath(folder)
     for count, path in enumerate(_walk(folder, root, found)):
         if count >= most:
-            found.left_out.append(Artifact(folder, "folder", note=f"only its first {most} files were looked at"))
+            said = f"only its first {most:,} files were looked at; name a pattern for the others"
+            found.left_out.append(Artifact(folder, "folder", note=said))
             break
         _add_file(path, found)
     if len(found.sources) + len(found.left_out) == before and not may_be_empty:

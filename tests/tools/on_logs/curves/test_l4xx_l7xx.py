@@ -266,6 +266,25 @@ def test_speed_that_halves_at_one_place_is_abrupt() -> None:
     assert f.measured["abrupt"] is False
 
 
+SLOWER = np.where(np.arange(60) < 35, 0.4, 0.85)
+
+
+def test_a_size_that_grows_at_the_same_record_explains_slower_steps() -> None:
+    longer = np.where(np.arange(60) < 35, 2048.0, 4096.0)
+    f = only(run(series("step_time", SLOWER), series("seq_len", longer)), "l404_throughput_decay")
+    assert f.severity is Severity.INFO
+    assert "seq_len goes from 2048 to 4096 there" in f.statement
+
+
+@pytest.mark.parametrize("size", [
+    np.full(60, 2048.0), np.where(np.arange(60) < 20, 2048.0, 4096.0), np.where(np.arange(60) < 35, 4096.0, 2048.0),
+    np.where(np.arange(60) < 35, 2048.0, 2112.0), np.arange(60.0), np.where(np.arange(60) < 35, 0.5, 0.9),
+], ids=["stays", "elsewhere", "shrinks", "too little", "counts", "no size"])
+def test_sizes_that_do_not_explain_slower_steps(size: Floats) -> None:
+    f = only(run(series("step_time", SLOWER), series("seq_len", size)), "l404_throughput_decay")
+    assert f.severity is Severity.MEDIUM
+
+
 @pytest.mark.parametrize(("wait", "share"), [(0.012, 0.03), (0.3, 0.75)])
 def test_the_wait_for_data_in_the_slow_step(wait: float, share: float) -> None:
     times = np.linspace(0.2, 0.4, 60)

@@ -144,6 +144,20 @@ def test_a_detectors_losses_and_its_scores_over_all_classes(tmp_path: Path, head
     assert only(run, "recall", "validation").epoch.tolist() == [start, start + 1, start + 2]
 
 
+@pytest.mark.parametrize("bar", ["100%|####| 50/50 [00:10<00:00,  5.0it/s]", "100% ━━━━━━━━━━━━ 50/50 5.0it/s 10.0s",
+                                 "100%|██████████| 50/50 5.0it/s 10.0s", "100%: ━━━━━━━━━━ 50/50 10.0s"])
+def test_the_bar_behind_a_row_of_losses(tmp_path: Path, bar: str) -> None:
+    head = "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+    classes = f"                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): {bar}\n"
+    rows = [f"        {e}/3      2.16G      {1 - e / 10:.3f}      1.500      1.300         27        640: {bar}\n"
+            for e in (1, 2, 3)]
+    scores = "                   all        128        929      0.640      0.537      0.605      0.446\n"
+    run = read(tmp_path, "".join(head + row + classes + scores for row in rows))
+    assert only(run, "loss/box").values.tolist() == pytest.approx([0.9, 0.8, 0.7])
+    assert only(run, "loss/dfl").epoch.tolist() == [1, 2, 3]
+    assert values(run, "map50", "validation") == [0.605] * 3
+
+
 def test_masks_have_scores_of_their_own(tmp_path: Path) -> None:
     run = read(tmp_path, "  Class  Images  Instances  Box(P  R  mAP50  mAP50-95)  Mask(P  R  mAP50  mAP50-95)\n"
                          "  all  8  20  0.1  0.2  0.3  0.4  0.5  0.6  0.7  0.8\n")

@@ -24,6 +24,7 @@ SLOWER, TREND = 1.4, 0.6
 ENOUGH = 8
 EXPLAINS = 0.7
 LITTLE = 0.1
+BEYOND = 1.25
 NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
 OF_EPOCHS = ("epoch_time", "time/epoch", "time/train", "time/training")
 """How long an epoch, or its training, took."""
@@ -37,13 +38,15 @@ RULE = Rule(
     sees="Time of a step or epoch, or throughput, after the first tenth of the log: early against late median, trend.",
     matters="A run planned for a day takes three; the cause often ends in an out-of-memory error.",
     alike=("Slow first steps.", "A single slow stretch: a shared file system.",
-           "Longer sequences by curriculum, longer rollouts by a policy that learns to talk."),
+           "Longer sequences or larger batches by plan: a remark where the log tells the size at the same record.",
+           "Longer rollouts by a policy that learns to talk."),
     confirm=("Profile ten steps at the beginning and ten later on, and compare which call has grown.",
              "Log the resident and the device memory beside the step time: do both grow?"),
     thresholds={
         "slower": Threshold(SLOWER, "late / early step time", "beyond the scatter of shared machines"),
         "explains": Threshold(EXPLAINS, "of the growth of all phases", "one of them, not the machine"),
         "little": Threshold(LITTLE, "of a step at the end", "a wait that is shorter explains no slower step"),
+        "beyond": Threshold(BEYOND, "times the square of a size", "that grows at the same record: explained by it"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
@@ -143,16 +146,35 @@ def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
     slower = ratio(float(np.median(times[turn:])), float(np.median(times[:turn])))
     phase, grown = _phase(run)
     waits, said = _waits(run, t)
-    grown += said
+    work = _more_work(run, t, turn, slower)
+    grown += said + work
     return RULE.finding(
         f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
         f"{t.place(turn)} and stays there (medians before and after {number(early)} and {number(late)}): {_what(t)} "
         f"take {number(slower)} times as long from there on{grown}",
         t.at(turn - 1, turn), t.series.source, title="Steps take longer from one step on",
-        bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        bearing=Bearing.COMPANION,
+        severity=Severity.INFO if work else Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": False,
-                  "phase": phase, "data_share": waits, "abrupt": True,
+                  "phase": phase, "work": bool(work), "data_share": waits, "abrupt": True,
                   "position": float(t.series.position[t.index[turn]])})
+
+
+def _more_work(run: Run, t: Track, turn: int, slower: float) -> str:
+    """The words for a size that grows at the same record and stays: longer sequences, larger batches. "" for none.
+
+    It explains as much as its square, which is what attention costs."""
+    before, after = (float(t.series.position[t.index[i]]) for i in (turn - 1, turn))
+    for series in run.series:
+        low, high = (series.values[m] for m in (series.position <= before, series.position >= after))
+        levels = [np.unique(part) for part in (low, high)]
+        if not all(len(part) >= 3 and len(u) == 1 and float(u[0]).is_integer() and u[0] > 0
+                   for part, u in zip((low, high), levels, strict=True)):
+            continue
+        size, larger = (float(u[0]) for u in levels)
+        if larger > size and slower <= BEYOND * (larger / size) ** 2:
+            return f"; {series.original} goes from {number(size)} to {number(larger)} there: each step does more"
+    return ""
 
 
 def _phase(run: Run) -> tuple[str | None, str]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs.readers.names import TEST, VALIDATION
 from traindx_tools.on_logs.readers.recorder import Columns
+
+_DRAWN = re.compile(r"\d%(?:\||:? ?[━╸╺─]{5})")
+"""100%|####|, and 100% ━━━━ as newer programs draw it."""
+
+
+def is_drawn(text: str) -> bool:
+    """Whether a line ends with a bar that tells its share in percent."""
+    return "%" in text and _DRAWN.search(text) is not None
 
 
 @dataclass(frozen=True)

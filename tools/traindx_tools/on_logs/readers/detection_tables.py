@@ -14,7 +14,7 @@ import re
 
 from traindx_tools.on_logs.readers.numbers import value
 
-_BAR = re.compile(r":?\s+\d+%\|.*$")
+_BAR = re.compile(r":?\s+\d+%(?:\|| ?[━╸╺─]{5}).*$")
 _COUNTED = re.compile(r"\s*Class\s+Images\s+(?:Labels|Targets|Instances)\s+")
 _COLUMN = re.compile(r"(?:(?P<part>[A-Z][a-z]+)\()?(?P<score>P|R|mAP@?\.?50?(?:[-:]\.?95)?|mAP@\.5:\.95)"
                      r"(?=[\s):]|$)\)?")

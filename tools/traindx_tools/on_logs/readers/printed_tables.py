@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import columns, detection_tables
+from traindx_tools.on_logs.readers.bars import is_drawn
 from traindx_tools.on_logs.readers.names import identify, words
 from traindx_tools.on_logs.readers.numbers import as_memory, unit, value, whole
 
@@ -126,7 +127,7 @@ class PrintedTables:
         cells = _cells(text)
         if len(cells) > len(self._header):
             cells = [c for c in cells if c not in ("+", "*", "✓")]  # how skorch and others mark the best row
-        if len(cells) > len(self._header) and "%|" in text:
+        if len(cells) > len(self._header) and is_drawn(text):
             cells = cells[:len(self._header)]
         if len(cells) != len(self._header):
             return None
@@ -139,7 +140,7 @@ class PrintedTables:
             return None
         row = _as_row({name: r for name, r in zip(self._header, read, strict=False) if r is not None})
         self._epoch = self._epoch if math.isnan(row.epoch) else row.epoch
-        return replace(row, drawn="%|" in text)
+        return replace(row, drawn=is_drawn(text))
 
     def _box_line(self, text: str) -> tuple[bool, Row | None]:
         match = _BOX.match(text) if len(text) <= _MAX_BOX else None
@@ -209,7 +210,7 @@ def _read_cell(cell: str, name: str) -> tuple[float, float] | None:
 
 
 def _cells(text: str) -> list[str]:
-    if _BARS.search(text) and "%|" not in text:
+    if _BARS.search(text) and not is_drawn(text):
         cells = [c.strip() for c in _BARS.split(text.strip())]
         return cells[1 if not cells[0] else 0:len(cells) - (1 if not cells[-1] else 0)]
     if "\t" in text.strip():
@@ -243,7 +244,7 @@ def _columns_of_a_counter(names: list[str]) -> list[str]:
 def _is_row_of(names: list[str], text: str) -> bool:
     """Whether a line holds a number for each name and nothing else."""
     cells = _cells(text)
-    cells = cells[:len(names)] if "%|" in text else cells
+    cells = cells[:len(names)] if is_drawn(text) else cells
     return len(cells) == len(names) and all(
         _read_cell(cell, name) is not None for name, cell in zip(names, cells, strict=True))
 
