@@ -260,3 +260,15 @@ def test_a_programs_own_tags_are_read_as_data() -> None:
 def test_tags_that_ask_for_objects_or_other_files_are_refused(text: str) -> None:
     with pytest.raises(UnreadableInput, match="tag at line 1"):
         read_config("a.yaml", text)
+
+
+def test_the_only_evaluation_counts_batches_of_its_own(tmp_path: Path) -> None:
+    train = "".join(f"INFO - Epoch(train) [{e}][{b}/270]  lr: 1.0e-03  loss: {3 - e - b / 300:.4f}\n"
+                    for e in (1, 2) for b in range(10, 271, 20))
+    run = read(tmp_path, train + "INFO - Epoch(val) [2][10/10]    accuracy/top1: 71.2\n")
+    score = only(run, "accuracy", "validation")
+    assert np.isnan(score.step).all()
+    assert score.epoch.tolist() == [2.0]
+    assert only(run, "loss").step[-1] == 540
+    alone = read(tmp_path, "step 10/10 loss 0.5\n")
+    assert only(alone, "loss").step.tolist() == [10.0]

@@ -15,7 +15,7 @@ import pytest
 
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs.artifacts import Source, discover
-from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks, mapping
+from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks, listing, mapping
 from traindx_tools.on_ranks.logs.listing import told
 from traindx_tools.on_ranks.logs.reading import read_file
 from traindx_tools.on_ranks.logs.told import MOST_KEPT
@@ -222,3 +222,11 @@ def test_a_table_in_a_log_is_of_no_ranks(tmp_path: Path) -> None:
     table = "".join(f"{i}: class {i}\n" for i in range(10))
     (tmp_path / "train.log").write_text(table + "\n".join(steps(0, 0, 50)) + "\n")
     assert examine_ranks(discover([tmp_path]).sources, workers=1) is None
+
+
+@pytest.mark.parametrize(("texts", "told"), [
+    ({"host node-0 of 8", "host node-12 of 8", "host node-7 of 8"}, "host node-0..12 of 8"),
+    ({"took 1.2 s"}, "took 1.2 s"), ({"a 1", "b 2"}, "a 1"), ({"x 1 y 2", "x 1"}, "x 1"), ({"no number"}, "no number"),
+])
+def test_lines_that_differ_in_numbers_are_told_with_their_range(texts: set[str], told: str) -> None:
+    assert listing._one_text(min(texts), texts) == told

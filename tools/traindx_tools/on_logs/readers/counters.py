@@ -77,6 +77,11 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     for slot in np.flatnonzero(np.bincount(slots[slots >= 0])).tolist():
         counted = (slots == slot) & np.isfinite(step)
         mine: Ints | slice = slice(None) if counted.all() else np.flatnonzero(counted)
+        if counted.sum() == 1 and _ends_alone(step[mine], epoch[mine], totals, mine):
+            step = step if within else step.copy()
+            step[mine] = np.nan
+            within.add(slot)
+            continue
         settled, remark = _settle_one(step[mine], epoch[mine], totals[mine], slot) if counted.sum() > 1 else (step, "")
         if remark:
             step = step if within else step.copy()
@@ -84,6 +89,14 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
             remarks[remark] = None
             within.add(slot)
     return Settled(step, frozenset(within), "; ".join(remarks))
+
+
+def _ends_alone(step: Floats, epoch: Floats, totals: Floats, mine: Ints | slice) -> bool:
+    """Whether the one record of a counter stands at its end, in an epoch, while others count to another number: what
+    ended is an evaluation, and its batches say nothing of where in the run it stands."""
+    total = totals[mine]
+    others = np.delete(totals, mine) if not isinstance(mine, slice) else totals[:0]
+    return bool(np.isfinite(epoch).all() and (step == total).all() and (others[np.isfinite(others)] != total).any())
 
 
 def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[Floats, str]:

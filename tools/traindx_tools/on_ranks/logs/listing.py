@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.on_ranks.logs.endings import endings
@@ -13,6 +14,9 @@ from traindx_tools.on_ranks.logs.job import Start, named
 from traindx_tools.on_ranks.logs.parting import FEW
 
 MOST_ENDINGS, MOST_LINES = 12, 24
+_NUMBER = re.compile(r"(\d{1,18})")
+
+
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,27 @@ def lines_of(start: Start) -> list[Line]:
     ranks: dict[str, list[int]] = defaultdict(list)
     first: dict[str, tuple[float, str]] = {}
     count: dict[str, int] = defaultdict(int)
+    texts: dict[str, set[str]] = defaultdict(set)
     for r in start.ranks.values():
         for template, event in r.told.events.items():
             ranks[template].append(r.rank)
             count[template] += event.count
+            texts[template].add(event.text)
             step = -1.0 if math.isnan(event.step) else event.step
             if template not in first or step < first[template][0]:
                 first[template] = step, event.text
-    made = [Line(first[t][0], tuple(ranks[t]), count[t], first[t][1]) for t in ranks]
+    made = [Line(first[t][0], tuple(ranks[t]), count[t], _one_text(first[t][1], texts[t])) for t in ranks]
     return sorted(made, key=lambda x: (x.step, x.ranks[0], x.text))
+
+
+def _one_text(first: str, texts: Collection[str]) -> str:
+    """One text for lines that differ in whole numbers: each of these from the least to the largest ("node-0..7")."""
+    cut = [_NUMBER.split(t) for t in (first, *texts)] if len(texts) > 1 else []
+    if not cut or len({len(c) for c in cut}) > 1 or any(c[::2] != cut[0][::2] for c in cut):
+        return first
+    numbers = [sorted({c[i] for c in cut}, key=int) for i in range(1, len(cut[0]), 2)]
+    told = [n[0] if len(n) == 1 else f"{n[0]}..{n[-1]}" for n in numbers]
+    return "".join(a + b for a, b in zip(cut[0][::2], [*told, ""], strict=True))
 
 
 def told(many: ManyRanks, *, every: bool = False) -> Iterator[str]:
