@@ -155,9 +155,10 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
 def _working(run_command: str | None) -> Iterator[Callable[[str], None]]:
     """The line about what goes on; Ctrl-C says what it leaves behind: nothing."""
     from traindx.live_view import working_on
+    from traindx_tools.on_logs import progress
 
     try:
-        with working_on("reading") as at:
+        with working_on("reading") as at, progress.told(lambda *far: at(progress.in_words(*far))):
             yield at
     except KeyboardInterrupt:
         copy = ", what ran in the copy is gone" if run_command is not None else ""

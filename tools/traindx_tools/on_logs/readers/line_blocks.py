@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple, ParamSpec, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.on_logs import progress
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of
 from traindx_tools.on_logs.readers.block_source import chunks, worked_ahead
@@ -269,7 +270,7 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
     stats = stats or LineStats()
     size = source.size if recorder is not None and not source.zipped else 0
     if recorder is not None and size:
-        block = _counting(block, recorder, size)
+        block = _counting(block, recorder, size, source.name)
     if beside is not None:
         block, line = _both(block, beside.block), _both(line, beside.line)
     with source.open() as stream:
@@ -281,13 +282,14 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
                 line(at + number - 1, text)
 
 
-def _counting(block: Callable[[Block], None], recorder: Recorder, size: int) -> Callable[[Block], None]:
+def _counting(block: Callable[[Block], None], recorder: Recorder, size: int, name: str) -> Callable[[Block], None]:
     read = 0
 
     def each(lines: Block) -> None:
         nonlocal read
         read += len(lines.data)
         recorder.share = min(1.0, read / size)
+        progress.tell(name, read, size)
         block(lines)
 
     return each
