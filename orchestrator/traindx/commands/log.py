@@ -47,13 +47,20 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, merged: bool, ro
     run = read_run(paths, stdin=stdin, names={**known.names, **names_of(own_names)}, lines=(*known.lines, *forms))
     table = table_of(run)
     if not len(table):
-        read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])
+        read = "; ".join(f"{a.path}: {a.note or _of_no_use(a)}" for a in run.artifacts[:5])
         raise UnreadableInput(f"no metrics were found ({read or 'nothing was read'}). Give the training log or the "
                               "metrics file of the run, or the folder that holds them")
     for line in _remarks(run.artifacts):
         click.echo(f"traindx: {line}", err=True)
     most = rows if rows is not None else AT_A_TERMINAL if sys.stdout.isatty() else 0
     click.echo(listed(run).render(form) if anomalies else table.render(form, most), nl=False)
+
+
+def _of_no_use(artifact: Artifact) -> str:
+    """What a file without metrics holds."""
+    form = artifact.format.replace("_", " ")
+    return f"{form}, {artifact.unused:,} lines of which hold numbers under names that do not recur; --line " \
+           "'T{step}: {loss} @ {lr}' says what the numbers of such a line are" if artifact.unused else form
 
 
 def _merged(paths: Sequence[str]) -> Iterator[str]:

@@ -8,12 +8,15 @@ of a heading, the step that indented lines belong to) is carried on by position.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.on_logs.readers.line_blocks import Block
+from traindx_tools.on_logs.readers import named_digits
+from traindx_tools.on_logs.readers.line_blocks import Block, Group
 from traindx_tools.on_logs.readers.line_families import Families, Rows, in_columns
 from traindx_tools.on_logs.readers.line_numbers import Place, numbers
 from traindx_tools.on_logs.readers.names import TRAIN
@@ -22,10 +25,12 @@ from traindx_tools.on_logs.readers.unread import SHOWN, Unread
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
-    from traindx_tools.on_logs.readers.text_reading import TextReading, _Shape
+    from traindx_tools.on_logs.readers.line_shapes import Shape
+    from traindx_tools.on_logs.readers.text_reading import TextReading
 
 FEWEST = 48
 """Lines of a stretch below which taking them one by one is quicker."""
+_IN_A_NAME = re.compile(rb"[A-Za-z_]0")
 Mask = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
 
@@ -84,16 +89,16 @@ class ByColumns:
                 self._one(block, at, first)
             start = at + 1
 
-    def _sorted(self, block: Block) -> tuple[dict[int, _Shape], Ints, list[Rows], list[Ints]]:
+    def _sorted(self, block: Block) -> tuple[dict[int, Shape], Ints, list[Rows], list[Ints]]:
         """The lines with shapes that are met for the first time, all that are read by themselves, the records, and
         those of which nothing is taken although they hold numbers."""
-        first: dict[int, _Shape] = {}
+        first: dict[int, Shape] = {}
         rows, rest = self._families.taken(block)
         if block.is_one_family:
             return first, np.zeros(0, np.int64), rows, []
         alone: list[Ints] = [block.long]
         silent: list[Ints] = []
-        for mask, places in rest:
+        for mask, places in self._by_names(block, rest):
             shape = self.reading.known(mask)
             if shape is None:
                 at = int(places[0])
@@ -116,7 +121,23 @@ class ByColumns:
                 silent.append(places)
         return first, np.unique(np.concatenate(alone)), rows, silent
 
-    def _one(self, block: Block, at: int, first: dict[int, _Shape]) -> None:
+    def _by_names(self, block: Block, groups: Iterable[Group]) -> Iterator[Group]:
+        """The groups; one whose names hold digits as a group for each name."""
+        for mask, places in groups:
+            shape = self.reading.known(mask)
+            if shape is None and _IN_A_NAME.search(mask) is not None:
+                shape = self.reading.learn(block.text(int(places[0])), mask)
+            if shape is None or not shape.named or not mask.isascii():
+                yield mask, places
+                continue
+            data = np.frombuffer(block.data, np.uint8)
+            here = data[block.starts[places][:, None] + np.array(shape.named)]
+            kinds, which = np.unique(here, axis=0, return_inverse=True)
+            for i, told in enumerate(kinds):
+                own = told.tobytes()
+                yield mask if own == shape.digits else named_digits.key(mask, own), places[which.reshape(-1) == i]
+
+    def _one(self, block: Block, at: int, first: dict[int, Shape]) -> None:
         number, text = block.first + at, block.text(at)
         if at in first:
             self.reading.lines += 1

@@ -27,7 +27,8 @@ from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.run import Floats, Ints
 
 if TYPE_CHECKING:
-    from traindx_tools.on_logs.readers.text_reading import TextReading, _Shape
+    from traindx_tools.on_logs.readers.line_shapes import Shape
+    from traindx_tools.on_logs.readers.text_reading import TextReading
 
 FEWEST = 48
 """Lines of a family in a block below which it is not taken by itself."""
@@ -43,7 +44,7 @@ MOST_IDLE = 3
 class Rows:
     """The lines of one shape in a block, and their numbers."""
 
-    shape: _Shape
+    shape: Shape
     tokens: tuple[Place, ...]
     """Of each token that the plan needs: step, its total, epoch, its total, then the fields."""
     places: Ints
@@ -62,7 +63,7 @@ class Rows:
         return slice(*np.searchsorted(self.places, (start, end)))
 
 
-def in_columns(shape: _Shape, mask: bytes) -> tuple[Place, ...] | None:
+def in_columns(shape: Shape, mask: bytes) -> tuple[Place, ...] | None:
     """Where the numbers of lines of a shape are, which are records and can be taken together; None for others."""
     plan, prefix = shape.plan, shape.prefix
     if not shape.ready or plan.bar or plan.rank is not None or prefix.rank_at is not None or prefix.rank is not None:
@@ -80,7 +81,7 @@ def in_columns(shape: _Shape, mask: bytes) -> tuple[Place, ...] | None:
 class _Known:
     """A pattern with what its lines say. `bare`: its first line without digits; `idle`: blocks since it had lines."""
 
-    shape: _Shape
+    shape: Shape
     pattern: Pattern
     bare: bytes
     idle: int = 0
@@ -92,7 +93,7 @@ class Families:
     def __init__(self, reading: TextReading) -> None:
         self.reading = reading
         self._here: bool | None = None
-        self._known: dict[bytes, tuple[_Shape, Cells] | None] = {}
+        self._known: dict[bytes, tuple[Shape, Cells] | None] = {}
         self._refused: dict[tuple[Cells, int], int] = {}
         self._patterns: list[_Known] = []
 
@@ -105,7 +106,7 @@ class Families:
         if len(left) < arrow_cells.FEWEST:
             return rows, block.groups_among(left)
         rest: list[Ints] = []
-        together: dict[tuple[Cells, int], tuple[_Shape, list[Ints]]] = {}
+        together: dict[tuple[Cells, int], tuple[Shape, list[Ints]]] = {}
         for bare, places in block.other_families:
             found = self._cells(bare, block, int(places[0])) if len(places) >= FEWEST else None
             if found is None:
@@ -142,7 +143,7 @@ class Families:
         self._patterns = sorted((k for k in self._patterns if k.idle < MOST_IDLE), key=lambda k: k.idle)
         return rows
 
-    def _rows(self, block: Block, places: Ints, shape: _Shape, cells: Cells, rows: list[Rows]) -> Ints:
+    def _rows(self, block: Block, places: Ints, shape: Shape, cells: Cells, rows: list[Rows]) -> Ints:
         """Adds the lines of a family; those that are left."""
         fits = arrow_cells.with_prefix(block, places, cells.prefix)
         mine = places[fits]
@@ -152,7 +153,7 @@ class Families:
         rows.append(_in_order(shape, mine, block, numbers))
         return places[~fits]
 
-    def _cells(self, bare: bytes, block: Block, at: int) -> tuple[_Shape, Cells] | None:
+    def _cells(self, bare: bytes, block: Block, at: int) -> tuple[Shape, Cells] | None:
         """What is known of a family; it is learned from its first line."""
         if bare not in self._known:
             if self._here is None:
@@ -160,7 +161,7 @@ class Families:
             self._known[bare] = self._learned(bare, block, at) if self._here else None
         return self._known[bare]
 
-    def _learned(self, bare: bytes, block: Block, at: int) -> tuple[_Shape, Cells] | None:
+    def _learned(self, bare: bytes, block: Block, at: int) -> tuple[Shape, Cells] | None:
         line = block.data[block.starts[at]:block.ends[at]]
         mask = line.translate(DIGITS_AS_ZEROS)
         shape = self.reading.known(mask)
@@ -174,7 +175,7 @@ class Families:
         cells = arrow_cells.cells_of(line, shape.spans, shape.prefix.end)
         return None if cells is None else (shape, cells)
 
-    def _pattern(self, shape: _Shape, line: bytes) -> Pattern | None:
+    def _pattern(self, shape: Shape, line: bytes) -> Pattern | None:
         """The pattern of a line of a shape, where other numbers in it are understood in the same way."""
         if self.reading.forms or not arrow_cells.may_vary(line, shape.spans, shape.prefix.end):
             return None
@@ -199,7 +200,7 @@ class Families:
                 and cut[::2] == parts[::2] and kinds(cut[1::2]) == kinds(parts[1::2]))
 
 
-def _in_order(shape: _Shape, places: Ints, block: Block, numbers: Sequence[Floats]) -> Rows:
+def _in_order(shape: Shape, places: Ints, block: Block, numbers: Sequence[Floats]) -> Rows:
     """Lines with the numbers that the plan of their shape needs."""
     nothing = unknown(len(places))
     return Rows(shape, (), places, block, [nothing if t < 0 else numbers[t] for t in shape.tokens])

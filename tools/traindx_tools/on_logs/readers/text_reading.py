@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import numpy as np
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.configs.printed import is_dump
-from traindx_tools.on_logs.readers import dialects, line_tokens, notes
+from traindx_tools.on_logs.readers import dialects, line_tokens, named_digits, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.launched import Launched
 from traindx_tools.on_logs.readers.line_forms import LineForm, told_by
 from traindx_tools.on_logs.readers.line_parser import plan_line
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
+from traindx_tools.on_logs.readers.line_shapes import Shape
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import kinds
 from traindx_tools.on_logs.readers.pairs import EVALUATED
@@ -41,49 +40,6 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass
-class _Shape:
-    """What is known of all lines that differ in digits only: the plan, and from where to where each number stands."""
-
-    prefix: Prefix
-    plan: Plan
-    spans: list[tuple[int, int]]
-    note: str | None
-    indented: bool
-    traceback: bool = False
-    sectioned: bool = False
-    """A line of a box without a value: it heads the names below it."""
-    keys: list[Key] = field(default_factory=list)
-    tokens: tuple[int, ...] = ()
-    """The tokens that the plan needs: step, its total, epoch, its total, then the fields; -1 for none."""
-    pick: Callable[[str], tuple[str, ...]] = field(default=tuple)
-    """Cuts these out of a line."""
-    factors: list[float] | None = None
-    commas: bool = False
-    divided: bool = False
-    plain: bool = False
-    """Neither a bar nor a line in which a metric stands twice."""
-    silent: bool = False
-    """Whether such lines say nothing at all."""
-    unread: bool = False
-    """Whether they hold numbers that are neither settings nor part of a warning."""
-    ready: bool = False
-    """Whether such lines are records and nothing else."""
-    columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
-    """Where the values go, by rank."""
-
-    def __post_init__(self) -> None:
-        plan = self.plan
-        counted = [t for c in (plan.step, plan.epoch) for t in ((c.token, c.total) if c else (None, None))]
-        self.tokens = (*(-1 if t is None else t for t in counted), *(f.token for f in plan.fields))
-        slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
-        self.pick = itemgetter(*slices)
-        self.keys = [f.key for f in plan.fields]
-        self.ready = bool(plan.fields) and not self.note and not self.traceback
-        self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
-        self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
-
-
-@dataclass
 class TextReading:
     """The state of reading one text, line by line."""
 
@@ -96,7 +52,7 @@ class TextReading:
     tentative: set[Key] = field(default_factory=set)
     firm: set[Key] = field(default_factory=set)
     dialects: dict[str, int] = field(default_factory=dict)
-    _shapes: dict[bytes, _Shape] = field(default_factory=dict)
+    _shapes: dict[bytes, Shape] = field(default_factory=dict)
     _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
@@ -128,6 +84,9 @@ class TextReading:
         self.lines += 1
         mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
+        if shape is not None and shape.named and (own := named_digits.digits(text, shape.named)) != shape.digits:
+            mask = named_digits.key(mask, own)
+            shape = self._shapes.get(mask)
         if shape is None:
             shape = self.learn(text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
@@ -139,7 +98,7 @@ class TextReading:
             return
         self.whole(shape, number, text)
 
-    def known(self, mask: bytes) -> _Shape | None:
+    def known(self, mask: bytes) -> Shape | None:
         """What is known of lines with this mask."""
         return self._shapes.get(mask)
 
@@ -148,11 +107,11 @@ class TextReading:
         """Whether nothing is under way that the lines before have begun: a traceback, a table, a bar."""
         return not self._in_traceback and not self._tables.open and self._bars.idle
 
-    def columns_of(self, shape: _Shape) -> list[Columns | None]:
+    def columns_of(self, shape: Shape) -> list[Columns | None]:
         """Where the values of lines of a shape without a rank go."""
         return shape.columns.get(None) or self._columns(shape, None)
 
-    def whole(self, shape: _Shape, number: int, text: str) -> None:
+    def whole(self, shape: Shape, number: int, text: str) -> None:
         """Reads a line in full: it may begin or end what goes over several lines."""
         prefix = shape.prefix.same_shape(text)
         body = text[prefix.end:] if prefix.end else text
@@ -179,7 +138,7 @@ class TextReading:
             return True
         return self._in_traceback
 
-    def learn(self, text: str, mask: bytes) -> _Shape:
+    def learn(self, text: str, mask: bytes) -> Shape:
         """Works out the shape of a line that is met for the first time."""
         prefix = self.launched.prefix(text)
         body = text[prefix.end:]
@@ -193,9 +152,11 @@ class TextReading:
         for form, told in told_by(self.forms, text, prefix.end):
             self.formed.add(form.text)
             plan, note, spans = form.plan, None, told
-        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
+        shape = Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
                        body[:1] in _BARS, commas=any("," in text[a:b] for a, b in spans),
                        divided=any(f.over is not None for f in plan.fields))
+        shape.named = named_digits.positions(text, spans, prefix.end, shape.keys)
+        shape.digits = named_digits.digits(text, shape.named)
         heading = plan.header and not loses_a_fraction(plan, parts)
         used = plan.fields or heading or plan.bar or note or shape.traceback or shape.sectioned
         self.unread.of_record(plan, parts, body)
@@ -245,7 +206,7 @@ class TextReading:
         planned = notes.planned_steps(body)
         self.planned = self.planned if planned is None else planned
 
-    def _apply(self, shape: _Shape, text: str, number: int, time: float | None, rank: int | None) -> None:
+    def _apply(self, shape: Shape, text: str, number: int, time: float | None, rank: int | None) -> None:
         plan, spans = shape.plan, shape.spans
         cut = shape.pick(text)
         step, total, epoch, epoch_total, *numbers = [
@@ -296,7 +257,7 @@ class TextReading:
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
-    def _columns(self, shape: _Shape, rank: int | None) -> list[Columns | None]:
+    def _columns(self, shape: Shape, rank: int | None) -> list[Columns | None]:
         columns = shape.columns.get(rank)
         if columns is None:
             if rank is not None:

@@ -1,0 +1,57 @@
+"""What is known of all lines of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
+from traindx_tools.on_logs.readers.prefixes import Prefix
+from traindx_tools.on_logs.readers.recorder import Columns, Key
+
+
+@dataclass
+class Shape:
+    """What is known of all lines that differ in digits only: the plan, and from where to where each number stands."""
+
+    prefix: Prefix
+    plan: Plan
+    spans: list[tuple[int, int]]
+    note: str | None
+    indented: bool
+    traceback: bool = False
+    sectioned: bool = False
+    """A line of a box without a value: it heads the names below it."""
+    keys: list[Key] = field(default_factory=list)
+    tokens: tuple[int, ...] = ()
+    """The tokens that the plan needs: step, its total, epoch, its total, then the fields; -1 for none."""
+    pick: Callable[[str], tuple[str, ...]] = field(default=tuple)
+    """Cuts these out of a line."""
+    factors: list[float] | None = None
+    commas: bool = False
+    divided: bool = False
+    plain: bool = False
+    """Neither a bar nor a line in which a metric stands twice."""
+    silent: bool = False
+    """Whether such lines say nothing at all."""
+    unread: bool = False
+    """Whether they hold numbers that are neither settings nor part of a warning."""
+    ready: bool = False
+    """Whether such lines are records and nothing else."""
+    columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
+    """Where the values go, by rank."""
+    named: tuple[int, ...] = ()
+    """Where digits stand that are part of names, and which (`named_digits.py`)."""
+    digits: bytes = b""
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        counted = [t for c in (plan.step, plan.epoch) for t in ((c.token, c.total) if c else (None, None))]
+        self.tokens = (*(-1 if t is None else t for t in counted), *(f.token for f in plan.fields))
+        slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
+        self.pick = itemgetter(*slices)
+        self.keys = [f.key for f in plan.fields]
+        self.ready = bool(plan.fields) and not self.note and not self.traceback
+        self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
+        self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
