@@ -393,3 +393,10 @@ def test_a_cell_names_the_report_as_its_user_does(tmp_path: Path, monkeypatch: p
     assert eval(line, shell.user_ns) == report.terminal(verbose=True)
     del shell.user_ns["r"]
     assert "print(_.terminal(verbose=True)) prints all of it" in report._repr_html_()
+
+
+def test_a_folder_of_more_files_than_are_looked_at() -> None:
+    note = "only the first 2,000 of 5,000 files were looked at"
+    run = Run(artifacts=(Artifact("logs", "folder", note=note), Artifact("logs/a.log", "free_text", rows=3)))
+    assert View(told("healthy"), run).remarks == [f"logs: {note}"]
+    assert note in render_terminal(told("healthy"), run=run)
