@@ -11,7 +11,7 @@ from typing import Any
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.merges import merges_of
 from traindx_tools.on_data.pieces import pieces_of
-from traindx_tools.on_data.view import Hints
+from traindx_tools.on_data.view import Hints, NamedNumbers
 from traindx_tools.on_logs.configs.yaml_files import load_yaml
 
 MOST_JSON = 4 * 2**20
@@ -25,6 +25,8 @@ NAMES = {
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
+FEWEST_NAMED, MOST_NAMED = 3, 1000
+"""Names to which a file gives numbers."""
 FEWEST_WORDS = 100
 """Words of a vocabulary."""
 _TOKEN_DTYPE = re.compile(r"dtype=(?:np\.|numpy\.)?(uint16|uint32)$")
@@ -69,6 +71,7 @@ def hints_of(
         token_dtype=width,
         merges=merges_of(manifests),
         pieces=pieces_of(manifests),
+        by_name=tuple(s for where, data in manifests for s in _by_name(where, data)),
         named=frozenset(v for _, _, v in every if isinstance(v, str) and _PATH.fullmatch(v)),
         tables=tuple(t for where, data in manifests if (t := _table(where, data, files)) is not None),
     )
@@ -87,6 +90,23 @@ def _table(where: str, data: Any, files: frozenset[str]) -> tuple[str, dict[str,
         if any(Path(str(rows[0][k])).name in files for k in keys):
             return where, {str(k): [r[k] for r in rows] for k in keys}
     return None
+
+
+def _by_name(where: str, data: Any, depth: int = 2) -> Iterator[NamedNumbers]:
+    """The numbers of an object of objects, or of an object of numbers, by name."""
+    if not isinstance(data, dict) or len(data) > MOST_NAMED:
+        return
+    inner = {str(k): v for k, v in data.items() if isinstance(v, dict)}
+    if len(inner) >= FEWEST_NAMED:
+        for name in dict.fromkeys(n for v in inner.values() for n in v):
+            values = {k: float(v[name]) for k, v in inner.items() if type(v.get(name)) in (int, float)}
+            if len(values) >= FEWEST_NAMED:
+                yield NamedNumbers(Path(where).name, where, str(name), values)
+    for key, value in inner.items() if depth else ():
+        numbers = {str(k): float(v) for k, v in value.items() if type(v) in (int, float)}
+        if len(numbers) >= FEWEST_NAMED:
+            yield NamedNumbers(Path(where).name, where, key, numbers)
+        yield from _by_name(where, value, depth - 1)
 
 
 def _highest_id(data: Any, depth: int = 3) -> int | None:

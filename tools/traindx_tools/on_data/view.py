@@ -15,6 +15,16 @@ from traindx_tools.on_data.split_files import SplitFile
 from traindx_tools.on_data.table import DataSet
 
 
+@dataclass(frozen=True, eq=False)
+class NamedNumbers:
+    """A number that a JSON or YAML file beside the data gives to each of some names: {"oslo": {"offset": 1}, ...}."""
+
+    file: str
+    path: str
+    name: str
+    values: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class Hints:
     """What configuration and code say of the data; None where they do not."""
@@ -39,6 +49,8 @@ class Hints:
     """Where a byte-pair encoding lies beside the data, and the pairs of ids that it merges, int64 shape (pairs, 2)."""
     pieces: Pieces | None = None
     """What each id stands for, by the tokeniser or vocabulary that lies beside the data."""
+    by_name: tuple[NamedNumbers, ...] = ()
+    """What these files say of names."""
     named: frozenset[str] = frozenset()
     """Texts of settings that have the form of a path with an ending."""
     tables: tuple[tuple[str, dict[str, Sequence[object]]], ...] = ()
