@@ -98,3 +98,15 @@ def test_frames_of_a_video_and_gaps_name_nothing(tmp_path: Path, seen_by: Seen) 
     a[50] = np.nan
     np.savez(tmp_path / "v.npz", a=a, b=np.repeat(walk[::4], 4, axis=0))
     assert not seen_by(d141_fields_apart, tmp_path)
+
+
+def test_windows_that_overlap_follow_their_neighbours(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(5)
+    for k in range(4):
+        hours = np.arange(1_124)
+        slow = np.convolve(rng.normal(size=1_180), np.ones(12) / 12, "same")[:1_124]
+        temp = 8 * np.sin(hours / 24 * 2 * np.pi) + 4 * slow
+        load = 20 - 0.4 * np.roll(temp, 1) + 0.3 * np.convolve(rng.normal(size=1_124), np.ones(6) / 6, "same")
+        at = np.arange(1_100)[:, None] + np.arange(24)
+        np.savez(tmp_path / f"feeder_{k}.npz", p_mw=load[at].astype(np.float32), temp_c=temp[at].astype(np.float32))
+    assert not seen_by(d141_fields_apart, tmp_path)

@@ -45,7 +45,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="what pictures, vectors and texts of a row say of each other, for it and ten neighbours, and after sorting",
     matters="The model learns from pairs that are none, and averages over the file hide it.",
-    alike=("Fields that tell nothing of each other: nothing is said.", "Frames of a video: neighbours fit as well."),
+    alike=("Fields that tell nothing of each other: nothing is said.",
+           "Frames of a video, rows that overlap: neighbours fit as well, and other stretches by other shifts."),
     confirm=("Look at ten pairs of the named rows, and at those after the shift or the sorting.",),
     thresholds={
         "fits": Threshold(FITS, "share of the other rows", "that their own must fit best, of eleven"),
@@ -129,8 +130,20 @@ def _lagging(
                             comparisons * len(LAGS) ** 2)
         if chance < math.log(LEVEL) and (best is None or chance < best[0]):
             best = (chance, stretch, k, float(moved[inside].mean()), float(others.mean()))
-    if best is not None:
+    if best is not None and not _is_usual(best[1], best[2], i, every):
         yield _lag_finding(group[i], a, b, best[1], best[2], best[3], best[4])
+
+
+def _is_usual(stretch: Stretch, lag: int, i: int, every: Sequence[Array]) -> bool:
+    """Whether other stretches gain half as much by other shifts: rows that overlap or follow a slow series do so."""
+    gain = _gain(every[i][stretch.start: stretch.end], lag)
+    outside = [np.where(stretch.inside(len(o)), 0, o) if j == i else o for j, o in enumerate(every)]
+    return any(2 * _gain(o[s.start: s.end], k) > gain for o in outside for k in LAGS if k and k != lag
+               for s in (heaviest((o == k) - 1.0 * (o == 0)),))
+
+
+def _gain(lags: Array, lag: int) -> int:
+    return int((lags == lag).sum()) - int((lags == 0).sum())
 
 
 def _lag_finding(shard: Shard, a: Side, b: Side, stretch: Stretch, lag: int, share: float, usual: float) -> Finding:

@@ -33,6 +33,8 @@ RULE = Rule(
     },
 )
 _MOVED, _ALONE = 0.9, 10.0
+_FEW = 4
+"""Blocks below which one that stood still is told only as a whole, between others that moved."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -48,6 +50,7 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield from _nothing(seen, changes, weights)
         return
     yield from _still_in_stack(seen, changes)
+    yield from _still_block(seen, changes)
     yield from _still(seen, weights, moved)
     yield from _further(seen, changes)
 
@@ -94,6 +97,33 @@ def _still_in_stack(seen: Seen, changes: Mapping[str, float]) -> Iterator[Findin
             f"{names[0]} is the same in {seen.path} and {_other(seen)} to the bit, and the same weight of the blocks "
             "before it is not", seen.where(names[0]), seen.path, bearing=Bearing.CAUSE,
             measured={"kind": "block-still", "name": names[0], "block": index})
+
+
+def _still_block(seen: Seen, changes: Mapping[str, float]) -> Iterator[Finding]:
+    """A whole block of two or three that stood still between what moved before and behind it."""
+    of_block: dict[tuple[str, str], list[str]] = {}
+    for stack in (s for s in seen.stacks_from(2) if len(s) < _FEW):
+        head = stack.pattern.partition("*")[0]
+        for index, stats in zip(stack.indexes, stack.members, strict=True):
+            of_block.setdefault((head, str(index)), []).append(stats.name)
+    names = list(seen.part.tensors)
+    for (head, number), own in of_block.items():
+        whole = [n for n in names if n.startswith(f"{head}{number}.")]
+        matrices = [n for n in whole if seen.part.tensors[n].matrix]
+        first, last = (names.index(n) for n in (whole[0], whole[-1])) if whole else (0, 0)
+        around = [n for n in names if n in changes and n not in whole]
+        if len(matrices) < 2 or set(own) - set(whole) or any(changes.get(n, 1.0) > 0 for n in whole):
+            continue
+        before = [n for n in names[:first] if n.startswith(head) and changes.get(n, 0.0) > 0]
+        behind = [n for n in names[last + 1:] if not n.startswith(head) and changes.get(n, 0.0) > 0]
+        if before and behind and all(changes[n] > 0 for n in around):
+            yield RULE.finding(
+                f"all {len(whole)} tensors of {head}{number} are the same in {seen.path} and {_other(seen)} to the "
+                "bit; "
+                f"what stands before ({before[-1]}) and behind ({behind[0]}), and all {len(around)} other tensors, "
+                "moved",
+                seen.where(whole[0]), seen.path, bearing=Bearing.CAUSE,
+                measured={"kind": "block-still", "name": whole[0], "block": int(number)})
 
 
 def _other(seen: Seen) -> str:

@@ -45,6 +45,8 @@ MOST_BYTES = 2**26
 """Of a tensor that is looked at line by line."""
 _KEYS = re.compile(r"(?i)(?:^|[._])(?:k|v|kv|key|value|k_?proj|v_?proj|kv_?proj|w?k|w?v|key_value)\w{0,6}(?:[._]|$)")
 """Projections that may be repeated for grouped queries."""
+_BESIDE = 3
+"""Tensors before and behind a matrix among which its bias or its scale stands."""
 _FIRST = 8
 """Rows in which columns that repeat are looked for before the whole matrix is read again."""
 MOST_TOGETHER = 2**29
@@ -78,11 +80,44 @@ def check(seen: Seen) -> Iterator[Finding]:
             continue
         stack = seen.stack_of.get(stats.name)
         alike = sum(s.name in found for s in stack.members) if stack is not None else 0
-        if stack is None and repeat.whole:  # nothing says that it is not made so: a tied, widened or periodic table
-            continue
+        if stack is None and repeat.whole and not _are_units(seen, stats, repeat):
+            continue  # nothing says that it is not made so: a tied, widened or periodic table
         if stack is None or alike <= max(1, len(stack) // 4):
             yield _finding(seen, stats, repeat)
     yield from _merged(seen, found)
+
+
+def _are_units(seen: Seen, stats: Stats, repeat: Repeat) -> bool:
+    """Whether the lines are units that are there twice, and that training would have told apart."""
+    return _unit_values(seen, stats, repeat) and _told_apart(seen, stats, repeat)
+
+
+def _unit_values(seen: Seen, stats: Stats, repeat: Repeat) -> bool:
+    """Whether a bias or a scale beside the matrix repeats at the same places, and has values of its own elsewhere."""
+    count, step = stats.tensor.shape[repeat.axis], repeat.at - repeat.source
+    names = list(seen.part.tensors)
+    at = names.index(stats.name)
+    for name in names[max(0, at - _BESIDE): at + _BESIDE + 1]:
+        tensor = seen.part.tensors[name]
+        if tensor.floating and tensor.shape == (count,):
+            values = tensor.load()
+            if np.array_equal(values[step:][: repeat.count], values[: repeat.count]) and len(
+                    np.unique(values)) >= _WIDTH:
+                return True
+    return False
+
+
+def _told_apart(seen: Seen, stats: Stats, repeat: Repeat) -> bool:
+    """Whether what reads these units takes them for different ones: no line that a copy feeds is that of its twin.
+
+    Equal units with unequal readers get unequal gradients: training does not leave them equal.
+    """
+    count, first, second = stats.tensor.shape[repeat.axis], repeat.source, repeat.at
+    readers = [(s, a) for s in seen.weights for a, n in enumerate(s.tensor.shape) if s is not stats and n == count
+               and len(s.tensor.shape) == 2 and s.tensor.nbytes <= MOST_BYTES]
+    lines = [np.moveaxis(s.tensor.load(), a, 0) for s, a in readers]
+    equal = [bool(np.array_equal(m[first: first + repeat.count], m[second: second + repeat.count])) for m in lines]
+    return bool(equal) and not any(equal)
 
 
 def _merged(seen: Seen, found: Mapping[str, Repeat]) -> Iterator[Finding]:
