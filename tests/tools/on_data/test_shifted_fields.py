@@ -112,3 +112,30 @@ def test_empty_cells_and_constants(tmp_path: Path) -> None:
     lines = ["a,b,c"] + [f"{k % 5 if k % 3 else ''},1,{'nan' if k % 4 else k}" for k in range(300)]
     (tmp_path / "d.csv").write_text("\n".join(lines))
     assert not examine([tmp_path]).notes
+
+
+def exams(folder: Path, slipped: bool) -> Path:
+    """Schools of 300 answers each, right or wrong, and a grade; in one the grade slipped by a row in a stretch."""
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(1, 4, 20)
+    for school in range(6):
+        right = (rng.random((300, 20)) < 0.6).astype(int)
+        grade = right @ weights + rng.normal(size=300)
+        if slipped and school == 4:
+            grade[100:220] = grade[99:219]
+        head = [*(f"q{k:02d}" for k in range(20)), "grade"]
+        rows = [",".join([*map(str, r), f"{g:.2f}"]) for r, g in zip(right.tolist(), grade, strict=True)]
+        (folder / f"school_{school}.csv").write_text("\n".join([",".join(head), *rows]) + "\n")
+    return folder
+
+
+def test_the_only_number_beside_many_answers(tmp_path: Path, seen_by: Seen) -> None:
+    (found,) = seen_by(d153_shifted_field, exams(tmp_path, slipped=True))
+    assert (found.measured["field"], found.measured["shard"]) == ("grade", "school_4.csv")
+    first, last = found.measured["rows"]
+    assert abs(first - 100) <= 4
+    assert abs(last - 219) <= 4
+
+
+def test_answers_and_grades_that_belong_together(tmp_path: Path, seen_by: Seen) -> None:
+    assert not seen_by(d153_shifted_field, exams(tmp_path, slipped=False))

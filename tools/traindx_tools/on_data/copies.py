@@ -10,13 +10,15 @@ import numpy as np
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import input_fields, is_identifier, is_target, is_time
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.summary import mixed
+from traindx_tools.on_data.summary import distinct, mixed
 from traindx_tools.on_data.table import DataSet
 
 SHORT_TEXT = 20
 """Characters below which two texts may well be the same."""
 MOST_CLASSES = 20
 """Values above which a field that recurs is a measure, unless it is called as targets are."""
+FEWEST_NUMBERS, MOSTLY = 3, 0.9
+"""Measured numbers that tell a row from all others, and the share of the values of a column that must be its own."""
 TABLE_BITS = 24.0
 """Of all columns together, that the rows of a table without two columns of fractions must be able to tell apart."""
 
@@ -66,6 +68,41 @@ def signatures_of_numbers(shard: Shard) -> tuple[Array, Array, tuple[str, ...]]:
     for place, name in enumerate(names):
         out = mixed(out + shard.summaries[name].digests * np.uint64(2 * place + 3))
     return out, np.arange(shard.rows), texts
+
+
+def signatures_of_some(shards: Sequence[Shard]) -> tuple[dict[int, tuple[Array, Array]], tuple[str, ...]]:
+    """The same over some measured numbers alone, by the shard's `id`, and the columns that are left out.
+
+    A row that was taken over with another number, time and amount keeps what was measured of it. Columns count whose
+    values tell nearly all training rows apart, and of which as many held-out values are training values as of the
+    one that has most: by chance none is.
+    """
+    train = [s for s in shards if s.split == "train" and s.rows]
+    held = [s for s in shards if s.split not in ("", "train") and s.rows]
+    common = [n for n in train[0].columns if all(_measures(s, n) for s in (*train, *held))] if train and held else []
+    values = {n: [distinct(np.concatenate([s.summaries[n].digests for s in some])) for some in (train, held)]
+              for n in common}
+    rows = sum(s.rows for s in train)
+    telling = [n for n in common if len(values[n][0]) >= MOSTLY * rows]
+    hits = {n: int(np.isin(values[n][1], values[n][0]).sum()) for n in telling}
+    most = max(hits.values(), default=0)
+    names = [n for n in telling if most and hits[n] >= MOSTLY * most]
+    others = tuple(n for n in train[0].columns if n not in names) if train else ()
+    if len(names) < FEWEST_NUMBERS or not others:
+        return {}, ()
+    out = {}
+    for shard in (*train, *held):
+        made = np.zeros(shard.rows, np.uint64)
+        for place, name in enumerate(names):
+            made = mixed(made + shard.summaries[name].digests * np.uint64(2 * place + 3))
+        out[id(shard)] = (made, np.arange(shard.rows))
+    return out, others
+
+
+def _measures(shard: Shard, name: str) -> bool:
+    column = shard.columns.get(name)
+    return column is not None and column.is_float and not column.row_shape and not is_time(name) and (
+        column.missing is None and len(shard.summaries[name].digests) == shard.rows)
 
 
 def _is_answer(shard: Shard, name: str) -> bool:

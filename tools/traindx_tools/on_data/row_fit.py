@@ -15,6 +15,8 @@ MOST_WIDTH = 160
 MOST_FIELD = 64
 """Features of one field; a wider one is looked at by itself."""
 MOST_KINDS = 20
+FEWEST_KINDS = 4
+"""Fields of few values that tell of the only number of a row."""
 ROWS_PER_FEATURE = 12
 TOLD = 0.3
 """Share of a feature's variance that the others must tell."""
@@ -33,9 +35,11 @@ def fits(
     blocks = [(n, k, [c[:, k] for c in made]) for n in fields if (made := _features(group, n, rows)) is not None
               and n not in labels for k in range(made[0].shape[1])]
     total = sum(map(len, rows))
-    if not 2 <= len(blocks) <= MOST_WIDTH or total < 200:
+    if not 1 <= len(blocks) <= MOST_WIDTH or total < 200:
         return
     hot = [h for n in labels if (h := _hot(group, n, rows)) is not None]
+    if len(blocks) + len(hot) < 2 or (len(blocks) == 1 and len(hot) < FEWEST_KINDS):
+        return  # a number beside one or two labels: what they say of it is D142's and D109's
     x = np.empty((len(blocks) + sum(map(len, hot)), total))  # a row for each feature: all below goes along features
     if total < ROWS_PER_FEATURE * len(x):
         return
@@ -43,6 +47,7 @@ def fits(
         x[at] = _scores(np.concatenate(parts))
     if hot:
         x[len(blocks):] = np.concatenate(hot)
+        x[len(blocks):] -= x[len(blocks):].mean(axis=1, keepdims=True)  # scores have none
     covariance = np.cov(x) + 0.01 * np.eye(len(x))
     inverse = np.linalg.inv(covariance)
     left = (inverse / np.diag(inverse)[:, None])[: len(blocks)] @ x

@@ -13,7 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.copies import signatures, signatures_of_numbers
+from traindx_tools.on_data.copies import signatures, signatures_of_numbers, signatures_of_some
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import contained, distinct
@@ -57,7 +57,8 @@ def check(view: View) -> Iterator[Finding]:
         shards = [s for s in data.shards if id(s) in signed]
         known = {id(s): signed[id(s)][0][signed[id(s)][1]] for s in shards}
         found = list(_across(shards, signed, known))
-        yield from found or _written_otherwise(data)
+        found = found or list(_written_otherwise(data))
+        yield from found or _with_other_columns(shards)
         yield from _copied_shards(shards, known)
         yield from _within(data, known)
 
@@ -71,10 +72,18 @@ def _written_otherwise(data: DataSet) -> Iterator[Finding]:
     yield from _across(shards, signed, {k: digests[rows] for k, (digests, rows) in signed.items()}, texts)
 
 
+def _with_other_columns(shards: list[Shard]) -> Iterator[Finding]:
+    """Held-out rows that have the measured numbers of a training row, and other names, times or amounts."""
+    signed, others = signatures_of_some(shards)
+    yield from _across([s for s in shards if id(s) in signed], signed, {k: v[0] for k, v in signed.items()},
+                       ", ".join(others[:6]) + (f" and {len(others) - 6} more" if len(others) > 6 else ""), sure=True)
+
+
 def _across(
-    shards: list[Shard], signed: Mapping[int, tuple[Array, Array]], known: Mapping[int, Array], texts: str = ""
+    shards: list[Shard], signed: Mapping[int, tuple[Array, Array]], known: Mapping[int, Array], texts: str = "",
+    *, sure: bool = False,
 ) -> Iterator[Finding]:
-    """`texts`: the fields that were left out, where rows are told by their numbers."""
+    """`texts`: the fields that were left out, where rows are told by their numbers; `sure`: by several fractions."""
     train = [s for s in shards if s.split == "train"]
     if not train:
         return
@@ -95,12 +104,12 @@ def _across(
         there = signed[id(source)][1][contained(known[id(source)], held)]
         yield RULE.finding(
             f"{int(hits.sum()):,} of {shard.rows:,} rows of {short(shard)} ({percent(share)}) are in the training "
-            f"data as well{f' but for {texts}: all their numbers are the same' if texts else ''}: "
+            f"data as well{f' but for {texts}: all other columns are the same' if texts else ''}: "
             f"{rows(shard, where)} (in {short(source)}: {rows(source, there)})",
             place(shard),
             shard.name,
-            bearing=Bearing.SIGN if texts else Bearing.CAUSE,
-            severity=Severity.MEDIUM if texts else None,
+            bearing=Bearing.SIGN if texts and not sure else Bearing.CAUSE,
+            severity=Severity.MEDIUM if texts and not sure else None,
             measured={
                 "share": share,
                 "rows": tuple(int(i) for i in where[:20]),
