@@ -104,5 +104,5 @@ def test_a_file_that_is_cut(tmp_path: Path) -> None:
     whole = saved(tmp_path / "weights.npz", doubled(autoencoder()))
     cut = tmp_path / "cut.npz"
     cut.write_bytes(whole.read_bytes()[:2000])
-    with pytest.raises(Exception, match="cut|damaged|zip|read"):
+    with pytest.raises(Exception, match=r"cut|damaged|zip|read"):
         told("W117", cut)

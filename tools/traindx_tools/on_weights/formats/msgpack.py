@@ -85,7 +85,7 @@ class _Reader:
             return self.number(_NUMBERS[code])
         if code in _SIZED:
             kind, form = _SIZED[code]
-            return self._sized(kind, self.number(form) if len(form) > 1 else int(form), depth)
+            return self._sized(kind, int(form) if form.isdigit() else self.number(form), depth)
         raise ValueError(code)
 
     def _sized(self, kind: str, count: int, depth: int) -> Any:
