@@ -38,6 +38,20 @@ def test_a_rank_with_another_seed_is_named(tmp_path: Path, seen_by: Seen) -> Non
     assert "rank 3 (epoch1_rank3.npy) has samples of rank 0, 1, 2" in found.statement
 
 
+@pytest.mark.parametrize("name", ["epoch_{e}/rank{r}.npy", "rank{r}/epoch_{e}.npy", "e{e}_worker{r}.npy"])
+def test_the_orders_of_several_epochs_are_told_once(name: str, tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(4)
+    for epoch in range(4):
+        one, two = rng.permutation(4000), rng.permutation(4000)
+        for rank in range(4):
+            path = tmp_path / name.format(e=epoch, r=rank)
+            path.parent.mkdir(exist_ok=True)
+            np.save(path, two[2::4] if rank == 2 and epoch else one[rank::4])
+    (found,) = seen_by(d174, tmp_path)
+    assert found.measured["rank"] == 2
+    assert found.statement.endswith("so in 2 more orders")
+
+
 @pytest.mark.parametrize("make", [
     lambda one, rng: [one[i::4] for i in range(4)],
     lambda one, rng: [np.append(one[i::4], one[:5][(i + 1) % 4]) for i in range(4)],  # filled up by one sample

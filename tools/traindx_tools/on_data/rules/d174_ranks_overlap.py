@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,19 +54,28 @@ def check(view: View) -> Iterator[Finding]:
     ranks: dict[str, list[_Rank]] = {}
     for shard in (s for d in view.sets for s in d.shards if s.numbers is None):
         for name, column in shard.columns.items():
-            said = next(((w, m) for w in (name, short(shard)) if (m := _RANK.search(w))), None)
+            said = next(((w, m) for w in (name, shard.name) if (m := _last(w)) is not None), None)
             single = column.kind == "number" and not column.row_shape and column.values.dtype.kind in "iu"
             if said is None or not single or column.rows < FEWEST:
                 continue
             samples = np.unique(column.values)
             if len(samples) == column.rows:
                 text, found = said
-                beside = name if text is not name else short(shard)
-                key = f"{text[: found.start()]}#{text[found.end():]} {beside if text is name else ''}"
+                beside = shard.name if text is name else ""
+                key = f"{text[: found.start()]}#{text[found.end():]} {beside}"
                 ranks.setdefault(key, []).append(_Rank(int(found[1]), shard, name, samples))
+    told: dict[object, list[Finding]] = {}
     for same in ranks.values():
         if len(same) >= 3 and len({r.number for r in same}) == len(same):
-            yield from _judged(sorted(same, key=lambda r: r.number))
+            for found in _judged(sorted(same, key=lambda r: r.number)):
+                told.setdefault(found.measured["rank"], []).append(found)
+    for first, *more in told.values():
+        yield replace(first, statement=f"{first.statement}; so in {len(more)} more orders") if more else first
+
+
+def _last(text: str) -> re.Match[str] | None:
+    """The rank that a name says, of a file's path the innermost."""
+    return max(_RANK.finditer(text), key=lambda m: m.start(), default=None)
 
 
 def _judged(ranks: Sequence[_Rank]) -> Iterator[Finding]:
