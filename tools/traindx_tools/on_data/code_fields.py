@@ -15,6 +15,9 @@ from functools import cached_property
 
 CASTS = frozenset({"cast", "float", "float32", "astype", "asarray", "array", "tensor", "as_tensor", "from_numpy",
                    "to_numpy", "constant", "convert_to_tensor", "double", "numpy", "to_list", "tolist", "copy"})
+JOINS = frozenset({"stack", "concatenate", "vstack", "hstack", "cat", "fromiter", "list"})
+"""What makes one array of a field of all rows: `np.stack([r["x"] for r in rows])`."""
+_EACH = (ast.ListComp, ast.GeneratorExp)
 _SETTINGS = re.compile(r"(?i)(?:conf|cfg|arg|opt|hp|hyper|setting|param)")
 _LOADED = ("json.load", "json.loads", "safe_load", "yaml.load", "parse_args", "vars", "dict", "toml.load",
            "OmegaConf.load")
@@ -142,8 +145,8 @@ class Fields:
 
     def of(self, node: ast.AST | None, depth: int = 0) -> tuple[str, ...]:
         """The fields that an expression is, cast or not; () where it is something else."""
-        while isinstance(node, ast.Call) and called(node) in CASTS:
-            node = argument(node, "astype", "copy")
+        while (isinstance(node, ast.Call) and called(node) in CASTS | JOINS) or isinstance(node, _EACH):
+            node = node.elt if isinstance(node, _EACH) else argument(node, "astype", "copy")
         if isinstance(node, ast.Attribute) and node.attr == "values":
             node = node.value
         if isinstance(node, ast.Name):

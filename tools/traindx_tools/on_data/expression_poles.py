@@ -24,6 +24,8 @@ from traindx_tools.on_data.shard import Shard
 MOST_BAD = 0.3
 """Share of the rows of all files: of more the expression was not read rightly, or the code does not run at all."""
 MOST_USES = 40
+MOST_PLACES = 2**24
+"""Numbers of one field of a file on which an expression is computed."""
 _CAUGHT = frozenset({"ZeroDivisionError", "ValueError", "FloatingPointError", "ArithmeticError", "Exception"})
 _FILLS = frozenset({"dropna", "fillna", "notna", "isna", "isnull", "notnull", "drop_nans", "fill_nan", "is_nan",
                     "nanmean", "nansum"})
@@ -108,7 +110,8 @@ def found_in(shards: Sequence[Shard], use: Several, files: Sequence[Fields], hee
     having, bad, every = [], [], []
     for shard in shards:
         values = values_of(shard, use.names)
-        hit = use.at_pole(values, shard.rows) if values is not None else None
+        size = len(next(iter(values.values()))) if values else 0
+        hit = use.at_pole(values, size) if values is not None else None
         if values is not None and hit is not None:
             having.append(shard)
             bad.append(hit)
@@ -119,18 +122,26 @@ def found_in(shards: Sequence[Shard], use: Several, files: Sequence[Fields], hee
     clean = sum(not b.any() for b in bad)
     for shard, hit in zip(having, bad, strict=True):
         if hit.any():
-            yield shard, np.flatnonzero(hit), clean
+            yield shard, np.flatnonzero(hit.reshape(shard.rows, -1).any(axis=1)), clean
 
 
 def values_of(shard: Shard, names: Sequence[str]) -> dict[str, Array] | None:
-    """float64 shape (rows,) by field; None where one of them is no single number a row."""
+    """float64 shape (rows,) by field, or (rows x places,) where a row of some of them is so many numbers.
+
+    None where one of them is neither, or rows have several lengths.
+    """
+    columns = [shard.columns.get(n) for n in names]
+    shapes = {c.row_shape for c in columns if c is not None and c.row_shape}
+    places = next(iter(shapes), (1,))
+    if len(shapes) > 1 or len(places) > 1 or shard.rows * places[0] > MOST_PLACES:
+        return None
     out = {}
-    for name in names:
-        column = shard.columns.get(name)
-        if column is None or column.kind != "number" or column.row_shape or column.rows != shard.rows or (
+    for name, column in zip(names, columns, strict=True):
+        if column is None or column.kind != "number" or column.rows != shard.rows or (
                 column.values.dtype.kind not in "iuf"):
             return None
-        out[name] = np.asarray(column.values, np.float64)
+        values = np.asarray(column.values, np.float64)
+        out[name] = values.reshape(-1) if column.row_shape else np.repeat(values, places[0])
     return out
 
 
