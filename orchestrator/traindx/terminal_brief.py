@@ -80,7 +80,7 @@ def _open(view: View, page: Page) -> Iterator[str]:
     first = suspect(view)
     place = f", {first['location']}" if first is not None and first.get("location") else ""
     yield page.heading(view.verdict, line(
-        f"suspected at {percent(first['confidence'])}{place}; a cause from {percent(view.threshold)} on"
+        f"{percent(first['confidence'])} sure{place}; from {percent(view.threshold)} on it is called the cause"
         if first is not None else f"no cause reaches {percent(view.threshold)}" if view.supported and not view.confirmed
         else ""))
     told = ""

@@ -161,7 +161,7 @@ def test_a_likely_suspect_stands_in_the_first_line_and_is_not_rounded_to_a_cause
     result = told("needs_more_data")
     result["hypotheses"][0]["confidence"] = 0.695
     assert brief(result).splitlines()[0] == (
-        "Needs more data  suspected at 69 %, train.py:33; a cause from 70 % on")
+        "Needs more data  69 % sure, train.py:33; from 70 % on it is called the cause")
     assert (percent(0.695), percent(0.7), percent(0.0004), percent(0.97)) == ("69 %", "70 %", "< 1 %", "97 %")
 
 

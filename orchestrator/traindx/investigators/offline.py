@@ -162,7 +162,7 @@ def _read(case: Case) -> Report:
 
 
 def _judged(report: Report, case: Case, *, may_run: bool) -> Report:
-    run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
+    run = TrialRun(case.verify, case.workspace, case.scratch / "evidence", case.say) if (
         case.allow_run and case.verify is not None and case.verify.command) else None
     report = with_observed_run(report, case, may_run=may_run)
     seen = steering.reweighed(report.seen, failed_before.shifts(_strikes_before(case)),
