@@ -253,15 +253,15 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         return events.Decided(decision=decision)
 
     after = _append(folder, check)
-    return _with_tests(folder, after, decision.comment) if decision.verdict == "reject" else after
+    return after if decision.verdict == "approve" else _with_tests(folder, after, decision.comment)
 
 
 def _with_tests(folder: SessionFolder, after: SessionResult, claim: str) -> SessionResult:
-    """A rejection that names a cause: the experiments that would test it are noted with it."""
+    """A rejection or revision that names a cause: the experiments that would test it are noted with it."""
     from traindx.claimed import tests_of
 
     tests = tests_of(claim, folder.workspace, opening_of(read_journal(folder.journal)))
-    if not tests:
+    if not tests and not any("tests" in r.body for r in read_journal(folder.journal) if r.kind == "note"):
         return after
     with folder.locked(), Journal(folder.journal) as journal:
         journal.append("note", {"tests": list(tests)})

@@ -183,7 +183,7 @@ def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
     """The diagnosis, with what each comment of the person did to it."""
     said = said_in(case)
     told = " ".join(filter(None, (failed_before.told(_strikes_before(case), made.failure_mode),
-                                  steering.told(said, made.failure_mode))))
+                                  steering.told(said, made.failure_mode, case.hypotheses))))
     wishes = [s.comment for s in said if s.wish]
     answered = made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
     return _with_wishes(answered, wishes) if wishes else answered
