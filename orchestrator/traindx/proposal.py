@@ -303,13 +303,13 @@ def symptom_text(seen: Examination) -> str:
     first = "" if worst is None or worst.statement in told else f"Seen: {worst.statement}"
     if told and first and told[-1] not in ".!?":
         told += "."
-    answers = " ".join(_answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
+    answers = " ".join(answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
     if first and answers:
         first = f"{first.rstrip('.')}."
     return " ".join(x for x in (told, first, answers) if x) or seen.verdict.reason
 
 
-def _answered(answer: SymptomAnswer) -> str:
+def answered(answer: SymptomAnswer) -> str:
     """What became of a stated symptom, for the Symptom section: seen where and how, or not seen."""
     word = {"seen": "Looked up and seen", "not_seen": "Looked up and not seen"}.get(answer.answer, "Not understood")
     where = f" ({answer.where})" if answer.where else ""

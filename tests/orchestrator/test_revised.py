@@ -74,3 +74,20 @@ def test_another_cause_is_named_beside_the_one_before() -> None:
                     "Before it was, at 80 %: It is lr.too-high.")
     assert not revised([made("lr.too-high", 0.8), sent])
     assert not revised([])
+
+
+@pytest.mark.parametrize("comment", ["It is the learning rate: 0.5 is too high", "the lr is the cause, it rises"])
+def test_a_claim_about_the_cause_is_no_symptom_that_takes_its_confidence(waiting: SessionResult, comment: str) -> None:
+    assert waiting.diagnosis is not None
+    again = after(waiting, comment)
+    assert again.status == "awaiting_approval", again.reason
+    assert again.diagnosis is not None
+    assert again.diagnosis.confidence == pytest.approx(waiting.diagnosis.confidence, abs=0.1)
+
+
+def test_what_was_seen_is_still_looked_up(waiting: SessionResult) -> None:
+    again = after(waiting, "the accuracy fell to zero at step 500")
+    assert again.diagnosis is not None
+    said = again.diagnosis.root_cause.partition('You said: "the accuracy fell to zero at step 500": ')[2]
+    assert said.startswith("looked up and ")
+    assert "val_acc goes from" in said

@@ -29,6 +29,7 @@ from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity
+from traindx_tools.symptom import SymptomAnswer
 
 NOBODY = "unchallenged: no adversary could be reached"
 
@@ -97,7 +98,7 @@ class OfflineInvestigator:
                 offer = await asyncio.to_thread(report.offer, found)
                 made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer,
                                           report.names)
-                return with_what_was_said(made, case)
+                return with_what_was_said(made, case, self._seen[_state(case)].seen.symptom_answers)
         return _needs_data(report, failed, case)
 
     async def report(self, case: Case) -> Report:
@@ -152,7 +153,8 @@ def _read(case: Case) -> Report:
               for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
     said = said_in(case)
     paths += [f for s in said for f in s.files if f not in paths]
-    symptom = " ".join((_told(case), *(s.comment for s in said)))
+    words = (_told(case), *(s.comment for s in said if not s.claims))
+    symptom = ". ".join(w.strip().rstrip(".") for w in words if w.strip())
     try:
         return diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
     except UnreadableInput:
@@ -179,14 +181,21 @@ def said_in(case: Case) -> tuple[steering.Steer, ...]:
     return steering.steers(case.feedback, case.workspace, load_catalog())
 
 
-def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
-    """The diagnosis, with what each comment of the person did to it."""
-    said = said_in(case)
+def with_what_was_said(made: Diagnosis, case: Case, answers: Sequence[SymptomAnswer] = ()) -> Diagnosis:
+    """The diagnosis, with what each comment of the person did to it. `answers`: what was looked up of their words."""
+    said = tuple(replace(s, found=_found(s, answers)) for s in said_in(case))
     told = " ".join(filter(None, (failed_before.told(_strikes_before(case), made.failure_mode),
                                   steering.told(said, made.failure_mode, case.hypotheses))))
     wishes = [s.comment for s in said if s.wish]
     answered = made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
     return _with_wishes(answered, wishes) if wishes else answered
+
+
+def _found(said: steering.Steer, answers: Sequence[SymptomAnswer]) -> str:
+    """What the record shows of what a comment says was seen, "" where it says nothing that could be looked up."""
+    told = [proposal.answered(a).rstrip(".") for a in answers
+            if a.answer in ("seen", "not_seen") and a.symptom.said in said.comment]
+    return "; ".join(f"{t[0].lower()}{t[1:]}" for t in told[:2])
 
 
 def _with_wishes(made: Diagnosis, wishes: Sequence[str]) -> Diagnosis:

@@ -100,6 +100,13 @@ class Steer:
     """Failure modes about a name of the code that it holds, without saying whether that is at fault."""
     agrees: bool | None = None
     """Yes or no to what was shown, where it names nothing else; that moves no cause."""
+    found: str = ""
+    """What the record shows of what it says was seen, in words; "" before anybody looked."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether it says what is at fault or is not: that is a hint, and no symptom that a cause has to explain."""
+        return bool(self.named or self.denied)
 
     def shift(self, mode: str) -> float:
         """Log-odds for one failure mode."""
@@ -247,7 +254,7 @@ def _elsewhere(steer: Steer, beside: Sequence[Hypothesis]) -> str:
     """What became of words about other causes than the one that is shown."""
     if not steer.named:
         return ("weighed; what it rules out is not what the evidence shows" if steer.denied
-                else "it names no cause that the catalog knows")
+                else steer.found or "it names no cause that the catalog knows")
     meant = next((h for h in beside if h.for_ and h.failure_mode and steer.shift(h.failure_mode) > 0), None)
     if meant is None:
         return "weighed; it names another cause, and nothing that was read or run speaks for one of that kind"
