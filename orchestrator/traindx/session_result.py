@@ -117,7 +117,8 @@ class SessionResult(Model):
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session
 
-        return of_session(self.status, self.reason, self.next_step, self.diagnosis)
+        said = (self.reason, *([self.revised] if self.revised else []))
+        return of_session(self.status, said, self.next_step, self.diagnosis, self.attempts)
 
     def _shown(self) -> tuple[Evidence, ...]:
         """The evidence of the diagnosis, then the experiments that it does not cite."""

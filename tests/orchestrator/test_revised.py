@@ -91,3 +91,16 @@ def test_what_was_seen_is_still_looked_up(waiting: SessionResult) -> None:
     said = again.diagnosis.root_cause.partition('You said: "the accuracy fell to zero at step 500": ')[2]
     assert said.startswith("looked up and ")
     assert "val_acc goes from" in said
+
+
+def test_a_cell_shows_the_gate_while_it_waits_and_what_was_measured_afterwards(waiting: SessionResult) -> None:
+    again = after(waiting, "hmm")
+    assert "After your comment" in again._repr_html_()
+    assert "Before anything is changed" in again._repr_html_()
+    assert again.diagnosis is not None
+    decide(again.folder, Decision.approve(again.diagnosis, "A"))
+    fixed = resume_session_sync(again.folder, allow_run=True)
+    assert fixed.status == "fixed", fixed.reason
+    assert "Before anything is changed" not in fixed._repr_html_()
+    assert "loss" in fixed._repr_html_().partition("fix 1, option A: Guard the logarithm, train.py:20")[2]
+    assert "nan -&gt; 0.1" in fixed._repr_html_()
