@@ -21,6 +21,7 @@ from traindx.investigators import steering
 from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.observed_run import lacked, with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
+from traindx.named_places import NamedPlaces
 from traindx.safe_text import line
 from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
@@ -259,6 +260,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     if left_out := lacked(case):
         reason = f"{reason.rstrip('.')}. {left_out}"
     said = steering.noted(said_in(case), report.seen)
+    reason = NamedPlaces.of(a.path for a in report.run.artifacts).told(reason)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=tuple(map(from_anywhere, next_steps.commands(report, tried))),
                      questions=(*_unanswered(report), *_questions(report, tried)))
