@@ -250,8 +250,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     reason = verdict.reason
     first = verdict.hypotheses[0].mode.id if verdict.hypotheses else ""
     if tried:
-        reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
-                  "evidence.")
+        reason = f"{_in_words(tried)} was tried or rejected before, and no other cause is sure enough on this evidence."
     elif before := failed_before.told(_strikes_before(case), first):
         reason = f"{reason.rstrip('.')}. {before}"
     reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
@@ -264,6 +263,12 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=tuple(map(from_anywhere, next_steps.commands(report, tried))),
                      questions=(*_unanswered(report), *_questions(report, tried)))
+
+
+def _in_words(modes: Iterable[str]) -> str:
+    """Failure modes by what they say, with their ids: "The learning rate is too high [lr.too-high]"."""
+    catalog = load_catalog()
+    return "; ".join(f"{catalog[m].claim.rstrip('.')} [{m}]" if m in catalog else m for m in sorted(modes))
 
 
 def _unanswered(report: Report) -> tuple[str, ...]:
