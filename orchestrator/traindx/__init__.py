@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from traindx.model import Decision as Decision
     from traindx.model import Diagnosis as Diagnosis
     from traindx.model import Verify as Verify
+    from traindx.session import decide as decide
     from traindx.session import resume_session as resume_session
     from traindx.session import resume_session_sync as resume_session_sync
     from traindx.session import run_debug_session as run_debug_session
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
     from traindx.session_result import SessionResult as SessionResult
     from traindx.undoing import undo_fix as undo_fix
     from traindx_tools import __version__ as __version__
+    from traindx_tools import extract_training_metrics as extract_training_metrics
 
 _HOME = {"Budget": "traindx.model", "Decision": "traindx.model", "Diagnosis": "traindx.model",
          "Verify": "traindx.model", "undo_fix": "traindx.undoing",
          "SessionResult": "traindx.session_result", "run_debug_session": "traindx.session",
          "run_debug_session_sync": "traindx.session", "resume_session": "traindx.session",
-         "resume_session_sync": "traindx.session", "__version__": "traindx_tools"}
+         "resume_session_sync": "traindx.session", "decide": "traindx.session", "__version__": "traindx_tools",
+         "extract_training_metrics": "traindx_tools"}
 
-__all__ = ["Budget", "Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "diagnose",
-           "resume_session", "resume_session_sync", "run_debug_session", "run_debug_session_sync", "undo_fix"]
+__all__ = ["Budget", "Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "decide", "diagnose",
+           "extract_training_metrics", "resume_session", "resume_session_sync", "run_debug_session",
+           "run_debug_session_sync", "undo_fix"]
 
 
 def __getattr__(name: str) -> object:

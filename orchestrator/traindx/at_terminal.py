@@ -17,18 +17,21 @@ from typing import Any, Literal
 import click
 
 from traindx.investigators.choose import going_on
+from traindx.journal import read_journal
 from traindx.leaving import left_words
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction, MetricChange, VerificationResult
 from traindx.page import coloured, columns
+from traindx.revised import revised
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
-from traindx.session_folder import SessionFolder
+from traindx.session_folder import SessionFolder, events_of
 from traindx.session_result import SessionResult
 from traindx.stopping import ctrl_c_ends_a_prompt
 from traindx.terminal import render_gate
 from traindx.typed_commands import from_here, workspace_option
 from traindx.typed_next import next_commands
+from traindx_tools.errors import TraindxError
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
@@ -121,6 +124,7 @@ def ask_approval(diagnosis: Diagnosis, session: str = "") -> Decision | None:
     show_gate(diagnosis)
     if session:
         folder = SessionFolder(Path(session))
+        _say_what_the_comment_did(folder)
         say(f"Session {folder.path.name} waits. From another shell: traindx approve {folder.path.name} --option A "
             f"--workspace {shlex.quote(str(folder.workspace.resolve()))}")
     offered = {f.option for f in diagnosis.options}
@@ -139,6 +143,13 @@ def ask_approval(diagnosis: Diagnosis, session: str = "") -> Decision | None:
             f"'{line(answer)}' is none of the choices")
 
 
+def _say_what_the_comment_did(folder: SessionFolder) -> None:
+    """After a revision, in front of the next question: whether it is another diagnosis now."""
+    with contextlib.suppress(OSError, TraindxError):
+        if told := revised(events_of(read_journal(folder.journal))):
+            say(line(told))
+
+
 def show_gate(diagnosis: Diagnosis, asks: bool = True) -> None:
     """Gate 4 as wide as the terminal: before a question on standard error with it, else as the result."""
     stream = sys.stderr if asks else sys.stdout
@@ -150,6 +161,8 @@ def describe(result: SessionResult) -> Iterator[str]:
     yield f"Session {result.session}: {status_words(result.status)}"
     yield from (f"  degraded: {line(lack)}" for lack in result.degraded)
     yield f"  {line(result.reason)}"
+    if result.revised:
+        yield f"  {line(result.revised)}"
     if result.status == "awaiting_approval" and result.diagnosis is not None:
         d = result.diagnosis
         yield f"  cause: {line(d.claim or d.root_cause)}"

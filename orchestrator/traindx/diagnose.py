@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -262,6 +263,7 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     taken, history = taken_out(paths, arguments.input_bytes(stdin))
     paths, stdin = as_paths(taken), history or stdin
     subject, paths = typed_again([p for p in paths if history is None or p != STDIN]), resolved(paths)
+    paths = [os.path.abspath(p) if str(p).startswith("../") else p for p in paths]  # named from its own folder then
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}

@@ -70,10 +70,11 @@ def sentences(view: View, hypothesis: Mapping[str, Any]) -> list[Said]:
     """A hypothesis in one or two sentences: what this run or its code shows of the cause itself, then what that is."""
     claim, shown = view.split(str(hypothesis["issue"]))
     claim = without_lists(claim)
-    first = _cited(view, hypothesis)[:1]
-    if not shown or not first or first[0][1].bearing != "cause":
+    first = next((f for f, w in _cited(view, hypothesis) if w.bearing == "cause" and shown.startswith(
+        f.statement.rstrip("."))), None)
+    if first is None:
         return [Said(view.named(claim), str(hypothesis.get("location") or ""))]
-    said = view.named(first[0][0].statement)
+    said = view.named(first.statement)
     return [Said(said, str(hypothesis.get("location") or "")), Said(f"That is: {claim}")]
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import html
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.abandoned import temporary
 
 if TYPE_CHECKING:
-    from traindx.model import Diagnosis
+    from traindx.model import Attempt, Diagnosis
     from traindx_tools.examine import Examination
 
 WIDTH = 100
 """Columns of the page."""
-_PAGE = '<pre style="white-space:pre-wrap;line-height:1.35;max-width:64em">{}</pre>'
+_PAGE = '<pre style="font-family:monospace;white-space:pre-wrap;line-height:1.35;max-width:64em">{}</pre>'
 _PICTURE = '<img alt="{}" style="max-width:100%" src="data:image/png;base64,{}">'
 
 
@@ -37,13 +38,29 @@ def name_of(value: object) -> str:
     return next((n for n, v in list(names.items()) if v is value and not n.startswith("_")), "_")
 
 
-def of_session(status: str, reason: str, next_step: str, diagnosis: Diagnosis | None) -> str:
-    """A session: where it stands, why, what is next, and the diagnosis with its questions."""
+def of_session(status: str, said: Sequence[str], next_step: str, diagnosis: Diagnosis | None,
+               attempts: Sequence[Attempt] = ()) -> str:
+    """A session: where it stands, why and what is next; what was tried, before and after; and while it waits at the
+    gate the diagnosis with its questions."""
     from traindx.terminal import render_gate
 
-    told = [f"{status}: {reason}", *(["", f"Next: {next_step}"] if next_step else [])]
-    gate = "" if diagnosis is None else page(render_gate(diagnosis, width=WIDTH))
+    told = [f"{status}: {said[0]}", *said[1:], *(line for a in attempts for line in _tried(a)),
+            *(["", f"Next: {next_step}"] if next_step else [])]
+    waits = diagnosis is not None and status == "awaiting_approval"
+    gate = page(render_gate(diagnosis, width=WIDTH)) if diagnosis is not None and waits else ""
     return page("\n".join(told)) + gate
+
+
+def _tried(attempt: Attempt) -> Iterator[str]:
+    """A fix, why it is judged as it is, and the metrics before and after."""
+    kept = ", undone" if attempt.undone else ", taken back" if attempt.reverted else ""
+    summary, places = attempt.summary.rstrip("."), ", ".join(attempt.where)
+    yield f"fix {attempt.number}, option {attempt.option}: {summary}, {places}{kept}"
+    if attempt.verification is None:
+        return
+    yield from (f"  {reason}" for reason in attempt.verification.reasons)
+    for row in attempt.verification.table:
+        yield f"  {row.name:<24} {row.before:>12} -> {row.after:<12} {row.unit} {row.change}".rstrip()
 
 
 def page(text: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.in_brief import WORTH_A_LINE
-from traindx.offered import Ground, can_be_typed, seen_from_here, typed, with_words
+from traindx.offered import Ground, beside_here, can_be_typed, seen_from_here, typed, with_words
 from traindx.proposal import code_place, measured_of
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.on_logs.artifacts import in_database
@@ -157,7 +157,7 @@ def _one_path(report: Examined) -> str | None:
     if not inside:
         return typed([seen_from_here(root)]) if report.places.code else None
     alone = len(inside) == 1 == len(given) and _workspace(inside[0]) == root
-    return typed(inside if alone else [seen_from_here(root)])
+    return typed([beside_here(inside[0]) if alone else seen_from_here(root)])
 
 
 def _runs_in(report: Examined) -> Path:

@@ -6,6 +6,7 @@ In a pipe a notice is a line; at a terminal the live view puts them together.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -45,6 +46,8 @@ class Notice:
 
 
 Hear = Callable[[Notice], None]
+Say = Callable[[str], None]
+"""Where a sentence about what runs goes."""
 
 IN_A_PIPE = frozenset({"phase", "said", "asked", "answered", "failed", "checked"})
 """Kinds that are worth a line; the others would fill a log with every file that a specialist opens."""
@@ -58,6 +61,15 @@ def working(who: str, tool: str, allowed: bool) -> Notice:
 
 def nobody(notice: Notice) -> None:
     """Nobody listens."""
+
+
+def unsaid(text: str) -> None:
+    """A sentence that nobody hears."""
+
+
+def begun(what: str) -> str:
+    """What runs from now on, with the hour: the log of a job has no clock of its own."""
+    return f"{what}, since {time.strftime('%H:%M:%S')}"
 
 
 def in_a_script(notice: Notice) -> None:

@@ -8,6 +8,7 @@ the check is then told in its words alone.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 import sys
@@ -160,6 +161,12 @@ class Ground:
         words = self.names.attributes | self.names.names
         return any(w in self.told.lower() for w in _ACCELERATOR) or any(
             w.split(":")[0] in _ACCELERATOR for w in words)
+
+
+def beside_here(path: str) -> str:
+    """The path; one beside the current directory as a person types it."""
+    near = os.path.relpath(path)
+    return near if os.path.isabs(path) and near.startswith("../") and not near.startswith("../../") else path
 
 
 def seen_from_here(path: Path) -> str:

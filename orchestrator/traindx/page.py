@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import textwrap
@@ -10,8 +11,9 @@ from typing import Any
 
 from traindx.safe_text import line
 
-NARROWEST, WIDEST = 40, 120
-"""Columns: a narrower terminal breaks lines itself, a longer line is not read."""
+NARROWEST, NARROW, WIDEST = 40, 64, 120
+"""Columns: a narrower terminal breaks lines itself, below the second a text gets more lines, a longer line is not
+read."""
 IN_A_PIPE = 100
 """Columns where there is no terminal and COLUMNS says nothing."""
 GUTTER = 10
@@ -87,6 +89,8 @@ class Page:
         return f"\x1b[{_COLOURS[look]}m{text}\x1b[0m" if self.colour and look in _COLOURS else text
 
     def heading(self, text: str, aside: str = "") -> str:
+        if aside and len(text) + len(aside) + 2 > self.width:
+            return "\n".join([self.paint(text, "bold"), *(self.paint(row, "quiet") for row in self.wrap(aside, "  "))])
         return self.paint(text, "bold") + (self.paint(f"  {aside}", "quiet") if aside else "")
 
     def wrap(self, text: object, indent: str, first: str | None = None) -> list[str]:
@@ -95,8 +99,13 @@ class Page:
         return textwrap.wrap(said, self.width, initial_indent=indent if first is None else first,
                              subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [indent]
 
+    @property
+    def scale(self) -> float:
+        """Times the lines of a usual page that the same words take here: narrow terminals lose no half sentence."""
+        return max(NARROW / self.width, 1.0)
+
     def fit(self, text: object, indent: str, first: str | None = None, *, most: int = 1, place: str = "") -> list[str]:
-        """Text on at most `most` lines, cut at the end of a clause where one is near.
+        """Text on at most `most` lines (of a narrow terminal more), cut at the end of a clause where one is near.
 
         `place` is where it was seen: behind the text where that does not say it, or was cut before it does.
         """
@@ -104,6 +113,7 @@ class Page:
             shown = self.fit(text, indent, first, most=most)
             if place in " ".join(shown):
                 return shown
+        most = math.ceil(most * self.scale)
         said, end = line(text).rstrip(), f" ({place})" if place else ""
         whole = self.wrap(said + end, indent, first)
         if len(whole) <= most:

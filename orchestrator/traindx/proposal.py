@@ -11,12 +11,14 @@ from traindx.in_this_run import ThisRun, at_the_line, this_run, with_levels
 from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
 from traindx.offers import FREE, Offer
 from traindx.places import Places
+from traindx.unlogged import with_how
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FixPlan, Step
 from traindx_tools.examine import Examination
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.phrases import fill, show
 from traindx_tools.symptom import SymptomAnswer
+from traindx_tools.weighing import told_by
 
 MOST_VALUES = 6
 """How many measured values of a finding are shown beside its statement."""
@@ -252,20 +254,23 @@ def _change(edit: ProposedEdit) -> str:
 
 def root_cause(found: triage.Hypothesis, exhibits: Exhibits, places: Places) -> str:
     """The cause in one paragraph, each statement with the id of its evidence."""
-    own = f"{_with_place(found, places).rstrip('.')} [{exhibits[found.speaks_for[0].finding]}]."
-    more = [f"{f.statement.rstrip('.')} [{exhibits[f]}]." for f in _distinct(found)[1:]]
+    first, *others = _distinct(found)
+    own = f"{_with_place(found, places).rstrip('.')} [{exhibits[first]}]."
+    more = [f"{f.statement.rstrip('.')} [{exhibits[f]}]." for f in others]
     return " ".join([own, *more])
 
 
 def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
-    """What speaks for it, each finding once also where two entries of the catalog weigh it."""
-    return tuple({id(w.finding): w.finding for w in found.speaks_for}.values())
+    """What speaks for it, what says the cause first; each finding once, also where two entries weigh it."""
+    first = [told_by(found.speaks_for)] if found.speaks_for else []
+    return tuple({id(w.finding): w.finding for w in (*first, *found.speaks_for)}.values())
 
 
 def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places,
               command: Fill = in_words, offer: Offer = FREE, names: CodeNames = NO_NAMES) -> Diagnosis:
     """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` fits a check's command to the user's."""
-    offered = tuple(fix.model_copy(update={"metric": with_levels(fix.metric, seen.run)})
+    offered = tuple(fix.model_copy(update={"metric": with_levels(fix.metric, seen.run),
+                                           "verify": with_how(fix.verify, fix.metric, seen.run)})
                     for fix in options(found, seen.findings, places, offer, names))
     here = this_run(found, places, names)
     place = code_place(found, places)
@@ -298,13 +303,13 @@ def symptom_text(seen: Examination) -> str:
     first = "" if worst is None or worst.statement in told else f"Seen: {worst.statement}"
     if told and first and told[-1] not in ".!?":
         told += "."
-    answers = " ".join(_answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
+    answers = " ".join(answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
     if first and answers:
         first = f"{first.rstrip('.')}."
     return " ".join(x for x in (told, first, answers) if x) or seen.verdict.reason
 
 
-def _answered(answer: SymptomAnswer) -> str:
+def answered(answer: SymptomAnswer) -> str:
     """What became of a stated symptom, for the Symptom section: seen where and how, or not seen."""
     word = {"seen": "Looked up and seen", "not_seen": "Looked up and not seen"}.get(answer.answer, "Not understood")
     where = f" ({answer.where})" if answer.where else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from traindx.diffs import diff_of_edits
 from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import reads_log, written
 from traindx.joining import joined
+from traindx.notices import Say, begun, unsaid
 from traindx.proposal import edits_of
 from traindx.screening import makeable, write_screen
 from traindx_tools import triage, unlinked
@@ -30,6 +31,7 @@ from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.experiment import Engine, Result, paths
 from traindx_tools.experiments.finding import finding_of
+from traindx_tools.experiments.interventions import with_words
 from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.plan import Choice, Decision
 from traindx_tools.experiments.plan import choose as next_experiment
@@ -52,7 +54,6 @@ SPENT = "The budget of "
 """Begins the sentence that says what the budget left out."""
 ROOM = 1.5
 """Times what experiments are expected to take that a budget for them is: a control may be repeated."""
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def decidable(report: Report) -> bool:
 
 
 def with_experiments(report: Report, command: str, workspace: Path, folder: Path, run_seconds: float,
-                     budget: float | None = None, say: Say = lambda _: None, control: Trace | None = None, *,
+                     budget: float | None = None, say: Say = unsaid, control: Trace | None = None, *,
                      screens: bool = True) -> Report:
     """The report with what experiments decided. `run_seconds`: what the run took; `budget`: seconds, None: the default.
 
@@ -163,7 +164,8 @@ class Planned:
             if choice is None:
                 left = self._left_out(tried, len(results))
                 ended = (self._spent(left) if left or self.purse.left <= self.run_seconds
-                         else "Nothing else that could be changed would tell enough.")
+                         else f"No {'further' if results else 'single'} change would tell the suspects apart well "
+                              "enough to be worth its runs.")
                 break
             tried.add(str(choice.decision.change))
             result = self._made(choice)
@@ -247,7 +249,8 @@ class Planned:
     def _made(self, choice: Choice) -> Result | None:
         """The experiment, None where this change cannot be made here."""
         change = choice.decision.change
-        self.say(f"experiment: {change} ({choice.decision.why} {why_chosen(choice, self._parts)})")
+        self.say(begun(f"experiment with {choice.decision.said or with_words(change)}, about {choice.seconds:.0f} s "
+                       f"({choice.decision.why} {why_chosen(choice, self._parts)})"))
         try:
             result = self.engine.experiment(change, self.outcome, budget=self.purse, least=least_steps(change),
                                             pilot=True)
@@ -258,9 +261,10 @@ class Planned:
         return result
 
     def _finding(self, result: Result, choice: Choice) -> Finding:
-        told = finding_of(result)
-        decision = choice.decision
-        return replace(told, measured={**told.measured, "decides": decided(decision.removes),
+        told, decision = finding_of(result), choice.decision
+        change = str(decision.change)
+        statement = told.statement.replace(change, decision.said or with_words(decision.change), 1)
+        return replace(told, statement=statement, measured={**told.measured, "decides": decided(decision.removes),
                                        "specific": decision.specific})
 
 
@@ -287,7 +291,7 @@ def _own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
             path = folder / f"{h.mode.id}-{hashlib.sha256(diff.encode()).hexdigest()[:8]}.diff"
             unlinked.write(path, diff)
             yield Decision(Change("patch", {"file": str(path)}), frozenset({h.mode.id}),
-                           "The proposed change applied, and nothing else.", specific=True)
+                           "The proposed change applied, and nothing else.", specific=True, said=_proposed(report, h))
         for finding in (w.finding for w in h.speaks_for if w.finding.rule[0] == "D"):
             yield from _left_out(finding, h.mode)
 
@@ -298,6 +302,12 @@ def _patch(report: Report, found: triage.Hypothesis) -> str:
     return f"{told}\n" if told else ""
 
 
+def _proposed(report: Report, found: triage.Hypothesis) -> str:
+    """The proposed change by its lines."""
+    edits = edits_of(found, report.seen.findings, report.places)
+    return f"the proposed change of {', '.join(dict.fromkeys(f'{e.path}:{e.line}' for e in edits))}"
+
+
 def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
     """The file that a finding on data is about left out, where it has siblings; the rows that it names left out."""
     file = finding.where.file
@@ -306,9 +316,10 @@ def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
     modes = frozenset({mode.id})
     if finding.measured.get("kind") == "shard" or finding.measured.get("shard"):
         yield Decision(Change("files-left-out", {"files": str(file)}), modes,
-                       f"{file} left out, and nothing else.", specific=True)
+                       f"{file} left out, and nothing else.", specific=True, said=f"leaving {file} out")
     rows = finding.measured.get("rows")
     if isinstance(rows, tuple) and rows and all(isinstance(r, int) for r in rows):
         first, last = min(int(r) for r in rows if isinstance(r, int)), max(int(r) for r in rows if isinstance(r, int))
         yield Decision(Change("rows-left-out", {"file": str(file), "from": first, "to": last}), modes,
-                       f"Rows {first} to {last} of {file} left out, and nothing else.", specific=True)
+                       f"Rows {first} to {last} of {file} left out, and nothing else.", specific=True,
+                       said=f"leaving rows {first} to {last} of {file} out")

@@ -24,8 +24,9 @@ from traindx.experiment_place import METRIC_ENDINGS, MOST_WRITTEN, threads_for
 from traindx.fruitless import NEVER_TRAINED, NO_METRICS, UNREADABLE
 from traindx.joining import joined
 from traindx.model import Verify
+from traindx.notices import Say, begun, unsaid
 from traindx.planting import with_planted
-from traindx.proving import Say, decidable, with_experiments
+from traindx.proving import decidable, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.stopping import run_here
 from traindx.trial_run import TrialRun
@@ -118,7 +119,8 @@ def _stamps(root: Path) -> dict[Path, tuple[int, int]]:
     return {f: (s.st_mtime_ns, s.st_size) for f in _files(root) for s in [f.lstat()]}
 
 
-def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Rerun:
+def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT,
+                say: Say = unsaid) -> Rerun:
     """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment.
 
     The live instruments are attached; what they see is in the result. A run that an earlier process made in this
@@ -130,6 +132,7 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     if earlier is not None:
         return earlier
     _cleared(folder)
+    say(begun(f"`{command}` runs in a copy with instruments attached, {timeout:.0f} s at most"))
     copy_workspace(workspace, copy)
     before = _stamps(copy)
     job = Job((command,), live, PROBES, options={"protected": True})
@@ -138,7 +141,7 @@ def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DE
     written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
     told = read_folder(live)
     seen = (*told.seen_from(copy.resolve()), *beside_files(told, workspace.resolve()))
-    origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen)
+    origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen, say)
     rerun = Rerun(command, copy, outcome, written, (*seen, *origins))
     if not outcome.cancelled:
         _remembered(rerun, folder, state)
@@ -183,13 +186,14 @@ def _made_before(command: str, folder: Path, state: str) -> Rerun | None:
 
 
 def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: Job,
-             seen: Sequence[Finding]) -> tuple[Finding, ...]:
+             seen: Sequence[Finding], say: Say) -> tuple[Finding, ...]:
     """What passes with tracing name, each in a fresh copy, where a value stopped being finite.
 
     Where it came in from before the first traced step, a pass from the start of the program may see it made.
     """
     entered: tuple[Finding, ...] = ()
     for number, arm in enumerate(arms(tripped(seen)), 1):
+        say(begun(f"`{command}` runs once more in a copy, to name the operation that a value stopped being finite in"))
         copy = folder / f"copy{number}"
         copy_workspace(workspace, copy)
         settings = job.tracing(number, arm, seen)
@@ -244,19 +248,25 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
         return f"{head} {NEVER_TRAINED}{f': {last}' if last else ''}."
     if not before and not after:
         shown = old.seen.run.series or old.seen.run.errors
-        return f"{head}: " + ("the log of neither run shows anything serious." if shown else
-                              "its log shows nothing serious, and there was none before to compare it with.")
+        return f"{head}: " + ("neither your log nor the new one shows a fault." if shown else
+                              "its log shows no fault, and there was none before to compare it with.")
     if before and before <= after:
-        return f"{head}: reproduced, {', '.join(sorted(before))} again."
+        return f"{head}: reproduced, {_named(before, new)} again."
     untold = _untold(old, new, before - after)
     if untold:
         return f"{head}: {untold}."
     if before & after:
-        return (f"{head}: partly reproduced ({', '.join(sorted(before & after))} again, "
-                f"{', '.join(sorted(before - after))} not seen this time).")
+        return (f"{head}: partly reproduced ({_named(before & after, new)} again, "
+                f"{_named(before - after, old)} not seen this time).")
     if before:
-        return f"{head}: not reproduced, {', '.join(sorted(before))} did not come again: {_otherwise(rerun)}."
-    return f"{head}: it shows {', '.join(sorted(after))}, which the given artifacts did not show."
+        return f"{head}: not reproduced, {_named(before, old)} did not come again: {_otherwise(rerun)}."
+    return f"{head}: it shows {_named(after, new)}, which your log did not show."
+
+
+def _named(rules: Iterable[str], report: Report) -> str:
+    """Rules by what they see: `L201 (the loss does not move)`."""
+    titles = {f.rule: f"{f.title[:1].lower()}{f.title[1:].rstrip('.')}" for f in report.seen.findings}
+    return ", ".join(f"{r} ({titles[r]})" if r in titles else r for r in sorted(rules))
 
 
 def _otherwise(rerun: Rerun) -> str:
@@ -280,7 +290,7 @@ def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
     places = [f.where.step for f in of_metrics if f.where.step is not None and f.where.unit == "step"]
     if reached is None or not places or reached >= max(places):
         return ""
-    return (f"it reached step {reached:,.0f}, and {', '.join(sorted(missing))} came by step {max(places):,.0f} the "
+    return (f"it reached step {reached:,.0f}, and {_named(missing, old)} came by step {max(places):,.0f} the "
             "first time: it has to run longer to tell")
 
 
@@ -302,14 +312,14 @@ def _never_trained_here(old: Report, new: Report, rerun: Rerun) -> bool:
 
 
 def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT,
-               budget: float | None = None, say: Say = lambda _: None, *, screens: bool = True) -> Report:
+               budget: float | None = None, say: Say = unsaid, *, screens: bool = True) -> Report:
     """The old diagnosis together with what a new run shows, and a note on whether it was reproduced.
 
     The findings of the live instruments join those of the old artifacts in one triage. Of the new log only what the old
     artifacts were silent about counts: they are the user's own case. Where that names no cause that was seen in the
     run, experiments follow: `budget` seconds of them, None: the default, 0: none. `screens`: as of `with_experiments`.
     """
-    rerun = run_in_copy(command, workspace, folder, timeout)
+    rerun = run_in_copy(command, workspace, folder, timeout, say)
     try:
         new = diagnose_rerun(rerun, old)
     except UnreadableInput as error:
@@ -330,7 +340,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if better.status != "diagnosis_complete":
         anew = joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
-    agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder)
+    agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder, say)
     better = replace(better, seen=replace(better.seen, watched=True), remarks=(*old.remarks, note), subject=old.subject,
                      made=folder, trial_run=agreed)
     if budget == 0 or rerun.outcome.cancelled:

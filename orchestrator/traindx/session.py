@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from traindx import arguments, documents, events, gate
 from traindx.accepting import go_on_from, since_the_fix
 from traindx.beside import beside
+from traindx.beside_a_loop import in_a_notebook, waited_for
 from traindx.driver import drive
 from traindx.investigators.base import Investigator
 from traindx.journal import Journal, read_journal
@@ -203,7 +204,10 @@ def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool)
 
 
 def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -> Callable[Given, SessionResult]:
-    """The same, with the same arguments, for code without an event loop; raises BadUsage where one is running."""
+    """The same, with the same arguments, for code without an event loop, and for a notebook's cell, which has one.
+
+    Raises BadUsage where another loop is running.
+    """
 
     @functools.wraps(work)
     def waited(*given: Given.args, **named: Given.kwargs) -> SessionResult:
@@ -211,7 +215,9 @@ def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -
             asyncio.get_running_loop()
         except RuntimeError:
             return _with_its_words(work(*given, **named))
-        raise BadUsage(f"an event loop is running here (a notebook has one): `await {work.__name__}(...)` instead")
+        if in_a_notebook():
+            return waited_for(work(*given, **named))
+        raise BadUsage(f"an event loop is running here: `await {work.__name__}(...)` instead, from `traindx`")
 
     waited.__name__ = waited.__qualname__ = f"{work.__name__}_sync"
     # `inspect` and notebooks would take a wrapper of a coroutine function for one
@@ -253,15 +259,15 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         return events.Decided(decision=decision)
 
     after = _append(folder, check)
-    return _with_tests(folder, after, decision.comment) if decision.verdict == "reject" else after
+    return after if decision.verdict == "approve" else _with_tests(folder, after, decision.comment)
 
 
 def _with_tests(folder: SessionFolder, after: SessionResult, claim: str) -> SessionResult:
-    """A rejection that names a cause: the experiments that would test it are noted with it."""
+    """A rejection or revision that names a cause: the experiments that would test it are noted with it."""
     from traindx.claimed import tests_of
 
     tests = tests_of(claim, folder.workspace, opening_of(read_journal(folder.journal)))
-    if not tests:
+    if not tests and not any("tests" in r.body for r in read_journal(folder.journal) if r.kind == "note"):
         return after
     with folder.locked(), Journal(folder.journal) as journal:
         journal.append("note", {"tests": list(tests)})

@@ -209,10 +209,14 @@ def replay(records: Iterable[Record]) -> Session:
     listed = list(records)
     opening = opening_of(listed)
     session = Session(id=opening.id, symptom=opening.symptom, artifacts=opening.artifacts)
-    for record in listed:
-        if record.kind == "event":
-            session = advance(session, _event(record))
+    for event in events_of(listed):
+        session = advance(session, event)
     return session
+
+
+def events_of(records: Iterable[Record]) -> Iterator[Event]:
+    """The events among the records. Raises JournalDamaged."""
+    return (_event(r) for r in records if r.kind == "event")
 
 
 def _event(record: Record) -> Event:

@@ -30,7 +30,8 @@ from traindx.model import (
     VerificationResult,
 )
 from traindx.notices import PHASE_WORDS
-from traindx.session_folder import Opening, SessionFolder, opening_of, replay
+from traindx.revised import revised
+from traindx.session_folder import Opening, SessionFolder, events_of, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
@@ -89,7 +90,9 @@ class SessionResult(Model):
     degraded: tuple[str, ...] = ()
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     tests: tuple[str, ...] = ()
-    """Commands of the experiments that would test the cause which a person named when they last rejected."""
+    """Commands of the experiments that would test the cause which a person named when they last rejected or revised."""
+    revised: str = ""
+    """After a revision: what the person said and whether the diagnosis is another one since; else ""."""
     experiments: tuple[Evidence, ...] = ()
     """What the session's experiments came to, undecided ones too."""
     notes: tuple[str, ...] = ()
@@ -114,7 +117,8 @@ class SessionResult(Model):
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session
 
-        return of_session(self.status, self.reason, self.next_step, self.diagnosis)
+        said = (self.reason, *([self.revised] if self.revised else []))
+        return of_session(self.status, said, self.next_step, self.diagnosis, self.attempts)
 
     def _shown(self) -> tuple[Evidence, ...]:
         """The evidence of the diagnosis, then the experiments that it does not cite."""
@@ -156,6 +160,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
     others = () if s.phase in ENDS else _beside(folder)
     tests = [r.body["tests"] for r in records if r.kind == "note" and "tests" in r.body]
+    again = revised(events_of(records)) if status == "awaiting_approval" else ""
     shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
@@ -177,7 +182,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
                *(f"changed beside the fix, and kept when it was taken out: {', '.join(r.body[KEPT_BESIDE])}"
                  for r in records if r.kind == "note" and KEPT_BESIDE in r.body), *_unknown(records)),
         documents=present, experiments=tuple(e for e in s.evidence if (e.rule or "").startswith(EXPERIMENT)),
-        tests=tuple(tests[-1]) if tests and status in ("rejected", "needs_more_data") else (),
+        tests=tuple(tests[-1]) if tests and (status in ("rejected", "needs_more_data") or again) else (),
+        revised=again,
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
 
 

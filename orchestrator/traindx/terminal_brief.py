@@ -1,6 +1,7 @@
 """What `traindx diagnose` prints without -v: what it is, what shows it, what speaks against it, what to do next.
 
-About twenty lines, and never more than `MOST_LINES`: a diff gets the room that the rest leaves.
+About twenty lines, and never more than `MOST_LINES`, on a narrow terminal in proportion: a diff gets the room that the
+rest leaves.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def render_brief(view: View, page: Page) -> str:
     judged = {"diagnosis_complete": _cause, "healthy": _healthy}.get(view.status, _open)
     top = list(judged(view, page))
     end = [*_not_read(view, page), *_notes(view, page), *_next(view, page), *_report(view, page)]
-    room = MOST_LINES - len(top) - len(end)
+    room = int(MOST_LINES * page.scale) - len(top) - len(end)
     return "\n".join([*top, *_fixes(view, page, room), *end]) + "\n"
 
 
@@ -80,7 +81,7 @@ def _open(view: View, page: Page) -> Iterator[str]:
     first = suspect(view)
     place = f", {first['location']}" if first is not None and first.get("location") else ""
     yield page.heading(view.verdict, line(
-        f"suspected at {percent(first['confidence'])}{place}; a cause from {percent(view.threshold)} on"
+        f"{percent(first['confidence'])} sure{place}; from {percent(view.threshold)} on it is called the cause"
         if first is not None else f"no cause reaches {percent(view.threshold)}" if view.supported and not view.confirmed
         else ""))
     told = ""
@@ -146,7 +147,7 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
     left = _MOST_SENTENCES
     for number, sentence in enumerate(sentences(view, hypothesis)):
         shown = page.fit(f"{sentence.text.rstrip('.')}.", "  ", most=left if number else left - 1)
-        left -= len(shown)
+        left -= max(1, int(len(shown) / page.scale))
         yield from shown
 
 
@@ -173,11 +174,11 @@ def _list(label: str, told: Sequence[Said], page: Page, lines: int = 4) -> Itera
     """Sentences on `lines` lines altogether, two for each at most."""
     left = lines
     for number, said in enumerate(told):
-        if not left:
+        if left <= 0:
             return
         shown = page.labelled("" if number else label, said.text, most=min(left, 2),
                               place=said.place)
-        left -= len(shown)
+        left -= max(1, int(len(shown) / page.scale))
         yield from shown
 
 

@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from traindx.durable import write_state
 from traindx.executed import watched, watching
 from traindx.hindrances import Change, last_error, tail
 from traindx.model import Verify
+from traindx.notices import Say, begun, unsaid
 from traindx.protected_copy import CopyRefused, copy_into, in_copy
 from traindx.results import signature
 from traindx.sandbox import find_sandbox
@@ -43,6 +44,7 @@ class TrialRun:
     how: Verify
     workspace: Path
     scratch: Path
+    say: Say = field(default=unsaid, compare=False, repr=False)
 
     def own_error(self, changes: Sequence[Change], after: Mapping[str, bytes]) -> str:
         """The error that the change brings with it, "" where it brings none or cannot be run in a copy.
@@ -60,12 +62,15 @@ class TrialRun:
         return found
 
     def _tried(self, folder: Path, changes: Sequence[Change], after: Mapping[str, bytes]) -> str:
+        self.say(begun(f"the proposed change of {', '.join(sorted(after))} runs in a copy, {TRIAL_SECONDS:.0f} s at "
+                       "most, so that none is offered that brings an error of its own"))
         changed = self._run(folder / "changed", after, changes)
         if changed is None or changed.exit_code == 0 or changed.timed_out:
             return ""
         error = last_error(tail(changed.folder / "output.log"))
         if changed.cancelled and error is None:
             return ""  # it was going on; a traceback that was just printed counts all the same
+        self.say(begun("that ended with an error: whether the code as it is has the same is tried as well"))
         unfixed = self._run(folder / "unfixed", {})
         if unfixed is None:
             return ""

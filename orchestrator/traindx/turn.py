@@ -205,6 +205,7 @@ class Turn:
             refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
             knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run,
             verify=self.verify, degraded=self.opening.degraded, files=self._files(),
+            say=lambda text: self.hear(Notice("said", text=text)),
             asked=asked_of(self.opening.entry, self.opening.everything, self.verify.command if self.verify else None))
 
     def _files(self) -> str:

@@ -10,18 +10,23 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 import traindx
 import traindx_tools
+from traindx.beside_a_loop import waited_for
 from traindx.diagnose import diagnose
 from traindx.notebook_progress import MOST_LASTING, Progress
 from traindx.notices import Notice
 from traindx.session import resume_session, resume_session_sync, run_debug_session, run_debug_session_sync
+from traindx.session_result import SessionResult
 from traindx_tools.errors import BadUsage
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -69,6 +74,77 @@ def test_inside_a_loop_the_call_says_what_to_await_and_an_unknown_argument_is_re
     with pytest.raises(TypeError):
         run_debug_session_sync("x", tmp_path, aprove=None)  # type: ignore[call-arg]
     assert list(tmp_path.iterdir()) == []
+
+
+class Kernel:
+    """What a notebook's cell finds as its shell."""
+
+    kernel = "there"
+    user_ns: ClassVar[dict[str, object]] = {}
+
+
+def in_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = ModuleType("IPython")
+    fake.get_ipython = Kernel  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+
+
+def test_in_a_notebook_the_call_needs_no_await(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_cell(monkeypatch)
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss {1 / (i + 1):.4f}\n" for i in range(60)))
+
+    async def cell() -> SessionResult:
+        return run_debug_session_sync("", tmp_path, hear=lambda _: None)
+
+    assert asyncio.run(cell()).status in ("healthy", "needs_more_data")
+
+
+def test_an_interrupt_of_the_cell_cancels_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            left.append("cancelled")
+            raise asyncio.CancelledError("session X goes on with traindx resume X") from None
+
+    def pressed(thread: threading.Thread, timeout: float | None = None) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    started = threading.Event()
+
+    async def begun() -> None:
+        started.set()
+        await long()
+
+    def once_begun(thread: threading.Thread, timeout: float | None = None) -> None:
+        started.wait(10)
+        pressed(thread)
+
+    monkeypatch.setattr(threading.Thread, "join", once_begun)
+    with pytest.raises(KeyboardInterrupt, match="traindx resume X"):
+        waited_for(begun())
+    assert left == ["cancelled"]
+
+
+def test_an_error_in_the_thread_is_raised_in_the_cell() -> None:
+    async def broken() -> None:
+        raise BadUsage("what came, what is expected")
+
+    with pytest.raises(BadUsage, match="what came"):
+        waited_for(broken())
+
+
+def test_a_finding_is_short_in_a_console_and_a_page_in_a_cell() -> None:
+    found = Finding("L101", "A metric turns NaN", Severity.CRITICAL, Bearing.SIGN, "loss <b> turns nan",
+                    Location(file="log.txt", line=3), "log.txt", measured={"last": 0.2, "ramp": None})
+    assert repr(found) == "<Finding L101 critical: loss <b> turns nan (log.txt:3)>"
+    shown = found._repr_html_()
+    assert "loss &lt;b&gt; turns nan" in shown
+    assert "last: 0.2" in shown
+    assert "ramp" not in shown
 
 
 @pytest.mark.slow

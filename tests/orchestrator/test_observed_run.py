@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import replace
@@ -157,3 +158,22 @@ def test_what_was_left_out_stands_in_the_reason_of_the_session(case: Case, monke
     result = run_debug_session_sync("it does not learn", case.workspace, report=False)
     assert result.status == "needs_more_data"
     assert told in result.reason
+
+
+def test_what_runs_is_said_with_its_hour_and_what_was_run_before_is_not(case: Case) -> None:
+    heard: list[str] = []
+    told = replace(case, say=heard.append)
+    report = diagnose([case.workspace], root=case.workspace)
+    with_observed_run(report, told, may_run=True)
+    assert "train.py` runs in a copy with instruments attached, " in heard[0]
+    assert re.search(r"\d+ s at most, since \d\d:\d\d:\d\d$", heard[0])
+    heard.clear()
+    with_observed_run(report, told, may_run=True)
+    assert heard == []
+
+
+def test_a_job_without_a_terminal_is_told_what_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.txt").write_text(FLAT)
+    (tmp_path / "train.py").write_text(SHOWS)
+    run_debug_session_sync("it does not learn", tmp_path, verify=f"{sys.executable} train.py", allow_run=True)
+    assert re.search(r"^traindx: .*runs in a copy .* since \d\d:\d\d:\d\d$", capfd.readouterr().err, re.MULTILINE)

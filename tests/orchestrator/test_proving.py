@@ -102,7 +102,8 @@ def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Rep
     assert confidence(after, "lr.too-high") > confidence(report, "lr.too-high")
     first = after.seen.verdict.hypotheses[0]
     assert any(w.finding.rule == "X101" for w in first.speaks_for)
-    assert "removes the symptom" in next(f.statement for f in after.seen.findings if f.rule == "X101")
+    said = next(f.statement for f in after.seen.findings if f.rule == "X101")
+    assert "learning-rate:times=0.1 (each step with so many times its learning rate) removes the symptom" in said
 
 
 def test_the_run_that_was_made_first_is_the_first_control(report: Report, tmp_path: Path) -> None:
@@ -319,3 +320,13 @@ def test_a_screen_tries_the_suspects_first_and_says_why(report: Report, tmp_path
     assert "data.order" in found[1].why
     assert "the DataLoader over Rows draws its rows at random" in found[1].why
     assert [a.what for a in arranged(arms[:1], None, control, Outcome("level"))] == ["width"]
+
+
+def test_a_change_that_was_made_is_told_in_words_behind_the_line_that_shows_the_cause() -> None:
+    from traindx_tools.experiments.change import Change
+    from traindx_tools.experiments.interventions import interventions, with_words
+
+    assert with_words(Change("no-shuffle")) == "no-shuffle (samples come in the order of the data set)"
+    for name in interventions():
+        assert with_words(Change(name)).endswith(")"), name
+        assert ": " not in with_words(Change(name)), "the report cuts the sentence there"

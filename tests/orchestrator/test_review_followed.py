@@ -10,6 +10,7 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
+from chromium_here import needs_chromium, tab
 from scripted import Scripted, approve, diagnosis, examined, fix, replace_line
 
 from traindx.model import Decision, Instruction, Verify
@@ -78,7 +79,7 @@ def test_the_page_says_what_each_decision_does(workspace: Path) -> None:
     assert "at train.py:7, also other.py:1. Then" in second[0]
     page = review_page(result, Form("s"))
     assert "Changes 1 line at train.py:4" in page
-    assert "is not proposed again in this session" in page
+    assert "The cause above is not proposed again in this session" in page
 
 
 @pytest.mark.parametrize(("terms", "said"), [
@@ -99,6 +100,35 @@ def test_a_session_that_cannot_be_read_has_no_plan_and_its_page_stands(workspace
     assert "Approve A" in review_page(result, Form("s"))
 
 
+@needs_chromium
+@pytest.mark.slow
+def test_a_browser_asks_again_by_itself_until_the_result_is_there(workspace: Path, tmp_path: Path) -> None:
+    result = waiting(workspace)
+    server, thread = served(result, follows=True)
+    with tab(tmp_path / "profile", width=390) as page:
+        page.open(server.address)
+        page.evaluate("document.querySelector('button[value=\"approve A\"]').click()")
+        page.until("document.querySelector('meta[http-equiv=refresh]') !== null")
+        thread.join(60)
+        with server.following():
+            done = resume_session_sync(result.folder, investigator=Scripted([]), report=False, examine=examined)
+            page.until("document.body !== null && document.body.innerText.includes('Fixed:')")
+    assert done.status == "fixed", done.reason
+
+
+def test_each_look_has_an_address_of_its_own(workspace: Path) -> None:
+    result = waiting(workspace)
+    server, thread = served(result, follows=True)
+    browser = Browser(server)
+    browser.open()
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', browser.ask()[1]))
+    pages = [browser.ask(form={**hidden, "decision": "approve A", "comment": ""})[1]]
+    thread.join(60)
+    with server.following():
+        pages += [browser.ask()[1] for _ in range(2)]
+    assert len({p.partition("url=")[2][:20] for p in pages}) == 3
+
+
 def test_after_the_decision_the_page_follows_to_the_result(workspace: Path) -> None:
     result = waiting(workspace)
     server, thread = served(result, follows=True)
@@ -109,7 +139,7 @@ def test_after_the_decision_the_page_follows_to_the_result(workspace: Path) -> N
     thread.join(60)
     assert code == 200
     assert "Recorded: approve option A." in page
-    assert '<meta http-equiv="refresh" content="2; url=/#decide">' in page
+    assert '<meta http-equiv="refresh" content="2; url=/?look=1#decide">' in page
     seen: list[str] = []
 
     def hear(notice: object) -> None:

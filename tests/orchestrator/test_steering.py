@@ -92,7 +92,8 @@ def test_a_healthy_run_stays_healthy():
 @pytest.mark.parametrize(("comment", "did"), [
     ("the loss function computes a log", "weighed for this cause (+1.2 log-odds)"),
     ("it is not the loss function", "weighed against this cause (-1.2 log-odds); the evidence still carries it"),
-    ("it is the learning rate", "weighed; it is about another cause than the evidence shows"),
+    ("it is the learning rate", "weighed; it names another cause, and nothing that was read or run "
+     "speaks for one of that kind"),
     ("hmm", "it names no cause that the catalog knows"),
     ("yes this is it", "noted as a yes; `approve` has the fix applied"),
     ("no, that is not it", "noted as a no; say what speaks against it, or `reject` excludes this cause"),

@@ -140,3 +140,17 @@ def test_a_run_that_shows_no_new_error_lets_it_pass(tmp_path: Path, after: str, 
 def test_a_run_that_goes_on_is_ended_after_some_steps(tmp_path: Path) -> None:
     endless = "import time\nrate = 10\nwhile True:\n    time.sleep(0.05)\n    print('loss', 1 / rate, flush=True)\n"
     assert own_error(tmp_path, endless, endless.replace("10", "1")) == ""
+
+
+def test_a_trial_of_a_change_is_said_once(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "train.py").write_text("x = 1\nprint('step 1 loss 0.5')\n")
+    heard: list[str] = []
+    run = TrialRun(Verify(command=f"{sys.executable} train.py"), root, tmp_path / "scratch", heard.append)
+    changes = [Change("train.py", "x = 1\n", "x = 2\n")]
+    for _ in range(2):
+        assert run.own_error(changes, {"train.py": b"x = 2\nprint('step 1 loss 0.5')\n"}) == ""
+    assert len(heard) == 1
+    assert heard[0].startswith("the proposed change of train.py runs in a copy, 40 s at most")
+    assert " since " in heard[0]

@@ -5,6 +5,7 @@ An instrument returns findings and decides nothing else; `triage` turns findings
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Mapping
@@ -142,7 +143,7 @@ SURE = 1e-6
 _RULE = re.compile(r"[LCDWTJRSVX]\d{3}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One thing that an instrument saw.
 
@@ -169,6 +170,18 @@ class Finding:
             raise ValueError(f"rule is a letter of LCDWTJRSVX and three digits, got {self.rule!r}")
         if not self.statement.strip():
             raise ValueError(f"{self.rule}: a finding needs a statement")
+
+    def __repr__(self) -> str:
+        where = str(self.where)
+        return f"<Finding {self.rule} {self.severity.value}: {self.statement}{f' ({where})' if where else ''}>"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the sentence, its place and name, and what was measured."""
+        where = str(self.where)
+        named = f"{where}, {self.severity.value}" if where else self.severity.value
+        measured = [f"  {k}: {v}" for k, v in self.measured.items() if v is not None and v != ()]
+        lines = [self.statement, f"{named}, {self.rule} {self.title}", *measured]
+        return f'<pre style="white-space:pre-wrap">{html.escape(chr(10).join(lines))}</pre>'
 
     @property
     def strength(self) -> Strength:

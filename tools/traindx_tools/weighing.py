@@ -159,8 +159,13 @@ def described(mode: FailureMode, pro: Sequence[Weighed]) -> tuple[FailureMode, s
     mode = mode.in_case(w.finding for w in pro)
     measured = {k: v for w in reversed(pro) for k, v in w.finding.measured.items()}
     claim = fill(mode.claim, measured).rstrip(".")
-    issue = f"{claim}: {pro[0].finding.statement}" if pro else f"{claim}."
+    issue = f"{claim}: {told_by(pro).finding.statement}" if pro else f"{claim}."
     return mode, claim, issue, fill(mode.mechanism, measured)
+
+
+def told_by(pro: Sequence[Weighed]) -> Weighed:
+    """What says the cause: of equal bearing a place in the program before an experiment, whose numbers prove it."""
+    return next((w for w in pro if w.bearing is pro[0].bearing and w.finding.rule[0] != "X"), pro[0])
 
 
 def place_of(pro: Sequence[Weighed]) -> Location | None:

@@ -273,7 +273,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                 at(f"running it in a {'' if unprotected else 'protected '}copy: {run_command}")
                 report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout,
                                     budget if budget is not None else read_project_file(report.places.root).budget,
-                                    _say if sys.stderr.isatty() else lambda _: None)
+                                    _say)
             if against:
                 from traindx.against import with_comparison
 

@@ -50,7 +50,8 @@ def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bo
 
 
 def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
-    """One session on one line that is no longer than `wide`, with its folder where that is another one.
+    """One session on one line no longer than `wide` (on two of a narrow terminal), with its folder where that is
+    another one.
 
     Behind it the ways on and back, where a session stopped that nobody drives.
     """
@@ -62,6 +63,9 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     own = Path(r.workspace).resolve() == here.resolve()
     where = "" if own else f"  {block(from_here(r.workspace))}"
     head = f"{r.session}  {status_words(r.status):{STATUS_WIDE}}  "
+    if len(head) + FEWEST > wide:  # a narrow terminal
+        yield head.rstrip()
+        head = "  "
     room = max(wide - len(head) - len(where), FEWEST)
     said = line(r.reason)
     yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from traindx.knowledge import Knowledge
 from traindx.model import Artifacts, Attempt, Diagnosis, Evidence, Healthy, Hypothesis, NeedsData, Symptom, Verify
+from traindx.notices import Say, unsaid
 from traindx_tools.finding import Strength
 from traindx_tools.scope import NOTHING_ASKED, Asked
 
@@ -60,6 +61,8 @@ class Case:
     """Who was asked for as investigator and could not be reached, and why; () where the choice was the engine."""
     files: str = ""
     """A digest of what the workspace holds: what was read or run of another content is not of this case."""
+    say: Say = field(default=unsaid, compare=False, repr=False)
+    """Told what runs, for whoever waits."""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
     try:
         share = case.seconds_left * SHARE_FOR_EXPERIMENTS
         after = with_rerun(report, command, case.workspace, folder, timeout, min(share, MOST_SECONDS),
-                           screens=share <= MOST_SECONDS)
+                           case.say, screens=share <= MOST_SECONDS)
     except (TraindxError, OSError) as error:
         note = f"`{command}` was not run under the instruments: {error}"
         return (), note, (), note

@@ -21,6 +21,7 @@ from traindx.investigators import steering
 from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.observed_run import lacked, with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
+from traindx.named_places import NamedPlaces
 from traindx.safe_text import line
 from traindx.strikes import Strike
 from traindx.trial_run import TrialRun
@@ -29,6 +30,7 @@ from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity
+from traindx_tools.symptom import SymptomAnswer
 
 NOBODY = "unchallenged: no adversary could be reached"
 
@@ -97,7 +99,7 @@ class OfflineInvestigator:
                 offer = await asyncio.to_thread(report.offer, found)
                 made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer,
                                           report.names)
-                return with_what_was_said(made, case)
+                return with_what_was_said(made, case, self._seen[_state(case)].seen.symptom_answers)
         return _needs_data(report, failed, case)
 
     async def report(self, case: Case) -> Report:
@@ -152,7 +154,8 @@ def _read(case: Case) -> Report:
               for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
     said = said_in(case)
     paths += [f for s in said for f in s.files if f not in paths]
-    symptom = " ".join((_told(case), *(s.comment for s in said)))
+    words = (_told(case), *(s.comment for s in said if not s.claims))
+    symptom = ". ".join(w.strip().rstrip(".") for w in words if w.strip())
     try:
         return diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
     except UnreadableInput:
@@ -162,7 +165,7 @@ def _read(case: Case) -> Report:
 
 
 def _judged(report: Report, case: Case, *, may_run: bool) -> Report:
-    run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
+    run = TrialRun(case.verify, case.workspace, case.scratch / "evidence", case.say) if (
         case.allow_run and case.verify is not None and case.verify.command) else None
     report = with_observed_run(report, case, may_run=may_run)
     seen = steering.reweighed(report.seen, failed_before.shifts(_strikes_before(case)),
@@ -179,14 +182,21 @@ def said_in(case: Case) -> tuple[steering.Steer, ...]:
     return steering.steers(case.feedback, case.workspace, load_catalog())
 
 
-def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
-    """The diagnosis, with what each comment of the person did to it."""
-    said = said_in(case)
+def with_what_was_said(made: Diagnosis, case: Case, answers: Sequence[SymptomAnswer] = ()) -> Diagnosis:
+    """The diagnosis, with what each comment of the person did to it. `answers`: what was looked up of their words."""
+    said = tuple(replace(s, found=_found(s, answers)) for s in said_in(case))
     told = " ".join(filter(None, (failed_before.told(_strikes_before(case), made.failure_mode),
-                                  steering.told(said, made.failure_mode))))
+                                  steering.told(said, made.failure_mode, case.hypotheses))))
     wishes = [s.comment for s in said if s.wish]
     answered = made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
     return _with_wishes(answered, wishes) if wishes else answered
+
+
+def _found(said: steering.Steer, answers: Sequence[SymptomAnswer]) -> str:
+    """What the record shows of what a comment says was seen, "" where it says nothing that could be looked up."""
+    told = [proposal.answered(a).rstrip(".") for a in answers
+            if a.answer in ("seen", "not_seen") and a.symptom.said in said.comment]
+    return "; ".join(f"{t[0].lower()}{t[1:]}" for t in told[:2])
 
 
 def _with_wishes(made: Diagnosis, wishes: Sequence[str]) -> Diagnosis:
@@ -240,8 +250,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     reason = verdict.reason
     first = verdict.hypotheses[0].mode.id if verdict.hypotheses else ""
     if tried:
-        reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
-                  "evidence.")
+        reason = f"{_in_words(tried)} was tried or rejected before, and no other cause is sure enough on this evidence."
     elif before := failed_before.told(_strikes_before(case), first):
         reason = f"{reason.rstrip('.')}. {before}"
     reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
@@ -250,9 +259,16 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     if left_out := lacked(case):
         reason = f"{reason.rstrip('.')}. {left_out}"
     said = steering.noted(said_in(case), report.seen)
+    reason = NamedPlaces.of(a.path for a in report.run.artifacts).told(reason)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=tuple(map(from_anywhere, next_steps.commands(report, tried))),
                      questions=(*_unanswered(report), *_questions(report, tried)))
+
+
+def _in_words(modes: Iterable[str]) -> str:
+    """Failure modes by what they say, with their ids: "The learning rate is too high [lr.too-high]"."""
+    catalog = load_catalog()
+    return "; ".join(f"{catalog[m].claim.rstrip('.')} [{m}]" if m in catalog else m for m in sorted(modes))
 
 
 def _unanswered(report: Report) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traindx.investigators.claude_code import weighing
+from traindx.model import Hypothesis
 from traindx.policy import Scope, readable, resolve
 from traindx.safe_text import line
 from traindx_tools.catalog.catalog import FailureMode
@@ -99,6 +100,13 @@ class Steer:
     """Failure modes about a name of the code that it holds, without saying whether that is at fault."""
     agrees: bool | None = None
     """Yes or no to what was shown, where it names nothing else; that moves no cause."""
+    found: str = ""
+    """What the record shows of what it says was seen, in words; "" before anybody looked."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether it says what is at fault or is not: that is a hint, and no symptom that a cause has to explain."""
+        return bool(self.named or self.denied)
 
     def shift(self, mode: str) -> float:
         """Log-odds for one failure mode."""
@@ -194,9 +202,10 @@ def reweighed(seen: Examination, shifts: Mapping[str, float], what: str) -> Exam
                                          status="diagnosis_complete" if sure else "needs_more_data"))
 
 
-def told(given: Sequence[Steer], mode: str) -> str:
-    """What the comments did to the cause that is diagnosed now, in one sentence each."""
-    return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_did(s, mode)}{_read_for(s)}.' for s in given)
+def told(given: Sequence[Steer], mode: str, beside: Sequence[Hypothesis] = ()) -> str:
+    """What the comments did to the cause that is diagnosed now, a sentence each; `beside`: all hypotheses."""
+    return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_did(s, mode, beside)}{_read_for(s)}.'
+                    for s in given)
 
 
 def noted(given: Sequence[Steer], seen: Examination) -> str:
@@ -224,7 +233,7 @@ def _moved(steer: Steer, seen: Examination) -> str:
     return "noted; it names no cause that the catalog knows"
 
 
-def _did(steer: Steer, mode: str) -> str:
+def _did(steer: Steer, mode: str, beside: Sequence[Hypothesis]) -> str:
     shift = steer.shift(mode)
     if steer.wish and not shift:
         return WISHED
@@ -238,8 +247,18 @@ def _did(steer: Steer, mode: str) -> str:
     if steer.agrees is not None:
         return ("noted as a yes; `approve` has the fix applied" if steer.agrees else
                 "noted as a no; say what speaks against it, or `reject` excludes this cause")
-    return ("weighed; it is about another cause than the evidence shows" if steer.named or steer.denied
-            else "it names no cause that the catalog knows")
+    return _elsewhere(steer, beside)
+
+
+def _elsewhere(steer: Steer, beside: Sequence[Hypothesis]) -> str:
+    """What became of words about other causes than the one that is shown."""
+    if not steer.named:
+        return ("weighed; what it rules out is not what the evidence shows" if steer.denied
+                else steer.found or "it names no cause that the catalog knows")
+    meant = next((h for h in beside if h.for_ and h.failure_mode and steer.shift(h.failure_mode) > 0), None)
+    if meant is None:
+        return "weighed; it names another cause, and nothing that was read or run speaks for one of that kind"
+    return f"weighed; it names another cause, and {meant.failure_mode} stands at {100 * meant.confidence:.0f} % with it"
 
 
 def _read_for(steer: Steer) -> str:

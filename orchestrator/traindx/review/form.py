@@ -18,3 +18,6 @@ class Form:
     """What was recorded; the form is gone then."""
     follows: bool = False
     """Whether the session goes on behind the page, which then asks for itself again every few seconds."""
+    look: int = 0
+    """Makes the address of the next look another one: a browser that is sent to the address that it is at, with a
+    place in the page behind it, goes to that place and asks for nothing."""

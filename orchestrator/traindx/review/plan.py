@@ -51,8 +51,8 @@ def plan_of(result: SessionResult) -> Plan | None:
 
 
 def _rejected(d: Diagnosis) -> str:
-    return (f"Nothing is changed. {d.failure_mode} is not proposed again in this session, and another cause is looked "
-            "for; where you name one, the experiment that would test it is shown.")
+    return (f"Nothing is changed. The cause above is not proposed again in this session ({d.failure_mode}), and "
+            "another one is looked for; where you name one, the experiment that would test it is shown.")
 
 
 def _changes(fix: Fix, folder: SessionFolder, resumed: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import html
+import itertools
 import re
 import secrets
 import threading
@@ -96,6 +97,7 @@ class Server:
         self._looked, self._shown = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._decided: Reviewed | None = None
+        self._looks = itertools.count(1)
         self.deciding = False
         """Whether `serve` waits for a decision."""
         self.cookie_name = f"traindx-{secrets.token_hex(4)}"
@@ -246,7 +248,8 @@ class Server:
 
     def _after(self, done: Reviewed) -> Page:
         """The answer to the decision itself."""
-        return Page(HTTPStatus.OK, self._show(done.result, Form("", recorded=done.said, follows=self._follows)))
+        form = Form("", recorded=done.said, follows=self._follows, look=next(self._looks))
+        return Page(HTTPStatus.OK, self._show(done.result, form))
 
     def _followed(self, done: Reviewed) -> Page:
         """Where the session stands since: what goes on, then the result."""
@@ -257,7 +260,8 @@ class Server:
         except (TraindxError, OSError) as error:
             return refusal(HTTPStatus.GONE, f"The session cannot be read any more: {html.escape(str(error))}")
         goes_on = self._follows and not settled and now.status in GOES_ON
-        page = Page(HTTPStatus.OK, self._show(now, Form("", recorded=done.said, follows=goes_on)))
+        form = Form("", recorded=done.said, follows=goes_on, look=next(self._looks))
+        page = Page(HTTPStatus.OK, self._show(now, form))
         if not goes_on:
             self._shown.set()
         return page

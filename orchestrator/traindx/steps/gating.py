@@ -40,8 +40,7 @@ async def present(turn: Turn) -> bool:
     except (gate.ApprovalRefused, StrikeRefused) as error:
         raise Interruption(str(error)) from error
     turn.record(events.Decided(decision=decision))
-    if decision.verdict == "reject":
+    if decision.verdict != "approve":
         tests = await in_thread(tests_of, decision.comment, turn.workspace, turn.opening)
-        if tests:
-            turn.journal.append("note", {"tests": list(tests)})
+        turn.journal.append("note", {"tests": list(tests)})
     return True

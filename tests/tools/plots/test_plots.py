@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,3 +185,28 @@ def test_a_picture_of_nothing_and_a_picture_that_cannot_be_written_are_refused(t
     log.write_text("step 1 loss 1.0\nstep 2 loss 0.5\n")
     with pytest.raises(UnreadableInput, match="cannot write"):
         visualize_loss_curve([log], tmp_path)
+
+
+def test_a_drawn_picture_is_packed_on_white_and_one_that_shows_values_is_left_as_it_is(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    from traindx_tools.plots import style
+
+    figure = Figure(figsize=(4, 3))
+    figure.subplots().plot([1, 2, 3], color="#0072b2")
+    drawn = Image.open(style.save(figure, tmp_path / "drawn.png"))
+    assert drawn.mode == "P"
+    assert drawn.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+    many = Figure(figsize=(4, 3))
+    many.subplots().imshow(np.arange(100.0).reshape(10, 10))
+    assert Image.open(style.save(many, tmp_path / "many.png")).mode != "P"
+
+
+def test_the_pictures_of_a_run_are_small_enough_for_a_page(tmp_path: Path) -> None:
+    from traindx.diagnose import diagnose
+
+    example = Path(__file__).resolve().parents[3] / "examples" / "numpy-lr"
+    files = diagnose([example]).write(tmp_path)
+    assert Path(files["loss_visualization"]).stat().st_size < 80_000
+    assert Path(files["report"]).stat().st_size < 200_000

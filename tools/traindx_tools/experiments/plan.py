@@ -54,6 +54,8 @@ class Decision:
     moves: frozenset[str] = frozenset()
     """Outcomes, by kind or HELD_OUT, that it moves whatever the cause is: training on one batch lowers the training
     loss and ruins every held-out metric."""
+    said: str = ""
+    """The change in words of this run, "" where its name says it."""
 
     def fits(self, code: str, parts: Mapping[str, str]) -> bool:
         """Whether it has something to take hold of. `parts`: what a run was seen to have, empty where none was watched;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from pathlib import Path
@@ -27,6 +28,9 @@ SEVERITY = {
 }
 WIDTH_INCHES = 10.0
 DPI = 150
+MOST_COLOURS = 8192
+"""Of a picture that is drawn: lines, bands and the shades of their edges."""
+PALETTE = 192
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 
@@ -40,7 +44,31 @@ def plain(text: str, most: int) -> str:
 def save(figure: Figure, out: Path) -> Path:
     """Writes the PNG; letters that the font lacks are drawn as boxes, which is no reason to warn."""
     made(out.parent)
-    with warnings.catch_warnings(), opened(out, "wb") as file:
+    drawn = io.BytesIO()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        figure.savefig(file, format="png", dpi=DPI, facecolor=PAPER)
+        figure.savefig(drawn, format="png", dpi=DPI, facecolor=PAPER)
+    with opened(out, "wb") as file:
+        shows_values = any(axes.images for axes in figure.axes)
+        file.write(drawn.getvalue() if shows_values else _smaller(drawn.getvalue()))
     return out
+
+
+def _smaller(png: bytes) -> bytes:
+    """The same picture from a palette, a third of its size: what is drawn has few colours and their edges.
+
+    One with many (photographs of a data set) stays as it is.
+    """
+    from PIL import Image  # matplotlib needs it
+
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    if picture.getcolors(MOST_COLOURS) is None:
+        return png
+    flat = picture.quantize(PALETTE, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    colours, paper = flat.getpalette() or [], flat.getpixel((0, 0))
+    assert isinstance(paper, int), "a palette has numbers"
+    colours[3 * paper:3 * paper + 3] = bytes.fromhex(PAPER[1:])  # an average of it and of its edges otherwise
+    flat.putpalette(colours)
+    packed = io.BytesIO()
+    flat.save(packed, "PNG")
+    return packed.getvalue()

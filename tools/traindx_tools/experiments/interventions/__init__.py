@@ -14,7 +14,8 @@ from traindx_tools.experiments.interventions.table import (
     prepare,
     prepare_all,
     settings_options,
+    with_words,
 )
 
 __all__ = ["Intervention", "Setting", "check", "example", "intervention", "interventions", "page", "prepare",
-           "prepare_all", "settings_options"]
+           "prepare_all", "settings_options", "with_words"]

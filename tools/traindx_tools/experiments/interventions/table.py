@@ -78,6 +78,11 @@ def settings_options(prepared: Prepared) -> dict[str, object]:
     return {**prepared.options, "changes": [c.to_json() for c in prepared.inside]}
 
 
+def with_words(change: Change) -> str:
+    """The change as it is typed, with what it does."""
+    return f"{change} ({intervention(change.name).about})"
+
+
 def page(name: str) -> str:
     """The page of one intervention, as Markdown. Raises BadUsage for a name that is none."""
     one = intervention(name)
