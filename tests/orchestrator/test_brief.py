@@ -401,6 +401,8 @@ def test_a_folder_of_more_files_than_are_looked_at() -> None:
     run = Run(artifacts=(Artifact("logs", "folder", note=note), Artifact("logs/a.log", "free_text", rows=3)))
     assert View(told("healthy"), run).remarks == [f"logs: {note}"]
     assert note in render_terminal(told("healthy"), run=run)
+
+
 def test_a_run_beside_this_folder_is_named_as_one_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "run")
     (tmp_path / "here").mkdir()

@@ -67,6 +67,8 @@ def at_poles(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]
     """A finding for each shard and field with rows at a pole of what the code does with it."""
     yield from _of_totals(sets, code)
     known = {n for d in sets for s in d.shards for n, c in s.columns.items() if _is_single(s, n)}
+    rows = {n for d in sets for s in d.shards for n, c in s.columns.items() if len(c.row_shape) == 1}
+    yield from _of_several(sets, _files(code, known | rows) if known | rows else ())
     if not known:
         return
     done: set[tuple[str, str]] = set()
@@ -81,7 +83,6 @@ def at_poles(sets: Sequence[DataSet], code: Sequence[Path]) -> Iterator[Finding]
                 if len(where) and (shard.name, use.field) not in done:
                     done.add((shard.name, use.field))
                     yield finding_of(shard, use.field, where, use.text, use.kind, f"{use.file}:{use.line}", clean)
-    yield from _of_several(sets, files)
 
 
 def _of_several(sets: Sequence[DataSet], files: Sequence[tuple[Path, Fields]]) -> Iterator[Finding]:
