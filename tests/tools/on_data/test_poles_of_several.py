@@ -110,3 +110,46 @@ def test_what_rounding_leaves_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("import pandas as pd\ndf = pd.read_csv('t.csv')\ny = 1 / (df.a * df.b - df.c)\n")
     (found,) = at_poles(examination.examine([tmp_path]).sets, [tmp_path / "t.py"])
     assert found.measured["rows"] == (9,)
+
+
+WINDOWS = """import numpy as np
+rows = [dict(np.load(f)) for f in FILES]
+P = np.concatenate([r["p_mw"] for r in rows])
+Q = np.concatenate([r["q_mvar"] for r in rows])
+pf = P / np.sqrt(P ** 2 + Q ** 2)
+angle = np.arccos(np.clip(pf, -1, 1))
+"""
+
+
+def windows(folder: Path, code: str, *, off: bool = True) -> list[Finding]:
+    rng = np.random.default_rng(4)
+    for part in range(3):
+        p, q = (rng.uniform(1, 9, (300, 24)) for _ in range(2))
+        if part == 1 and off:
+            p[40:60, 5:] = q[40:60, 5:] = 0.0
+        np.savez(folder / f"feeder_{part}.npz", p_mw=p.astype(np.float32), q_mvar=q.astype(np.float32))
+    (folder / "train.py").write_text(code)
+    report = examination.examine([folder])
+    return list(at_poles(report.sets, [folder / "train.py"]))
+
+
+def test_rows_of_many_numbers(tmp_path: Path) -> None:
+    (found,) = windows(tmp_path, WINDOWS)
+    rows = found.measured["rows"]
+    assert isinstance(rows, tuple)
+    assert (found.measured["count"], rows[:2]) == (20, (40, 41))
+    assert "the first has p_mw 0, q_mvar 0" in found.statement
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("P / np.sqrt", "P / np.maximum(1e-6, np.sqrt"), ("Q = ", "P = P[P > 0]\nQ = "), ("pf = ", "keep = P > 0.5\npf = "),
+    ("np.clip(pf, -1, 1)", "np.nan_to_num(pf)"), ('r["q_mvar"]', 'r["q_other"]'),
+])
+def test_rows_of_many_numbers_that_are_guarded(old: str, new: str, tmp_path: Path) -> None:
+    code = WINDOWS.replace(old, new)
+    code = code.replace("Q ** 2)", "Q ** 2))") if "maximum" in new else code
+    assert not windows(tmp_path, code)
+
+
+def test_rows_of_many_numbers_off_the_pole(tmp_path: Path) -> None:
+    assert not windows(tmp_path, WINDOWS, off=False)

@@ -176,7 +176,19 @@ def _bounds(node: ast.Call, of: Expressions, use: Several) -> bool:
         return False
     if any(inner is node for inner in ast.walk(use.inner)) and of.value(node, {n: np.ones(1) for n in use.names}):
         return False  # a part of the expression, and computed with it
-    return _named(node, of, use)
+    return _named(node, of, use) and not _is_behind(node, of, use)
+
+
+def _is_behind(node: ast.AST, of: Expressions, use: Several, depth: int = 0) -> bool:
+    """Whether something is made of the result: what is not finite then stays so, whatever bounds it."""
+    for inner in ast.walk(node):
+        if inner is use.inner:
+            return True
+        if isinstance(inner, ast.Name) and depth < 4:
+            stands = of.fields.stands_for(inner.id)
+            if stands is not None and stands is not node and _is_behind(stands, of, use, depth + 1):
+                return True
+    return False
 
 
 def _named(node: ast.AST, of: Expressions, use: Several) -> bool:
@@ -204,6 +216,25 @@ def _separates(node: ast.Compare, of: Expressions, use: Several, values: Sequenc
 
 
 def pair_of(use: Several, shard: Shard) -> Pair | None:
-    """The values of the expression in a shard."""
+    """The values of the expression in a shard, of rows of many numbers where they are at the pole first."""
     values = values_of(shard, use.names)
-    return None if values is None else use.of.value(use.inner, values)
+    made = None if values is None else use.of.value(use.inner, values)
+    if values is None or made is None:
+        return None
+    size = len(next(iter(values.values())))
+    hit = use.at_pole(values, size) if size > shard.rows else None
+    if hit is None:
+        return made
+    first = hit.reshape(shard.rows, -1).argmax(axis=1) + np.arange(shard.rows) * (size // shard.rows)
+    value, weight = (np.broadcast_to(part, size)[first] for part in made)
+    return value, weight
+
+
+def fields_at(use: Several, shard: Shard, row: int) -> dict[str, float]:
+    """The numbers of a row at the pole, of rows of many numbers those of its first place there."""
+    values = values_of(shard, use.names) or {}
+    size = len(next(iter(values.values()), ())) // max(1, shard.rows)
+    own = {n: v[row * size: (row + 1) * size] for n, v in values.items()}
+    hit = use.at_pole(own, size)
+    at = 0 if hit is None else int(hit.argmax())
+    return {n: float(v[at]) for n, v in own.items()}

@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.expression_poles import Several, pair_of
+from traindx_tools.on_data.expression_poles import Several, fields_at, pair_of
 from traindx_tools.on_data.places import listed, of, percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.view import View
@@ -63,7 +63,7 @@ def finding_of_several(shard: Shard, use: Several, bad: Array, siblings: int) ->
     values = np.broadcast_to(made[0], shard.rows)[bad]
     low, high = float(values.min()), float(values.max())
     value = "0" if use.division else f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-    first = ", ".join(f"{n} {shard.columns[n].values[bad[0]]:.6g}" for n in use.names)
+    first = ", ".join(f"{n} {v:.6g}" for n, v in fields_at(use, shard, int(bad[0])).items())
     beside = f"; {siblings} other file{'s hold' if siblings > 1 else ' holds'} none" if siblings else ""
     return RULE.finding(
         f"{use.told} is {value} in {len(bad):,} of {shard.rows:,} rows of {short(shard)} "
