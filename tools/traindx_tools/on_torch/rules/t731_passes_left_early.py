@@ -21,7 +21,7 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="the indices that a loader in stored order gives in each pass, and whether steps are made meanwhile",
     matters="a part of the training data is never seen, and is answered as data of another kind would be",
-    alike=("a loader that shuffles: other rows come in the next pass", "a sampler of the program's own: a part is meant",
+    alike=("a loader that shuffles: other rows come in the next pass", "a sampler of one's own: a part is meant",
            "a trial on a few batches, and a last batch that is dropped"),
     confirm=("print(len(loader), steps_of_one_epoch)", "the same run with shuffle=True: the part is answered better"),
     thresholds={
