@@ -57,6 +57,9 @@ class Shard:
     label_images: Mapping[int, Array] = field(default_factory=dict)
     """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
 
+    stated: Mapping[str, float | str | tuple[str, ...]] = field(default_factory=dict)
+    """What the file says of itself beside its rows: attributes, single numbers and texts, short lists of names."""
+
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""
         number = index if self.numbers is None else int(self.numbers[index])

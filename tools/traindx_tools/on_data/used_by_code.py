@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
 
-RULE_ID, BY_FIELD, ZONES, KEYS, MIXED, ENDS = "D163", "D171", "D173", "D177", "D185", "D186"
+RULE_ID, BY_FIELD, ZONES, KEYS, MIXED, ENDS, STATED = "D163", "D171", "D173", "D177", "D185", "D186", "D210"
 _RESCALES = re.compile(r"[*/]=?\s*(?:1(?:000){1,3}|60|3600|0\.001|1e-0?[369]|1e\+?0?[369])(?:\.0)?\b|\bunit=")
 """Texts that show that numbers are brought from one unit to another."""
 _CONVERTS = re.compile(r"tz_convert|astimezone|utc=True|ZoneInfo|pytz|tz_localize\((?!None)|convert_time_zone|Timedelta"
@@ -28,6 +28,10 @@ _NORMALISES = re.compile(r"\.(?:strip|lstrip|rstrip|lower|upper|casefold|zfill|n
 """Texts that show that keys are brought to one form, wherever they stand."""
 _CONVERTS_KEY = re.compile(r"\bint\(|\bstr\(|astype\(|to_numeric|dtype=|converters=|\.replace\(")
 """Texts that do so in a line that names the key; elsewhere they are about anything."""
+_READS_SETS = re.compile(r"\bh5py\b|\btables\.|\bnp\.load\(|\bnumpy\.load\(|read_hdf|\bxarray\b|\bxr\.|\bload_npz\b")
+_READS_ALL = re.compile(r"attrs\.(?:items|values|keys)\(|dict\([^()]*\.attrs\)|\.files\b|\bxarray\b|\bxr\."
+                        r"|\bin [\w.]*\.attrs\b(?!\[)|dict\(\*?\*?np\.load|\*\*np\.load")
+"""Texts that read arrays with what files say of themselves; and those that take all of that."""
 UNKNOWN, READ, UNREAD = "unknown", "read", "unread"
 HARMFUL = frozenset({"rate", "orientation"})
 """Properties that change what the numbers of a file show, where a reader drops them."""
@@ -116,6 +120,20 @@ def _converted(finding: Finding, code: _Text) -> Finding | None:
         return finding
     said = finding.statement.replace("joined without a conversion", "the code converts none: joined by them")
     return replace(finding, severity=Severity.HIGH, statement=said, measured={**finding.measured, "kind": UNREAD})
+
+
+def _stated(finding: Finding, code: _Text) -> Finding:
+    """What a file says of itself: a remark where the code names it or reads all of it, an alarm where it does not."""
+    name = re.escape(str(finding.measured["field"]))
+    if not _READS_SETS.search(code.text):
+        return finding
+    read = re.search(rf"['\"]{name}['\"]|\.{name}\b", code.text) or _READS_ALL.search(code.text)
+    said = "and the code of the run reads it" if read else f"and nothing in the code reads {finding.measured['field']}"
+    head, found, _ = finding.statement.rpartition("; a loader that")
+    return replace(finding, severity=Severity.INFO if read else Severity.HIGH,
+                   bearing=finding.bearing if read else Bearing.CAUSE,
+                   statement=f"{head}, {said}" if found else finding.statement,
+                   measured={**finding.measured, "kind": READ if read else UNREAD})
 
 
 def _in_one_unit(finding: Finding, code: _Text) -> Finding:
@@ -228,5 +246,5 @@ def _rates(scope: ast.AST) -> set[str]:
 
 _BY_CODE: Mapping[str, Callable[[Finding, _Text], Finding | None]] = {
     RULE_ID: _decided, BY_FIELD: _looked_up, ZONES: _converted, KEYS: _joined,
-    MIXED: _in_one_unit, ENDS: _ends_read}
+    MIXED: _in_one_unit, ENDS: _ends_read, STATED: _stated}
 """What the code decides of the findings of a rule."""

@@ -15,6 +15,7 @@ from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.stated import MOST_SAID, Said, said_of
 
 DEPTH = 8
 MOST_SETS = 10_000
@@ -38,6 +39,7 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             texts = {n: d for n, d in found.items() if d.dtype.hasobject}
             arrays, left = _arrays({n: d for n, d in found.items() if n not in texts}, bounds)
             arrays |= {n: _texts(d) for n, d in texts.items() if _is_text(h5py, d)}
+            said = _said(file, found)
             unread = [f"{n} was not read: objects of HDF5" for n in texts if n not in arrays and n in texts]
             unread += [f"{left} of {len(found)} sets were not read: the bytes of a file are used up"] if left else []
     except (OSError, KeyError, RuntimeError) as error:
@@ -45,7 +47,21 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     except (TypeError, ValueError) as error:  # types that numpy has no equal of, in files that are whole
         raise UnreadableInput(f"h5py cannot read it ({str(error)[:100]})") from None
     made = shards_of(arrays, name, "hdf5", bounds)
-    return tuple(replace(s, notes=(*s.notes, *unread)) for s in made)
+    return tuple(replace(s, notes=(*s.notes, *unread), stated=said) for s in made)
+
+
+def _said(file: Any, found: dict[str, Any]) -> dict[str, Said]:
+    """The attributes of the file and of its sets; of one that cannot be read nothing is said."""
+    out: dict[str, Said] = {}
+    for owner in (file, *found.values()):
+        for name in list(owner.attrs)[:MOST_SAID]:
+            try:
+                said = said_of(owner.attrs[name])
+            except (OSError, TypeError, ValueError, RuntimeError):
+                continue
+            if said is not None and len(out) < MOST_SAID:
+                out.setdefault(str(name), said)
+    return out
 
 
 def _arrays(found: dict[str, Any], bounds: Bounds) -> tuple[dict[str, Array], int]:

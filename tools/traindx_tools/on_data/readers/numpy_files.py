@@ -11,6 +11,7 @@ import math
 import struct
 import zipfile
 import zlib
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,7 @@ from traindx_tools.on_data.column import Array, Damage
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.stated import of_arrays
 
 ABSURD = 64
 """How many times more bytes a header may claim than there are before it is refused instead of called cut short."""
@@ -117,7 +119,9 @@ def read_npz(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise Broken(f"the archive is damaged ({str(error)[:100]})") from None
     arrays = {n: a for n, (a, _) in read.items()}
     flat = {f: v for n, a in arrays.items() for f, v in _fields(n, a).items()}
-    return shards_of(flat, name, "npz", bounds, damage=tuple(d for _, told in read.values() for d in told))
+    made = shards_of(flat, name, "npz", bounds, damage=tuple(d for _, told in read.values() for d in told))
+    said = of_arrays(flat)
+    return tuple(replace(s, stated=said) for s in made) if said else made
 
 
 class Broken(UnreadableInput):
