@@ -18,8 +18,10 @@ from traindx_tools.on_variables.rules import (
     v102_digits_lost,
     v103_signal_left,
     v105_read_and_replaced,
+    v106_numbered_apart,
 )
 from traindx_tools.on_variables.stored import Stored, StoredItems
+from traindx_tools.on_variables.value_numbers import NumberLooks
 from traindx_tools.rows.spent import Spent
 
 FIRST_LOOK = 4
@@ -46,20 +48,24 @@ class VariablesWatch:
         self._stored: dict[tuple[Place, str], Stored] = {}
         self._schedules: list[NoiseSchedule] | None = None
         self._digits: dict[tuple[Place, str], Digits] = {}
-        self._read = ReadLooks()
+        self._read, self._numbers = ReadLooks(), NumberLooks()
+        self._reading = Spent(AT_ONCE, SHARE)
 
     def stepped(self, step: int) -> None:
         """A step of the training is complete."""
         if step < self.next:
             return
         self.next = max(2 * self.next, step + 1)
+        if step <= LAST_READ and self._reading.open:
+            with self._reading.counted():
+                read = [FileRead(**r) for r in watch_files().told()]
+                self._read.look(read, DIGITS)
+                self._numbers.look(read, DIGITS)
         if not self._spent.open:
             return
         self._look_once()
         with self._spent.counted():
             composed.look()
-            if step <= LAST_READ:
-                self._read.look([FileRead(**r) for r in watch_files().told()], DIGITS)
             look = take_look()
             until = time.thread_time() + DIGITS
             for place, array in look.arrays:
@@ -90,5 +96,6 @@ class VariablesWatch:
         """What is wrong with what was seen."""
         yield from v101_stored_items_change.check(tuple(self._stored.values()), tuple(self._equal.values()), rank)
         yield from v103_signal_left.check(self._schedules or (), rank)
+        yield from v106_numbered_apart.check(self._numbers.clashes(), rank)
         yield from v105_read_and_replaced.check(self._read.others(), rank)
         yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)
