@@ -279,8 +279,8 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
                            *reading.found.left_out], reading.found)
     together = ranks.findings if ranks is not None else ()
     errors = (e for p in own.parts for e in p.errors)
-    refused = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *refused)
+    wrong = by_settings(errors, code.projects, files, (a.path for a in artifacts), base)
+    seen = (*live.tried(without_names(code.findings, files)), *told, *memory, *data.findings, *weights.findings, *wrong)
     every = _EveryRun(files, tuple(map(books.of_code, seen)), together, symptom, _prefixes(base), unread, scope.blind,
                       asked.aside, ranks=ranks, books=books,
                       looked=frozenset({DATA_JUDGED} if data.judged_whole else ()))

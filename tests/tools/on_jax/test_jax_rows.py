@@ -90,3 +90,34 @@ def test_functions_without_batches_and_values_that_are_not_finite(tmp_path):
             w, _ = step(w, np.full((8, 4), np.nan, np.float32))
 
     assert found(tmp_path, run)[0] == []
+
+
+@pytest.mark.parametrize(("shared", "kinds"), [(0, []), (20, [("J803", "leak")])])
+def test_an_optimizer_state_that_is_an_argument_of_its_own(shared, kinds, tmp_path):
+    optax = pytest.importorskip("optax")
+    x, y = data()
+    held = np.random.default_rng(1).permutation(np.concatenate([x[:shared], x[256:256 + 60 - shared]]))
+    tx = optax.adam(1e-2)
+
+    def loss(params, x, y):
+        return -jax.nn.log_softmax(jnp.tanh(x @ params["a"]) @ params["b"])[jnp.arange(len(y)), y].mean()
+
+    def run():
+        params = {"a": 0.1 * jnp.ones((WIDTH, 8)) * jnp.arange(8), "b": 0.1 * jnp.ones((8, CLASSES))}
+        state = tx.init(params)
+
+        @jax.jit
+        def step(params, state, x, y):
+            update, state = tx.update(jax.grad(loss)(params, x, y), state)
+            return optax.apply_updates(params, update), state
+
+        predict = jax.jit(lambda params, x: jnp.tanh(x @ params["a"]) @ params["b"])
+        for _ in range(3):
+            for k in range(0, 256, 32):
+                params, state = step(params, state, x[k:k + 32], y[k:k + 32])
+            for k in range(0, 60, 20):
+                predict(params, held[k:k + 20])
+
+    assert found(tmp_path, run)[0] == kinds
+    records = "".join(p.read_text() for p in tmp_path.rglob("rank*.jsonl"))
+    assert ("rows-apart" in records) == (not shared)

@@ -150,3 +150,16 @@ def test_few_or_broken_distances_say_nothing() -> None:
     assert rounds([25] * 8) == 25
     assert rounds([1] * 9) is None
     assert rounds([3, 50, 7, 9]) is None
+
+
+def test_arguments_of_changing_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> None:
+        step, predict = jax.jit(lambda w, x: w - 0.1 * jax.grad(lambda v: (x @ v).sum())(w)), jax.jit(jnp.dot)
+        w = jnp.ones(4)
+        for i in range(8):
+            x = np.ones((3 + 1000 * (i % 2), 4), np.float32)
+            w = step(w, x)
+            predict(x, w)
+
+    watched(program, Settings(str(tmp_path), ("standstill",)))
+    assert "is off" not in capsys.readouterr().err

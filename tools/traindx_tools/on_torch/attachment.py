@@ -293,7 +293,8 @@ class Attachment:
             batch = original(iterator)
             if not self._quiet():
                 self.scene.batch, self._from_loader = batch, True
-                self.scene.draw = self._drawn.of(iterator)
+                drawn = self.scene.drawn = self._drawn.of(iterator)
+                self.scene.draw = None if drawn is not None and drawn.single else drawn
                 self.moments.tell("batch_given", batch)
             return batch
 

@@ -47,6 +47,8 @@ class Draw:
     epoch: int
     order: Order = ""
     """How the sampler orders rows; "" where it does it in a way of its own."""
+    single: bool = False
+    """The loader batches nothing: it asks its dataset for one item, which may hold many rows."""
 
     @property
     def by_chance(self) -> bool:
@@ -96,7 +98,8 @@ class Drawn:
         else:  # a batch that could not be made leaves its draw behind
             index = waiting.pop()
             waiting.clear()
-        numbers = _numbers(index)
+        single = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
+        numbers = np.array([index], np.int64) if single else _numbers(index)
         if numbers is None:
             return None
         if iterator not in self._epochs:
@@ -104,7 +107,7 @@ class Drawn:
             self._epochs[iterator] = self._count
         whole, base = whole_of(iterator._dataset, numbers)
         return Draw(iterator._dataset, whole, numbers, base, self._epochs[iterator],
-                    order_of(getattr(iterator, "_index_sampler", None)))
+                    order_of(getattr(iterator, "_index_sampler", None)), single)
 
 
 def order_of(batches: Any) -> Order:
@@ -114,7 +117,7 @@ def order_of(batches: Any) -> Order:
         if not isinstance(inner, BatchSampler):
             break
         batches = inner
-    rows: Any = batches.sampler if type(batches) is BatchSampler else None
+    rows: Any = batches.sampler if type(batches) is BatchSampler else batches
     if type(rows) in (RandomSampler, SubsetRandomSampler):
         return "random"
     if type(rows) is WeightedRandomSampler:

@@ -41,6 +41,8 @@ class Scene:
     """The last batch that a DataLoader gave out, or the arguments of the outermost call where there is none."""
     draw: Draw | None = None
     """Which rows of which dataset the last batch of a DataLoader holds; None where its sampler does not say."""
+    drawn: Draw | None = None
+    """The same, also of a loader that asks for one item at a time: how many rows that holds nobody knows."""
     module_paths: dict[int, str] = field(default_factory=dict)
     """Module path by `id(module)`, for every module of `models`."""
     parameter_paths: dict[int, str] = field(default_factory=dict)

@@ -6,18 +6,29 @@ import time
 from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Finding
+from traindx_tools.live.files_read import FileRead, watch_files
 from traindx_tools.on_variables import composed, numbered
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
 from traindx_tools.on_variables.noise_schedule import NoiseSchedule, schedules
-from traindx_tools.on_variables.rules import v101_stored_items_change, v102_digits_lost, v103_signal_left
+from traindx_tools.on_variables.read_values import ReadLooks
+from traindx_tools.on_variables.rules import (
+    v101_stored_items_change,
+    v102_digits_lost,
+    v103_signal_left,
+    v105_read_and_replaced,
+    v106_numbered_apart,
+)
 from traindx_tools.on_variables.stored import Stored, StoredItems
+from traindx_tools.on_variables.value_numbers import NumberLooks
 from traindx_tools.rows.spent import Spent
 
 FIRST_LOOK = 4
 DIGITS = 0.2
 """Seconds of this thread that one look may take for the digits of arrays, the nearest variables first."""
+LAST_READ = 64
+"""Step up to which what was read from files is looked for among the variables."""
 AT_ONCE, SHARE = 0.5, 0.01
 """Seconds that looking may take at once, and the share of a longer run."""
 
@@ -37,12 +48,19 @@ class VariablesWatch:
         self._stored: dict[tuple[Place, str], Stored] = {}
         self._schedules: list[NoiseSchedule] | None = None
         self._digits: dict[tuple[Place, str], Digits] = {}
+        self._read, self._numbers = ReadLooks(), NumberLooks()
+        self._reading = Spent(AT_ONCE, SHARE)
 
     def stepped(self, step: int) -> None:
         """A step of the training is complete."""
         if step < self.next:
             return
         self.next = max(2 * self.next, step + 1)
+        if step <= LAST_READ and self._reading.open:
+            with self._reading.counted():
+                read = [FileRead(**r) for r in watch_files().told()]
+                self._read.look(read, DIGITS)
+                self._numbers.look(read, DIGITS)
         if not self._spent.open:
             return
         self._look_once()
@@ -78,4 +96,6 @@ class VariablesWatch:
         """What is wrong with what was seen."""
         yield from v101_stored_items_change.check(tuple(self._stored.values()), tuple(self._equal.values()), rank)
         yield from v103_signal_left.check(self._schedules or (), rank)
+        yield from v106_numbered_apart.check(self._numbers.clashes(), rank)
+        yield from v105_read_and_replaced.check(self._read.others(), rank)
         yield from v102_digits_lost.check([(place, d) for (place, _), d in self._digits.items()], rank)

@@ -119,6 +119,8 @@ class Book:
     numbers: dict[int, set[int]] = field(default_factory=dict)
     """Numbers of rows by dataset."""
     batches: int = 0
+    rows: int = 0
+    """Of all batches, as long as hashes are kept."""
     twins: int = 0
     pairs: int = 0
     """Pairs of rows within batches that were compared, and those that are equal."""
@@ -156,6 +158,7 @@ class Book:
     def _known(self, hashes: Sequence[int], dataset: int | None, numbers: NDArray[np.int64] | None) -> None:
         if len(self.hashes) < MOST_HASHES:
             n = len(hashes)
+            self.rows += n
             self.pairs += n * (n - 1) // 2
             self.twins += sum(c * (c - 1) // 2 for c in Counter(hashes).values() if c > 1)
             self.hashes.update(hashes)

@@ -30,6 +30,11 @@ class Overlaps:
     _batches: list[tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]] = field(default_factory=list)
     _rows: int = 0
 
+    @property
+    def rows(self) -> int:
+        """Evaluated rows that are compared."""
+        return self._rows
+
     def take(self, trained: Book, hashes: Sequence[int], numbers: Sequence[tuple[int, int]]) -> None:
         """A batch is evaluated. `numbers`: (dataset, row) of each row, or nothing."""
         if self._rows + len(hashes) <= MOST_ROWS:

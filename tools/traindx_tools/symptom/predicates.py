@@ -37,6 +37,11 @@ _STUCK_SOMEWHERE = ", ".join(f"{verb} {place}" for verb in ("stuck", "get stuck"
                              for place in ("at step", "at iteration", "at batch", "in step", "in batch"))
 """A job that is stuck at a step hangs there; a loss that is stuck at one has reached its level."""
 
+_STALLED_FOR = ", ".join(f"{verb} for {time}" for verb in ("stall", "pause", "freeze", "stand still")
+                         for time in ("a second", "second", "a few second", "several second", "# second", "# s",
+                                      "half a second", "a minute", "minute", "a few minute", "# minute", "a while"))
+"""What stalls for a time goes on behind it: it is slow, and neither hangs nor has reached its level."""
+
 _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("nonfinite", alone=True),
      "nan, inf, infinite, infinity, non finite, nonfinite, not finite, not a number, go to infinity, "
@@ -206,7 +211,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("slow", NORMAL, (), alone=True),
      "idle, starve, wait for data, waiting for data, go to wait, spend wait, spent waiting, time waiting, bottleneck, "
      "bottlenecked, data bound, input bound, underutilised, underutilized, "
-     "dozen sample per second, dozen of sample per second, few sample per second, hundred of time as long"),
+     "dozen sample per second, dozen of sample per second, few sample per second, hundred of time as long, "
+     f"{_STALLED_FOR}, stall last, stall take, pause between step"),
     (Predicate("slow", NORMAL, ("run", "speed", "time", "output", "setting"), alone=False),
      "slow, slower, take second, take minute, take hour, take too long, take forever, take hundred, get slow, "
      "get slower, slow down, sluggish, take long, take # second, take # s, take # ms, low throughput, waits for, "

@@ -211,6 +211,13 @@ def test_one_module_without_gradient() -> None:
     assert f.measured["module"] == "encoder"
 
 
+def test_zeros_beside_an_accuracy_that_rises_all_along_are_of_a_part_that_is_frozen() -> None:
+    rising = series("accuracy", [0.47, 0.59, 0.66, 0.72, 0.74], group="val")
+    assert findings(run(rising, series("grad_norm", [0.0] * 5)), "l104_gradient_zero") == []
+    still = series("accuracy", [0.47, 0.49, 0.46, 0.48, 0.47], group="val")
+    assert only(run(still, series("grad_norm", [0.0] * 5)), "l104_gradient_zero").measured
+
+
 def test_single_zero_gradients() -> None:
     assert findings(run(series("reward", np.linspace(0, 1, 10)), series("grad_norm", [0.1, 0, 0.2, 0.1, 0, 0.1, 0.1, 0,
                                                                                         0.2, 0.1])),

@@ -40,6 +40,16 @@ def the_other_way(averages, weights, d):
         a.data = (1 - d) * w.to(a.dtype) + a * d
 
 
+def part_of_the_way(averages, weights, d):
+    for a, w in zip(averages, weights, strict=True):
+        a.add_((w.to(a.dtype) - a) * (1 - d))
+
+
+def part_of_the_way_back(averages, weights, d):
+    for a, w in zip(averages, weights, strict=True):
+        a -= (1 - d) * (a - w.to(a.dtype))
+
+
 def trained(update, dtype, decay, steps=90):
     """Weights walk far away from the average that began with them."""
     model = nn.Sequential(nn.Linear(12, 24), nn.Tanh(), nn.Linear(24, 4))
@@ -83,13 +93,33 @@ def told(watching):
     return told
 
 
-@pytest.mark.parametrize("update", [lerp, scaled_and_added, lists, copied, the_other_way])
+@pytest.mark.parametrize("update", [
+    lerp, scaled_and_added, lists, copied, the_other_way, part_of_the_way, part_of_the_way_back])
 @pytest.mark.parametrize(("dtype", "decay"), [(torch.bfloat16, 0.999), (torch.float16, 0.9999)])
 def test_averages_that_stand_still(told, update, dtype, decay):
     found = told(lambda: trained(update, dtype, decay))
     assert {f.measured["kind"] for f in found} == {"average"}
     assert found[0].bearing.value == "cause"
     assert found[0].measured["weight"] == pytest.approx(1 - decay)
+
+
+def settling(update, dtype, decay, steps):
+    """Weights go somewhere and stay there; the average follows, most of the way."""
+    weights = [nn.Parameter(torch.randn(400))]
+    average = [weights[0].detach().to(dtype) * 0.3]
+    optimizer = torch.optim.SGD(weights, 1e-4)
+    for _ in range(steps):
+        weights[0].square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            update(average, weights, decay)
+
+
+def test_an_average_that_moves_at_first_and_stops_on_its_way(told):
+    (found,) = told(lambda: settling(part_of_the_way, torch.bfloat16, 0.99, 720))
+    assert (found.measured["kind"], found.where.step) == ("average", 700)
+    assert told(lambda: settling(part_of_the_way, torch.float32, 0.99, 720)) == []
 
 
 def test_an_averaged_model_in_half_precision(told):
@@ -118,9 +148,11 @@ def test_sums_that_stand_still(told, dtype, start, amount, in_place):
 @pytest.mark.parametrize("program", [
     lambda: trained(lerp, torch.float32, 0.999), lambda: trained(copied, torch.float32, 0.9999),
     lambda: trained(scaled_and_added, torch.bfloat16, 0.9), lambda: trained(lists, torch.float16, 0.99),
+    lambda: trained(part_of_the_way, torch.float32, 0.999), lambda: trained(part_of_the_way_back, torch.bfloat16, 0.9),
     lambda: summed(torch.bfloat16, 10.0, 0.7, in_place=True), lambda: summed(torch.float32, 600.0, 0.7, in_place=False),
     lambda: summed(torch.bfloat16, 600.0, 0.0, in_place=False),
-], ids=["float32", "float32 and long", "short", "float16", "a small sum", "a float32 sum", "nothing is added"])
+], ids=["float32", "float32 and long", "short", "float16", "a part of the way", "a part of the way back", "a small sum",
+        "a float32 sum", "nothing is added"])
 def test_averages_and_sums_that_move(told, program):
     assert told(program) == []
 
@@ -148,6 +180,9 @@ def test_broken_inputs(told):
             empty.mul_(0.9).add_(torch.zeros(0), alpha=0.1)
             nan.lerp_(nan, 0.1)
             torch.sparse_coo_tensor([[0]], [1.0], (3,)).mul(0.9)
+            empty.add_((empty - torch.zeros(0)) * 0.1)
+            nan.sub_((nan - nan) * 0.1)
+            (torch.ones(2, 3) - torch.ones(3)).mul_(0.1)
     assert told(program) == []
     assert list(t349_increments_rounded_away.check([Stuck("sum", "float32", 1.0)])) == []
     mode = RoundedAway()

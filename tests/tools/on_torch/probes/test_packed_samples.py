@@ -98,6 +98,23 @@ def test_graphs_that_keep_apart_are_left_alone(nodes, norm, watching):
     assert found(watching, Graphs(nodes=nodes, norm=norm), lambda: graphs(lambda n: n, weighted=True)) == []
 
 
+class Kinds(Graphs):
+    """Nodes that are kinds: no argument has numbers of its own for a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(7, 8)
+
+
+@pytest.mark.parametrize(("offset", "told"), [(lambda n: n - 1, 1), (lambda n: n, 0)], ids=["short", "right"])
+def test_graphs_of_kinds(offset, told, watching):
+    def batch():
+        x, *rest = graphs(offset)
+        return (x[:, 0].abs() * 2).long().clamp(max=6), *rest
+
+    assert len(found(watching, Kinds(), batch)) == told
+
+
 def pack():
     return torch.randn(20, WIDTH), torch.tensor([0, 4, 9, 15, 20])
 
@@ -127,6 +144,10 @@ def test_a_support_set_is_no_pack(watching):
     ([torch.zeros(5, 2), torch.tensor([0, 2, 2, 5])], None),
     ([torch.zeros(5, 2), torch.tensor([True, False, True, False, True])], None),
     ([torch.zeros(0, 2), torch.zeros(0, dtype=torch.long)], None),
+    ([torch.tensor([4, 1, 4, 0, 2]), torch.tensor([0, 0, 1, 2, 2]), torch.zeros(2, 7, dtype=torch.long)],
+     [0, 0, 1, 2, 2]),
+    ([torch.tensor([0, 0, 1, 2, 2]), torch.zeros(2, 7, dtype=torch.long)], None),
+    ([torch.zeros(5, 9, dtype=torch.long), torch.tensor([0, 0, 1, 2, 2])], None),
     ([torch.tensor(3.0), torch.tensor(2)], None),
     ([], None),
 ])

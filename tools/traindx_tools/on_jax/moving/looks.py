@@ -149,7 +149,13 @@ def _numbers(leaves: Sequence[Any]) -> dict[int, Any]:
 def _distances(arrays: Sequence[Any], before: Sequence[Any]) -> list[tuple[Any, Any]]:
     """For each array its sample, and the three norms where there is a sample from before."""
     sampled, compared = _programs()
-    return [(sampled(x), None) if old is None else compared(x, old) for x, old in zip(arrays, before, strict=True)]
+    return [(sampled(x), None) if old is None or len(old) != _size(x) else compared(x, old)
+            for x, old in zip(arrays, before, strict=True)]
+
+
+def _size(array: Any) -> int:
+    """Elements of its sample: an argument of another size is another array."""
+    return len(range(0, array.size, max(1, -(-array.size // MOST_ELEMENTS))))
 
 
 def _stacked(told: Sequence[Any]) -> Any:

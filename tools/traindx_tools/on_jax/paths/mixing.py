@@ -7,6 +7,8 @@ that mixes samples is named. Nothing is assumed about where intermediate values 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +42,8 @@ class _Walk:
     """What was met so far, in the order of execution."""
 
     met: list[Meeting] = field(default_factory=list)
+    until: float = math.inf
+    """When to give up, as `time.monotonic` counts."""
 
 
 def sample_dependence(fn: Callable[..., Any], *args: Any, in_axes: Any = 0, out_axes: int = 0) -> list[Finding]:
@@ -61,6 +65,42 @@ def sample_dependence(fn: Callable[..., Any], *args: Any, in_axes: Any = 0, out_
         if not found or any(f.where.line is not None for f in found):
             break
     return found
+
+
+def rows_that_mix(name: str, jaxpr: Any, values: Sequence[Any], rows: frozenset[int], count: int,
+                  seconds: float) -> list[Finding]:
+    """Outputs with a row for each of `count` rows of some inputs (`rows`, by number) where these are mixed (J401).
+
+    The jaxpr is evaluated on these values: the function is neither called nor traced. An output with `count` places on
+    two axes compares rows by design. Nothing is found where it takes longer than `seconds`.
+    """
+    from traindx_tools.on_jax.rules import j401_depends_on_other_samples as rule
+
+    until = time.monotonic() + seconds
+    for second in dict.fromkeys((1, count // 2, count - 1)):
+        threes: list[Three] = [(v, *(_changed(v, 0 if i in rows else None, which, 7 + i) for which in (0, second)))
+                               for i, v in enumerate(values)]
+        walk = _Walk(until=until)
+        try:
+            outputs = _run(walk, jaxpr, threes, None)
+        except TimeoutError:
+            return []
+        for base, one, other in outputs:
+            shape = np.shape(base)
+            outcome = _judged(base, one, other, 0, second, 0, count) if shape[:1] == (count,) else None
+            if outcome is not None and outcome[1] is None and outcome[0] and count not in shape[1:]:
+                met = next(iter(walk.met), None)
+                return list(rule.check(rule.Mixed(name, met.op if met else "", met.place if met else None, outcome[0],
+                                                  count, 0, "", tuple(shape), below_zero=_below_zero(values, met))))
+    return []
+
+
+def _below_zero(values: Sequence[Any], met: Meeting | None) -> float:
+    """Where samples meet in a look-up: the share of numbers below zero among the whole numbers that are given."""
+    if met is None or met.op != "gather":
+        return 0.0
+    whole = [v for v in values if np.ndim(v) and measurable(v) and np.asarray(v).dtype.kind == "i"]
+    return max((float((np.asarray(v) < 0).mean()) for v in whole), default=0.0)
 
 
 def _compared(traced: Traced, args: Sequence[Any], axes: Sequence[Any], pair: tuple[int, int], out_axes: int,
@@ -173,6 +213,8 @@ def _run(walk: _Walk, jaxpr: Any, values: Sequence[Three], around: Place | None)
     for index, eqn in enumerate(body.eqns):
         if index not in needed:
             continue
+        if time.monotonic() > walk.until:
+            raise TimeoutError
         told = [read(a) for a in eqn.invars]
         outputs = _equation(walk, eqn, told, place_of(eqn, around))
         env.update((v, o) for v, o in zip(eqn.outvars, outputs, strict=True) if not internals.is_dropped(v))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.finding import Finding
+from traindx_tools.live.rows_apart import KIND, rows_apart
 from traindx_tools.on_jax.measures.roles import Signature, arguments, largest, on_host, signature, state_in
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import j802_evaluation_transform, j803_evaluated_rows
@@ -82,16 +83,17 @@ class Rows(JaxProbe):
         batch = _main(rows, states)
         if not states or batch is None:
             return
-        for state in states.values():
+        ordered = sorted(states.values(), key=len, reverse=True)
+        known = next((self._of[state] for state in ordered if state in self._of), None)
+        seen = known or _Trained(call.watched.name, call.watched.place)
+        for state in ordered:  # parameters and what an optimizer keeps are of one training: who evaluates has the first
             if len(self._of) < MOST_FUNCTIONS:
-                self._of.setdefault(state, _Trained(call.watched.name, call.watched.place))
-        seen = self._of.get(max(states.values(), key=len))
-        if seen is not None:
-            seen.calls += 1
-            matrix, whole = row_matrix(batch[1])
-            seen.book.take(matrix, hashes_of(matrix), None, None, None, whole)
-            if seen.calls <= FIRST or seen.calls % EVERY == 0:
-                seen.trained.append(profile_of(*batch))
+                self._of.setdefault(state, seen)
+        seen.calls += 1
+        matrix, whole = row_matrix(batch[1])
+        seen.book.take(matrix, hashes_of(matrix), None, None, None, whole)
+        if seen.calls <= FIRST or seen.calls % EVERY == 0:
+            seen.trained.append(profile_of(*batch))
 
     def _evaluate(self, given: dict[str, Signature], rows: list[tuple[str, str, Any]]) -> None:
         states = {name: one for name, one in given.items() if one in self._of}
@@ -104,9 +106,12 @@ class Rows(JaxProbe):
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
-        for seen in self._of.values():
+        for seen in {id(s): s for s in self._of.values()}.values():
             yield from j802_evaluation_transform.check(seen.name, seen.place, seen.trained, seen.evaluated)
             counted = seen.overlaps.counted(seen.book)
+            apart = rows_apart(counted, seen.overlaps.rows, seen.book.rows, len(seen.book.hashes))
+            if apart:
+                self.scene.recorder.mark(KIND, rows=apart)
             yield from j803_evaluated_rows.check(seen.name, seen.place, counted, twins_expected(seen.book))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.on_jax.places import Place
 from traindx_tools.rules import Rule
 
@@ -20,9 +20,11 @@ RULE = Rule(
     name="jax-depends-on-other-samples",
     title="One sample's output depends on other samples",
     severity=Severity.MEDIUM,
-    sees="three evaluations that differ in one sample of the batch (`paths.mixing.sample_dependence`)",
+    sees="three evaluations that differ in one sample of the batch: of a function that is given "
+         "(`paths.mixing.sample_dependence`), and of what a running program compiled for its evaluation",
     matters="the loss leaks information between samples, and evaluation with another batch size gives other results",
-    alike=("BatchNorm in training mode, contrastive losses and in-batch negatives, which mix samples by design",),
+    alike=("BatchNorm in training mode, contrastive losses and in-batch negatives, which mix samples by design",
+           "nodes of one graph, steps of one sequence: rows that always stand behind the same row are asked nothing"),
     confirm=("evaluate the samples one by one and compare",),
 )
 
@@ -42,6 +44,12 @@ class Mixed:
     shape: tuple[int, ...] = ()
     lies_on: int | None = None
     """The axis of the output on which samples lie instead; None where they are mixed."""
+    below_zero: float = 0.0
+    """Of the indices of a look-up, the share that is below zero."""
+
+
+WRAPPED = ("negative indices are not masked: in JAX -1 takes the last row of the table, here that of the last sample "
+           "of the batch")
 
 
 def check(it: Mixed) -> Iterator[Finding]:
@@ -57,7 +65,11 @@ def check(it: Mixed) -> Iterator[Finding]:
         meet = f"; they meet first in {it.op}{at}" if it.op else ""
         what = (f"a change of one sample moves {name} of shape {it.shape} for {it.changed} of {it.samples - 1} other "
                 f"samples (axis {it.axis}){meet}")
-    yield RULE.finding(
-        f"{it.function}: {what}", where, "evaluations that differ in one sample", bearing=Bearing.CAUSE,
-        measured={"op": it.op, "changed": it.changed, "samples": it.samples, "axis": it.axis, "function": it.function,
-                  "kind": "axis" if it.lies_on is not None else "mixed", "code": place.quote if place else ""})
+    measured: dict[str, Value] = {
+        "op": it.op, "changed": it.changed, "samples": it.samples, "axis": it.axis, "function": it.function,
+        "kind": "axis" if it.lies_on is not None else "mixed", "code": place.quote if place else ""}
+    if it.below_zero:
+        what += f"; {it.below_zero:.0%} of the indices are below zero, and these take rows from the end"
+        measured["how"] = WRAPPED
+    yield RULE.finding(f"{it.function}: {what}", where, "evaluations that differ in one sample", bearing=Bearing.CAUSE,
+                       measured=measured)

@@ -20,6 +20,8 @@ from traindx_tools.rules import Rule, Threshold
 
 MOSTLY = 0.9
 ENOUGH = 3
+RISING, RISEN = 4, 0.1
+"""Records in which an accuracy never falls, and by how much it rises over them."""
 
 RULE = Rule(
     id="L104",
@@ -44,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     """One finding for the whole norm; else one for the modules whose norm is 0 beside others that are alive."""
     whole = track(run.first("grad_norm", group="train"))
     if whole is not None and (start := _zero_from(whole)) is not None:
-        if not _explained(run, whole, start):
+        if not _explained(run, whole, start) and not _learns(run, start):
             yield _report(run, whole, start)
         return
     yield from _modules(run)
@@ -59,6 +61,15 @@ def _zero_from(t: Track) -> int | None:
         return 0
     alive = int(np.flatnonzero(~zero)[-1]) + 1
     return alive if len(t) - alive >= max(5, len(t) // 5) else None
+
+
+def _learns(run: Run, start: int) -> bool:
+    """Whether the held-out accuracy rises from record to record all along: then the zeros are of something else, such
+    as a part that is frozen. Parameters without a gradient give the same answers each time."""
+    score = track(run.first("accuracy"))
+    if start or score is None or len(score) < RISING:
+        return False
+    return bool((np.diff(score.y) >= 0).all()) and float(score.y[-1] - score.y[0]) >= RISEN
 
 
 def _explained(run: Run, t: Track, start: int) -> bool:

@@ -7,6 +7,7 @@ attention over the whole pack or a sum by the wrong numbers lets one sample read
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import torch
@@ -23,9 +24,13 @@ def owners_of(tensors: Iterable[torch.Tensor]) -> torch.Tensor | None:
     """The sample of each row, int64 shape (rows,), rising; None where rows are samples or nothing tells.
 
     Arguments with rows of another kind (queries beside a support set) make it a comparison, unless they are edges.
+    Where no argument has numbers of its own for a row, two lists of whole numbers of one length (kinds, owners) do.
     """
     given = [t for t in tensors if t.ndim]
     sizes = {t.shape[0] for t in given if t.is_floating_point()}
+    if not sizes:
+        lengths = Counter(len(t) for t in given if t.ndim == 1 and t.dtype != torch.bool)
+        sizes = {n for n, times in lengths.most_common(1) if times > 1}
     edges = {t.shape[1] for t in given if not t.is_floating_point() and t.ndim == 2 and t.shape[0] == 2}
     for t in given:
         if t.ndim != 1 or t.is_floating_point() or t.dtype == torch.bool or len(t) <= FEWEST or t.is_cuda:

@@ -1,14 +1,14 @@
 """Averages and sums whose increments are rounded away, seen among the operations of the loop itself.
 
-An average is `a.lerp_(b, w)`, `a.mul_(d).add_(b, alpha=1 - d)`, `d * a + (1 - d) * b`, one by one or for lists of
-tensors; a sum is `a.add_(x)`, or `a + x` that is added to again in the next step. Of each, some elements are compared
-before and after: what had to change and did not.
+An average is `a.lerp_(b, w)`, `a.mul_(d).add_(b, alpha=1 - d)`, `d * a + (1 - d) * b`, `a.add_(w * (b - a))`, one by
+one or for lists of tensors; a sum is `a.add_(x)`, or `a + x` that is added to again in the next step. Of each, some
+elements are compared before and after: what had to change and did not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,16 @@ class _Scaled:
     kept: float
 
 
+@dataclass(frozen=True)
+class _Difference:
+    """`weight * (more - less)`, by where both lie and what they hold."""
+
+    more: tuple[int, int]
+    less: tuple[int, int]
+    values: tuple[torch.Tensor, torch.Tensor]
+    weight: float = 1.0
+
+
 class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Compares while it is open; results are the program's own."""
 
@@ -58,6 +68,7 @@ class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def clear(self) -> None:
         """A new look begins."""
         self._scaled: dict[tuple[int, int], _Scaled] = {}
+        self._differences: dict[tuple[int, int], _Difference] = {}
         self._sums: dict[int, Any] = {}
         self._noted = 0
 
@@ -102,12 +113,15 @@ class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 continue
             self._noted += 1
             other = others[number if len(others) > 1 else 0] if others else None
-            step = {"mul": self._multiplied, "lerp": self._mixed, "add": self._added}[name.rstrip("_")]
-            step(given, was, result, other, args, kwargs)
+            step = {"mul": self._multiplied, "lerp": self._mixed, "add": self._added, "sub": self._subtracted}
+            step[name.rstrip("_")](given, was, result, other, args, kwargs)
 
     def _multiplied(self, given: Any, was: Any, result: Any, other: Any, args: Any, kwargs: Any) -> None:
         kept = _number(other)
-        if kept is not None and LEAST_KEPT < kept < 1:
+        difference = self._differences.get(place_in_memory(given))
+        if difference is not None and kept is not None and abs(kept) < LEAST_KEPT:
+            self._differences[place_in_memory(result)] = replace(difference, weight=difference.weight * kept)
+        elif kept is not None and LEAST_KEPT < kept < 1:
             self._scaled[place_in_memory(result)] = _Scaled(was, kept)
 
     def _mixed(self, given: Any, was: Any, result: Any, other: Any, args: Any, kwargs: Any) -> None:
@@ -118,7 +132,7 @@ class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _added(self, given: Any, was: Any, result: Any, other: Any, args: Any, kwargs: Any) -> None:
         alpha, incoming = _number(kwargs.get("alpha", 1)), _sample(other)
-        if incoming is None or alpha is None or given.requires_grad:
+        if incoming is None or alpha is None or given.requires_grad or self._moved_towards(given, result, other, alpha):
             return
         for one, more in ((given, incoming), (other, was)):
             scaled = self._scaled.get(place_in_memory(one))
@@ -131,6 +145,30 @@ class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._send("sum", alpha, was, _sample(result), incoming)
         storage = result.untyped_storage()
         self._sums[storage._cdata] = reductions.StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+    def _subtracted(self, given: Any, was: Any, result: Any, other: Any, args: Any, kwargs: Any) -> None:
+        alpha, less = _number(kwargs.get("alpha", 1)), _sample(other)
+        if alpha is None or less is None or self._moved_towards(given, result, other, -alpha):
+            return
+        if alpha == 1 and result is not given and less.shape == was.shape:
+            self._differences[place_in_memory(result)] = _Difference(
+                place_in_memory(given), place_in_memory(other), (was, less))
+
+    def _moved_towards(self, given: Any, result: Any, other: Any, alpha: float) -> bool:
+        """Whether it is `given + alpha * difference` where that leads a part of the way from `given` to another."""
+        difference = self._differences.get(place_in_memory(other)) if isinstance(other, torch.Tensor) else None
+        if difference is None:
+            return False
+        weight = alpha * difference.weight
+        at = place_in_memory(given)
+        if at == difference.less and 0 < weight < LEAST_KEPT:
+            incoming, old = difference.values
+        elif at == difference.more and -LEAST_KEPT < weight < 0:
+            old, incoming = difference.values
+        else:
+            return False
+        self._send("average", abs(weight), old, _sample(result), incoming)
+        return True
 
     def _is_sum(self, tensor: torch.Tensor) -> bool:
         held = self._sums.get(tensor.untyped_storage()._cdata)
@@ -148,7 +186,7 @@ class RoundedAway(TorchDispatchMode):  # type: ignore[no-untyped-call]
                        torch.stack([counts.sum(), stuck.sum(), (now != was).sum()]).to(torch.float64))
 
 
-_KINDS = frozenset({"mul", "mul_", "lerp", "lerp_", "add", "add_"})
+_KINDS = frozenset({"mul", "mul_", "lerp", "lerp_", "add", "add_", "sub", "sub_"})
 
 
 def _several(value: Any) -> list[Any]:

@@ -32,7 +32,7 @@ class AveragesProbe(TorchProbe):
         super().__init__(scene)
         self._mode = RoundedAway()
         watch_compile(self._mode.close)
-        self._until = 0
+        self._began = self._until = 0
         self._thread = 0
         self._seen: dict[tuple[str, str, str], Stuck] = {}
 
@@ -44,13 +44,13 @@ class AveragesProbe(TorchProbe):
         """The step before the next look."""
         if self._looking:
             return 0
-        return next((k for k in LOOKED_AT if k > self.scene.step), self.NEVER)
+        return next((k - 1 for k in LOOKED_AT if k > self.scene.step), self.NEVER)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Begins a look, or goes on, or ends it."""
         self._read(wait=False)
         if self.scene.step in LOOKED_AT and not self._looking and not compiles() and not self.scene.sharded:
-            self._until = self.scene.step + LONG
+            self._began, self._until = self.scene.step, self.scene.step + LONG
             self._thread = threading.get_ident()
             self._mode.clear()
         if self._looking:
@@ -109,9 +109,7 @@ class AveragesProbe(TorchProbe):
     def _read(self, *, wait: bool) -> None:
         for mixed, must, still, _ in each(self._mode.late, wait=wait):
             if must:
-                seen = self._stuck(mixed)
-                seen.must, seen.still, seen.looks = seen.must + must, seen.still + still, seen.looks + 1
-                seen.step = self.scene.step
+                self._stuck(mixed).take(must, still, self._began)
 
     def _stuck(self, mixed: Mixed) -> Stuck:
         place = mixed.place

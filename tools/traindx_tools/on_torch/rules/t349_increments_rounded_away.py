@@ -37,7 +37,8 @@ RULE = Rule(
 
 @dataclass
 class Stuck:
-    """One line, over all looks. `must`: elements that had to change; `still`: those of them that did not."""
+    """One line, over all looks. `must`: elements that had to change; `still`: those of them that did not. An average
+    has far to go at first and moves; it stops on the way: of one the last look counts."""
 
     kind: str
     dtype: str
@@ -48,6 +49,12 @@ class Stuck:
     still: int = 0
     looks: int = 0
     step: int = 0
+
+    def take(self, must: int, still: int, step: int) -> None:
+        """An operation of the look that began at this step."""
+        if self.kind == "average" and step != self.step:
+            self.must = self.still = 0
+        self.must, self.still, self.looks, self.step = self.must + must, self.still + still, self.looks + 1, step
 
 
 def check(seen: Sequence[Stuck], rank: int = 0) -> Iterator[Finding]:
