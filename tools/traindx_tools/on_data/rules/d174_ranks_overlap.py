@@ -67,8 +67,8 @@ def check(view: View) -> Iterator[Finding]:
     told: dict[object, list[Finding]] = {}
     for same in ranks.values():
         if len(same) >= 3 and len({r.number for r in same}) == len(same):
-            for found in _judged(sorted(same, key=lambda r: r.number)):
-                told.setdefault(found.measured["rank"], []).append(found)
+            for finding in _judged(sorted(same, key=lambda r: r.number)):
+                told.setdefault(finding.measured["rank"], []).append(finding)
     for first, *more in told.values():
         yield replace(first, statement=f"{first.statement}; so in {len(more)} more orders") if more else first
 
