@@ -44,8 +44,8 @@ SMALL = {
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""
 SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "data_speed.py", "experiments.py", "isolation.py",
-        "jax_origins.py", "jax_overhead.py", "large_faults.py", "nonfinite_origins.py", "observation_cost.py", "readers.py",
-        "skill_cost.py", "startup.py", "torch_overhead.py", "weights_speed.py"}  # fmt: skip
+        "jax_origins.py", "jax_overhead.py", "large_faults.py", "nonfinite_origins.py", "observation_cost.py",
+        "readers.py", "skill_cost.py", "startup.py", "torch_overhead.py", "weights_speed.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
          "observation_cost.py": ("torch",), "torch_overhead.py": ("torch",)}  # fmt: skip
 

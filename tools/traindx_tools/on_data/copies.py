@@ -78,7 +78,7 @@ def none_recurs(data: DataSet) -> bool:
 def _signed_shards(data: DataSet) -> Iterator[tuple[Shard, Array, Array]]:
     shards = [s for s in data.shards if s.rows and s.columns]
     digests = [s.whole.digests for s in shards if s.whole is not None and s.whole.digests is not None]
-    if len(digests) < len(shards):  # hashes of another kind
+    if not digests or len(digests) < len(shards):  # hashes of another kind
         yield from ((s, *signatures(data, s)) for s in shards)
         return
     again = _recurring(np.concatenate(digests))

@@ -29,7 +29,7 @@ from traindx_tools.on_data.readers.delimited import (
     unique,
 )
 from traindx_tools.on_data.readers.json_lines import opened
-from traindx_tools.on_data.readers.streamed import PIECES, Kept, as_sample, rows_kept
+from traindx_tools.on_data.readers.streamed import FEWEST_ROWS, PIECES, Kept, as_sample, rows_kept
 from traindx_tools.on_data.shard import Shard
 
 FEWEST_BYTES = 2**20
@@ -78,7 +78,8 @@ def read_table(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     kept = Kept(0) if bounds.share else None
     columns = plain_columns(path, name, bounds, kept) if size >= FEWEST_BYTES else None
     if columns is None:
-        return read_delimited(path, name, bounds)
+        rows = bounds.rows if kept is None else max(FEWEST_ROWS, int(bounds.rows * bounds.share))
+        return read_delimited(path, name, replace(bounds, rows=rows))
     if kept is None:
         return (shard_of(columns, name, bounds),)
     chosen = np.flatnonzero(kept.chosen())
@@ -117,6 +118,8 @@ def _columns(stream: IO[bytes], name: str, bounds: Bounds, floats: frozenset[int
     for block in _blocks(stream, bounds, min(BLOCK, max(FEWEST_BYTES, size // PIECES)) if kept is not None else BLOCK):
         if layout is None:
             layout = _layout(block, floats)
+            if not layout.header and b'"' in block:
+                raise NotPlain
             parts = [Parts() for _ in layout.names]
             if kept is not None:
                 kept.most = rows_kept(bounds, len(layout.names))
@@ -135,7 +138,7 @@ def _blocks(stream: IO[bytes], bounds: Bounds, size: int) -> Iterator[bytes]:
     """Whole lines of as many rows as are read, about `size` bytes of them. Raises NotPlain."""
     left = sys.maxsize if bounds.share else bounds.rows + 1
     rest = b"" if (start := stream.read(3)) == b"\xef\xbb\xbf" else start
-    wanted = LOOKED_AT + 1
+    wanted, begins = LOOKED_AT + 1, True
     while left > 0:
         read = stream.read(size)
         block = rest + read
@@ -147,16 +150,20 @@ def _blocks(stream: IO[bytes], bounds: Bounds, size: int) -> Iterator[bytes]:
         block, rest = block[:cut], block[cut:]
         if not block:
             return
-        ends = _line_ends(block)
+        ends = _line_ends(block, begins)
+        begins = False
         yield block[:ends[left - 1] + 1] if len(ends) >= left else block
         left -= len(ends)
 
 
-def _line_ends(block: bytes) -> Array:
-    """Raises NotPlain of quotes, empty or long lines, lone carriage returns, zero bytes, and what is no UTF-8."""
+def _line_ends(block: bytes, begins: bool) -> Array:
+    """Raises NotPlain of quotes (but around names in a first line), empty or long lines, lone carriage returns, zero
+    bytes, and what is no UTF-8.
+    """
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
     lengths = np.diff(ends, prepend=-1)
-    if b'"' in block or b"\0" in block or lengths.min(initial=2) < 2:
+    quoted = block.find(b'"', block.find(b"\n") if begins and block.partition(b"\n")[0].count(b'"') % 2 == 0 else 0)
+    if quoted >= 0 or b"\0" in block or lengths.min(initial=2) < 2:
         raise NotPlain
     if max(lengths.max(initial=0), len(block) - ends[-1] if len(ends) else len(block)) > csv.field_size_limit():
         raise NotPlain
