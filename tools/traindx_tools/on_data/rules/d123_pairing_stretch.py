@@ -81,6 +81,8 @@ def _of_part(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if best is not None:
         yield _shifted(task, i, best[1], best[2], hits)
         return
+    if task.parts[i].shard.numbers is not None:
+        return  # a block of a sample may be one subject or recording, whose labels follow otherwise by nature
     mapped = list(_mapped(task, i, named, hits, comparisons))
     yield from mapped or _otherwise_mixed(task, i, hits, comparisons)
 
