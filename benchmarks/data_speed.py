@@ -6,7 +6,7 @@ Writes synthetic files of about that size (default 64 MB) for each format to a t
 time, MB per second of it, and the ratio of the reader's time to ours: 1.0 is as fast as the reader, 0.5 takes twice as
 long. `loop` is the same rows through torch's DataLoader in batches of 64, which is what a training loop pays for them
 ("-" where torch is not installed). Examining means reading, all statistics and all observations; `wall` is how long
-that took by the clock.
+that took by the clock, `memory` the most megabytes that the process held, about 60 of them before anything was read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import argparse
 import csv
 import json
 import os
+import resource
 import signal
+import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -201,39 +204,70 @@ def spent(work: Callable[[], object]) -> float:
 
 def compared(form: str, megabytes: float) -> str:
     """The line of one format."""
-    from traindx_tools.on_data import examine
-
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), form, megabytes)
         files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
         size = sum(f.stat().st_size for f in files) / 1e6
         own = spent(lambda: [iterate(file) for file in files])
         looped = spent(lambda: loop(files)) if find_spec("torch") is not None else None
-        reports: list[Any] = []
-        start = time.perf_counter()
-        ours = max(0.01, spent(lambda: reports.append(examine([folder]))))
-        wall = time.perf_counter() - start
-    told = "" if not reports[0].wrong else f"  {reports[0].wrong[0].rule}"
+        ours, wall, memory, told = alone(folder)
     by_loop = ("-", "-") if looped is None else (f"{looped:.2f}", f"{looped / ours:.2f}")
-    return (f"{form:8}{size:8.1f}{own:9.2f}{by_loop[0]:>9}{ours:9.2f}{wall:9.2f}{size / ours:8.0f}{own / ours:8.2f}"
-            f"{by_loop[1]:>8}{told}")
+    return (f"{form:8}{size:8.1f}{own:9.2f}{by_loop[0]:>9}{ours:9.2f}{wall:9.2f}{memory:8.0f}{size / ours:8.0f}"
+            f"{own / ours:8.2f}{by_loop[1]:>8}  {told}")
+
+
+def alone(folder: str) -> tuple[float, float, float, str]:
+    """Processor seconds, seconds by the clock, megabytes of memory and the worst finding, from a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--examine", folder], check=True, capture_output=True, text=True)
+    used, wall, memory, told = json.loads(done.stdout)
+    return used, wall, memory, told
+
+
+def examined(folder: str) -> None:
+    """What `alone` reads: imports and the first call are paid before the clock starts."""
+    from traindx_tools.on_data import examine
+
+    warmed()
+    reports: list[Any] = []
+    start = time.perf_counter()
+    used = max(0.01, spent(lambda: reports.append(examine([folder]))))
+    wall = time.perf_counter() - start
+    print(json.dumps([used, wall, highest(), reports[0].wrong[0].rule if reports[0].wrong else ""]))
+
+
+def highest() -> float:
+    """The most megabytes that this process held. What getrusage says holds those of its parent before it began, too."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return float(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))) / 1e3
+
+
+def warmed() -> None:
+    from traindx_tools.on_data import examine
+
+    with tempfile.TemporaryDirectory() as warm:
+        write(Path(warm), "npz", 0.1)
+        examine([warm])
 
 
 def main() -> None:
-    from traindx_tools.on_data import examine
-
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("megabytes", type=float, nargs="?", default=64.0, help="of each format (default: 64)")
     parser.add_argument("--only", default=",".join(FORMS), help="formats (default: %(default)s)")
     parser.add_argument("--sizes", default="", metavar="FORM=MB,...", help="megabytes of single formats")
+    parser.add_argument("--examine", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.examine:
+        examined(options.examine)
+        return
     sizes = {form: float(size) for form, _, size in (s.partition("=") for s in options.sizes.split(",") if s)}
-    with tempfile.TemporaryDirectory() as warm:
-        write(Path(warm), "npz", 0.1)
-        examine([warm])  # imports are paid once
-        if find_spec("torch") is not None:
-            loop(sorted(Path(warm).iterdir()))
-    print(f"{'format':8}{'MB':>8}{'own s':>9}{'loop s':>9}{'ours s':>9}{'wall s':>9}{'MB/s':>8}{'own':>8}{'loop':>8}")
+    if find_spec("torch") is not None:
+        with tempfile.TemporaryDirectory() as warm:
+            write(Path(warm), "npz", 0.1)
+            loop(sorted(Path(warm).iterdir()))  # imports are paid once
+    print(f"{'format':8}{'MB':>8}{'own s':>9}{'loop s':>9}{'ours s':>9}{'wall s':>9}{'memory':>8}{'MB/s':>8}"
+          f"{'own':>8}{'loop':>8}")
     for form in options.only.split(","):
         needs = {"parquet": "pyarrow", "images": "PIL"}.get(form)
         if needs is not None and find_spec(needs) is None:

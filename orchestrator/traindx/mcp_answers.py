@@ -132,7 +132,7 @@ def examine_data(reach: Reach, given: asked.ExamineData, say: Say) -> str:
     from traindx_tools.on_data.examination import require_data
 
     admitted = _logs(reach, given.paths, say)
-    report = examine(admitted.files, seconds=DATA_SECONDS)
+    report = examine(admitted.files, seconds=DATA_SECONDS, all_rows=given.all_rows)
     require_data(report, given.paths)
     wanted = list(_wanted(report.findings, "D", given.min_severity))
     return "\n".join([*lines_of(report, wanted), *(f"note: {n}" for n in _notes(admitted.left_out))]) + "\n"

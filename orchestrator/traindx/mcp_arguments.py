@@ -83,6 +83,7 @@ class ExamineData(Arguments):
     """Arguments of examine_data."""
 
     paths: Paths
+    all_rows: bool = Field(False, description="Every row of a large set in full, not a sample and one pass.")
     min_severity: Severity = Field("info", description="Least severity shown.")
 
 

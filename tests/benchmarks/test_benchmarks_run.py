@@ -26,6 +26,7 @@ SMALL = {
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
     "jax_overhead.py": (["--rounds", "1", "--steps", "1", "--model", "mlp"], "traindx always on", (0, 1)),
     "mangled.py": (["--count", "20", "--workers", "1", "--seed", "3"], "0 crashes or stalls", (0,)),
+    "large_faults.py": (["2", "--only", "NaN"], "a NaN                       found", (0,)),
     "many_ranks.py": (["--ranks", "24", "--steps", "40", "--workers", "1", "--only", "shape"], "right 1/1", (0,)),
     "measure_precision.py": (["--out", "{out}"], "", (0,)),
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
@@ -43,8 +44,8 @@ SMALL = {
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""
 SLOW = {"associations.py", "audit_peers.py", "corpus_record.py", "data_speed.py", "experiments.py", "isolation.py",
-        "jax_origins.py", "jax_overhead.py", "nonfinite_origins.py", "observation_cost.py", "readers.py",
-        "skill_cost.py", "startup.py", "torch_overhead.py", "weights_speed.py"}  # fmt: skip
+        "jax_origins.py", "jax_overhead.py", "large_faults.py", "nonfinite_origins.py", "observation_cost.py",
+        "readers.py", "skill_cost.py", "startup.py", "torch_overhead.py", "weights_speed.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
          "observation_cost.py": ("torch",), "torch_overhead.py": ("torch",)}  # fmt: skip
 

@@ -99,3 +99,23 @@ def test_a_folder_of_data_alone_is_judged_and_one_of_junk_refused(tmp_path):
     (tmp_path / "junk" / "a.zip").write_bytes(b"PK\x03\x04junk")
     with pytest.raises(UnreadableInput, match="Nothing could be read"):
         examine([tmp_path / "junk"], root=tmp_path)
+
+
+def test_a_large_set_says_what_was_looked_at_and_all_rows_are_on_demand(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traindx_tools.on_data.set_samples.WHOLE_SET", 5000)
+    monkeypatch.setattr("traindx_tools.on_data.set_samples.SAMPLE", 1000)
+    monkeypatch.setattr("traindx_tools.on_data.set_samples.FEWEST_ROWS", 100)
+    shards(tmp_path, 1.0)
+
+    assert run(["data", str(tmp_path)]) == 0
+    assert "of 200 rows were looked at, in blocks over the file; all rows were looked at for" in capsys.readouterr().out
+    assert run(["data", str(tmp_path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert all("of 200 rows were looked at" in f["note"] for f in said["files"])
+    assert all(s["read"] < s["rows"] == 200 for d in said["sets"] for s in d["shards"])
+    assert run(["data", str(tmp_path), "--all"]) == 0
+    assert "were looked at" not in capsys.readouterr().out
+    reach = Reach.of(tmp_path)
+    assert "were looked at" in call("examine_data", {"paths": ["."]}, reach, lambda text: None)
+    assert "were looked at" not in call("examine_data", {"paths": ["."], "all_rows": True}, reach, lambda text: None)

@@ -28,11 +28,17 @@ found, 2 nothing that could be read.
     help="Begin no new file after that time; what was not read is named.",
 )
 @click.option(
+    "--all",
+    "all_rows",
+    is_flag=True,
+    help="Look at every row of a large set in full, not at a sample of them and once over all.",
+)
+@click.option(
     "--sheet",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw samples beside their labels, those that are named first, into this PNG.",
 )
-def command(paths: tuple[str, ...], as_json: bool, seconds: float, sheet: Path | None) -> int:
+def command(paths: tuple[str, ...], as_json: bool, seconds: float, all_rows: bool, sheet: Path | None) -> int:
     """Read the data files in PATHS (files, folders, globs) and say what is wrong in them, by file, field and row.
 
     Nothing that a file contains is executed, and nothing is written.
@@ -44,7 +50,7 @@ def command(paths: tuple[str, ...], as_json: bool, seconds: float, sheet: Path |
 
     if not paths:
         raise BadUsage("give data files, a folder or a glob, e.g. `traindx data data/`")
-    report = examine(paths, seconds=seconds)
+    report = examine(paths, seconds=seconds, all_rows=all_rows)
     require_data(report, paths)
     if sheet is not None:
         from traindx_tools.plots.contact_sheet import contact_sheet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -77,6 +77,23 @@ class Column:
     def lengths(self) -> Array:
         """int64 shape (rows,): items of each sequence, characters of each text."""
         return np.diff(self.offsets) if self.offsets is not None else self.values
+
+
+def at_rows(column: Column, rows: Array) -> Column:
+    """The field of some rows only, in memory. `rows`: int64, which, as places among those that were read."""
+    def picked(values: Array | None) -> Array | None:
+        return None if values is None else np.asarray(values[rows])
+
+    kept = {"digests": picked(column.digests), "missing": picked(column.missing),
+            "orientations": picked(column.orientations),
+            "texts": tuple(column.texts[i] for i in rows.tolist()) if column.texts else (),
+            "turns": {who: tuple(said[i] for i in rows.tolist()) for who, said in column.turns.items()}}
+    if column.offsets is None:
+        return replace(column, values=np.asarray(column.values[rows]), **kept)  # type: ignore[arg-type]
+    lengths = np.diff(column.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(column.offsets[:-1][rows] - offsets[:-1], lengths)
+    return replace(column, values=np.asarray(column.values[places]), offsets=offsets, **kept)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.roles import input_fields, is_identifier, is_target, is_time
 from traindx_tools.on_data.shard import Shard
-from traindx_tools.on_data.summary import distinct, mixed
+from traindx_tools.on_data.summary import contained, distinct, mixed
 from traindx_tools.on_data.table import DataSet
 
 SHORT_TEXT = 20
@@ -19,6 +19,7 @@ MOST_CLASSES = 20
 """Values above which a field that recurs is a measure, unless it is called as targets are."""
 FEWEST_NUMBERS, MOSTLY = 3, 0.9
 """Measured numbers that tell a row from all others, and the share of the values of a column that must be its own."""
+ROWS_AT_ONCE = 4096
 TABLE_BITS = 24.0
 """Of all columns together, that the rows of a table without two columns of fractions must be able to tell apart."""
 
@@ -29,13 +30,7 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     Names, numbers and times of rows are left out: the same row with another number is a copy. Rows that are constant
     (blank pictures) and short texts are left out as well: they recur by nature.
     """
-    labels = tuple(n for n in data.labels if n in shard.columns and _is_answer(shard, n))
-    names = sorted(
-        n
-        for n in input_fields(shard, labels)
-        if (shard.columns[n].kind != "text" or shard.columns[n].digests is not None)
-        and not is_identifier(shard.columns[n])
-    )
+    names = _signed(data, shard)
     out = np.zeros(shard.rows, np.uint64)
     telling = np.zeros(shard.rows, bool)
     single = _is_table(shard, names)
@@ -49,6 +44,78 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
         telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
     telling |= single
     return out, np.flatnonzero(telling)
+
+
+def _signed(data: DataSet, shard: Shard) -> list[str]:
+    """The fields by which a row is told from others, in their order."""
+    labels = tuple(n for n in data.labels if n in shard.columns and _is_answer(shard, n))
+    return sorted(
+        n
+        for n in input_fields(shard, labels)
+        if (shard.columns[n].kind != "text" or shard.columns[n].digests is not None)
+        and not is_identifier(shard.columns[n])
+    )
+
+
+def signed_fields(data: DataSet, sample: Shard) -> tuple[str, ...]:
+    """The fields by which rows are told apart, in their order; none where copies say nothing."""
+    names = _signed(data, sample)
+    return () if _is_table(sample, names) and not _many_rows_possible(sample, names) else tuple(names)
+
+
+def signed_shards(data: DataSet) -> list[tuple[Shard, Array, Array]]:
+    """Each shard with what `signatures` tells of it: over all of its rows, where one pass has seen them."""
+    if "signed" not in data.memo:
+        data.memo["signed"] = list(_signed_shards(data))
+    made: list[tuple[Shard, Array, Array]] = data.memo["signed"]
+    return made
+
+
+def none_recurs(data: DataSet) -> bool:
+    """Whether one pass over all rows has seen no inputs twice: nothing more is to be said of copies then."""
+    signed_shards(data)
+    return bool(data.memo.get("none recurs"))
+
+
+def _signed_shards(data: DataSet) -> Iterator[tuple[Shard, Array, Array]]:
+    shards = [s for s in data.shards if s.rows and s.columns]
+    digests = [s.whole.digests for s in shards if s.whole is not None and s.whole.digests is not None]
+    if not digests or len(digests) < len(shards):  # hashes of another kind
+        yield from ((s, *signatures(data, s)) for s in shards)
+        return
+    again = _recurring(np.concatenate(digests))
+    by_line = any(s.whole is not None and s.whole.telling is not None for s in shards)
+    if by_line and not len(again):  # the same inputs may stand beside other ids
+        yield from ((s, *signatures(data, s)) for s in shards)
+        return
+    data.memo["none recurs"] = not len(again)
+    yield from ((s.full, d, _telling(data, s, d, again)) for s, d in zip(shards, digests, strict=True))
+
+
+def _telling(data: DataSet, shard: Shard, digests: Array, recurring: Array) -> Array:
+    """The rows that hold enough to be told apart. Only those that recur are looked at: the others are no copies."""
+    if shard.whole is not None and shard.whole.telling is not None:
+        return shard.whole.telling
+    names = _signed(data, shard)
+    if _is_table(shard, names):
+        return np.arange(len(digests))
+    whole = shard.full
+    again = np.flatnonzero(contained(digests, recurring))
+    telling = np.ones(len(digests), bool)
+    telling[again] = False
+    for name in names:
+        column = whole.columns.get(name)
+        if column is not None:
+            for start in range(0, len(again), ROWS_AT_ONCE):
+                some = again[start : start + ROWS_AT_ONCE]
+                telling[some] |= _tells(np.asarray(column.values[some]), "number", False, None)
+    return np.flatnonzero(telling)
+
+
+def _recurring(digests: Array) -> Array:
+    """The values that occur more than once, sorted."""
+    ordered = np.sort(digests)
+    return distinct(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def signatures_of_numbers(shard: Shard) -> tuple[Array, Array, tuple[str, ...]]:

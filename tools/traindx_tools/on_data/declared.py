@@ -90,7 +90,7 @@ def tables_of(view: View) -> list[tuple[str, dict[str, Sequence[object]]]]:
     """Small tables beside the data: where, and the values of each column; in JSON or as data files."""
     found: list[tuple[str, dict[str, Sequence[object]]]] = [*view.hints.tables]
     for shard in (s for d in view.sets for s in d.shards if s.format in ("csv", "json lines", "json", "parquet")):
-        if shard.rows <= 10_000:
+        if shard.total <= 10_000:
             found.append((short(shard), {n: c.texts if c.texts else c.values.tolist() for n, c in shard.columns.items()
                                          if not c.row_shape and c.kind != "sequence"}))
     return found

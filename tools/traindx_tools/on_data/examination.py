@@ -32,7 +32,9 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
 from traindx_tools.on_data.readers.kinds import kinds_of
 from traindx_tools.on_data.readers.numpy_files import Broken
+from traindx_tools.on_data.readers.shares import shares_of
 from traindx_tools.on_data.roles import is_metrics
+from traindx_tools.on_data.set_samples import sampled_set
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.split_files import SplitFile, split_files_of
 from traindx_tools.on_data.stored_counts import counts_of
@@ -94,12 +96,14 @@ def examine(
     seconds: float = SECONDS,
     settings: Iterable[tuple[str, str, Any]] = (),
     exclude: frozenset[str] = frozenset(),
+    all_rows: bool = False,
 ) -> DataReport:
     """Reads the data files that the paths name (files, folders, globs) and judges them against each other.
 
     Nothing that a file contains is executed, nothing is written. `seconds`: no file is begun after that time.
     `settings`: (where, name, value) of the run's configuration, such as its vocabulary size. `exclude`: real paths
-    that are no data. Raises UnreadableInput where a path names nothing.
+    that are no data. `all_rows`: whether every row of a large set is looked at in full; else a sample of them is, and
+    one pass goes over all (`set_samples.py`). Raises UnreadableInput where a path names nothing.
     """
     started = time.monotonic()
     found = discover(list(paths))
@@ -109,9 +113,12 @@ def examine(
     reading = _Reading(artifacts=list(found.left_out))
     files = _without_parameters(files, reading)
     root = _common([p for p, _ in files])
-    _read_all(files, root, started + seconds, reading)
-    sets = data_sets(joined(reading.placed))
+    _read_all(files, root, started + seconds, reading, by_set=not all_rows)
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
+    sets = data_sets(joined(reading.placed))
+    if not all_rows:
+        sets = tuple(sampled_set(d, Bounds(ends=started + seconds), hints.vocabulary) for d in sets)
+        reading.artifacts = [_as_sampled(a, sets) for a in reading.artifacts]
     notes: list[str] = []
     listings = listings_of(sets, [str(p) for p, _ in files])
     beside = statistics_of(p for p, _ in files), counts_of(p for p, _ in files), name_lists_of(files)
@@ -154,6 +161,13 @@ def _as_splits(artifact: Artifact, files: Mapping[str, SplitFile]) -> Artifact:
     return replace(artifact, note=f"row numbers of the splits {', '.join(file.rows)}: {file.count:,} rows")
 
 
+def _as_sampled(artifact: Artifact, sets: Sequence[DataSet]) -> Artifact:
+    """A file with what was looked at of it."""
+    shards = [s for d in sets for s in d.shards if s.whole is not None or s.numbers is not None]
+    notes = [n for s in shards if artifact.path in (s.name, *(c.file for c in s.columns.values())) for n in s.notes]
+    return replace(artifact, note="; ".join(dict.fromkeys(notes))) if notes else artifact
+
+
 def _modified(files: Iterable[tuple[Path, str]]) -> dict[str, float]:
     """When each file was written last, by its name."""
     out: dict[str, float] = {}
@@ -193,7 +207,8 @@ def _common(files: Sequence[Path]) -> Path:
     return Path(os.path.commonpath(parents)) if parents else Path()
 
 
-def _read_all(files: Sequence[tuple[Path, str]], root: Path, ends: float, reading: _Reading) -> None:
+def _read_all(files: Sequence[tuple[Path, str]], root: Path, ends: float, reading: _Reading, by_set: bool = False
+              ) -> None:
     media = {kind: [(p, n) for p, n in files if p.suffix.lower() in kind] for kind in (PICTURES, SOUNDS)}
     in_folders = {p for kind in media.values() if len(kind) >= FEWEST for p, _ in kind}
     chosen = [(p, n, f) for p, n, f in _formats(files, reading) if p not in in_folders]
@@ -202,12 +217,14 @@ def _read_all(files: Sequence[tuple[Path, str]], root: Path, ends: float, readin
         values=min(2**27, max(2**20, MOST_VALUES // share)),
         ends=ends,
         unpacked=min(2**30, max(2**26, MOST_UNPACKED // share)),
+        by_set=by_set,
     )
+    parts = shares_of(chosen) if by_set else {}
     for path, name, form in sorted(chosen, key=lambda c: c[0].stat().st_size):
         if bounds.over:
             reading.artifacts.append(Artifact(name, form, note="not read: the time was used up"))
             continue
-        _read_one(path, name, form, bounds, root, reading)
+        _read_one(path, name, form, replace(bounds, share=parts.get(path, 0.0)), root, reading)
     for kind, found in media.items():
         if len(found) >= FEWEST:
             below = sorted((p, str(Path(os.path.abspath(p)).relative_to(root))) for p, _ in found)

@@ -114,6 +114,8 @@ def _is_from_mix(part: Finding, mix: Finding) -> bool:
         return False
     if _same_fields(mix, part) and mix.measured["kind"] == "lengths" and "length" in str(part.measured["statistic"]):
         return True
+    if "apart" not in part.measured:  # of a group within files, not of a file
+        return False
     apart, effect = part.measured["apart"], mix.measured["effect"]
     return isinstance(apart, float) and isinstance(effect, float) and apart <= effect + SLACK
 

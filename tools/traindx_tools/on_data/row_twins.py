@@ -64,7 +64,7 @@ def twins_of(data: DataSet) -> tuple[Twins, ...]:
 
 
 def _twins(group: Sequence[Shard]) -> Iterator[Twins]:
-    if not group or sum(s.rows for s in group) > MOST_ROWS:
+    if not group or sum(s.total for s in group) > MOST_ROWS:  # of a sample hardly one twin's other is in it
         return
     names = [n for n in group[0].columns if all(n in s.columns and s.columns[n].rows == s.rows for s in group)]
     found = _of_table([f for n in names for f in _flat(n, [s.columns[n] for s in group])])

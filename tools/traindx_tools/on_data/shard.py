@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import numpy as np
 
 from traindx_tools.on_data.column import Array, Column, Contents, Damage, Stated
 from traindx_tools.on_data.summary import Summary, summarised
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What one pass over all rows of a file found whose rows are too many to be looked at one by one."""
+
+    rows: int
+    """Rows that the pass saw: fewer than there are where the time was used up."""
+    columns: Mapping[str, Column]
+    """The fields of all rows, mapped and not in memory; none of a file that is only read from its beginning."""
+    digests: Array | None = None
+    """uint64 shape (rows,): a hash of the inputs of each row, as `copies.signatures` makes it of a sample."""
+    telling: Array | None = None
+    """int64, of lines of text, whose hash is of all fields: those that are long enough to be told apart."""
+    blank: Mapping[str, Array] = field(default_factory=dict)
+    """By field, int64: the rows that are one number throughout."""
+    pointed: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    """int64: rows that are not finite or far beyond the others; they are in the sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +79,16 @@ class Shard:
 
     stated: Mapping[str, Stated] = field(default_factory=dict)
     """What the file says of its content besides its rows, by name; that of a field as `field.name`."""
+
+    whole: Whole | None = None
+    """What a pass over all rows found, where `rows` are a sample of them."""
+
+    @property
+    def full(self) -> Shard:
+        """The shard with all its rows, where they are mapped; itself where that is what was read."""
+        if self.whole is None:
+            return self
+        return replace(self, columns=self.whole.columns, rows=self.whole.rows, numbers=None, whole=None)
 
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""

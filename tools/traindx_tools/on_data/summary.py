@@ -242,7 +242,7 @@ def contained(values: Array, ordered: Array) -> Array:
     return np.asarray(ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values)
 
 
-_KEYS = np.random.default_rng(0x7261696E).integers(1, 2**63, 4096, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+KEYS = np.random.default_rng(0x7261696E).integers(1, 2**63, 4096, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def row_digests(rows: Array) -> Array:
@@ -255,9 +255,9 @@ def row_digests(rows: Array) -> Array:
         raw = np.pad(raw, ((0, 0), (0, 8 - raw.shape[1] % 8)))
     words = raw.view(np.uint64)
     out = np.full(len(rows), words.shape[1], np.uint64)
-    for start in range(0, words.shape[1], len(_KEYS)):
-        part = words[:, start : start + len(_KEYS)]
-        out = mixed(out + (part * _KEYS[: part.shape[1]]).sum(axis=1, dtype=np.uint64))
+    for start in range(0, words.shape[1], len(KEYS)):
+        part = words[:, start : start + len(KEYS)]
+        out = mixed(out + np.einsum("ij,j->i", part, KEYS[: part.shape[1]]))  # no product in memory
     return out
 
 
@@ -266,7 +266,7 @@ def sequence_digests(items: Array, offsets: Array) -> Array:
     if not len(items):
         return np.diff(offsets).astype(np.uint64)
     at = np.arange(len(items)) - np.repeat(offsets[:-1], np.diff(offsets))
-    hashed = mixed(items.astype(np.int64).view(np.uint64) + _KEYS[at % len(_KEYS)]) * _KEYS[(at + 1) % len(_KEYS)]
+    hashed = mixed(items.astype(np.int64).view(np.uint64) + KEYS[at % len(KEYS)]) * KEYS[(at + 1) % len(KEYS)]
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashed, dtype=np.uint64)])
     return mixed(sums[offsets[1:]] - sums[offsets[:-1]] + np.diff(offsets).astype(np.uint64))
 

@@ -15,6 +15,7 @@ import numpy as np
 from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.features import prepared, raw_features
 from traindx_tools.on_data.patches import patch_features, suits
+from traindx_tools.on_data.readers.bounds import in_blocks
 from traindx_tools.on_data.roles import (
     ROWS_PER_CLASS,
     codes,
@@ -40,6 +41,8 @@ WEAK = 0.5
 MOST_STRONGER = 2
 MOST_PATCHED = 6_000
 """Rows whose patches are looked at."""
+NEIGHBOURS = 0.9
+"""Share of the rows of a sample that the next one follows, from which on they are blocks."""
 FOLDS = 5
 RIDGE = 0.02
 """Penalty, as a share of the mean diagonal."""
@@ -214,7 +217,7 @@ def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool, featu
     if not inputs:
         return None
     share = max(50, MOST_ROWS // len(shards))
-    index = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, share)).astype(np.int64)) for s in shards]
+    index = [_looked_at(s, share) for s in shards]
     key = (inputs, tuple(id(s) for s in shards))
     if key not in features:
         raw = [raw_features(s, inputs, i) for s, i in zip(shards, index, strict=True)]
@@ -229,6 +232,20 @@ def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool, featu
         y = _cut(shard.columns[name], kinds) if binned else codes(shard.columns[name], kinds)
         parts.append(Part(shard, rows, x, y[rows]))
     return Task(data, name, inputs, kinds, tuple(parts), binned)
+
+
+def _looked_at(shard: Shard, most: int) -> Array:
+    """Rows that the model sees: evenly spaced, or a piece of each block where the shard is a sample in blocks."""
+    if shard.numbers is not None and shard.rows > most:
+        return in_blocks(shard.rows, most)
+    return np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, most)).astype(np.int64))
+
+
+def in_order(part: Part) -> bool:
+    """Whether the model saw neighbouring rows, so that a shift means something: all of a file, or blocks of it."""
+    if part.shard.numbers is None:
+        return len(part.index) == part.shard.rows
+    return float((np.diff(part.shard.numbers[part.index]) == 1).mean()) >= NEIGHBOURS if len(part.index) > 1 else False
 
 
 def _numbers_beside(shard: Shard, inputs: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,6 +26,10 @@ class Bounds:
     text: int = 2**28
     """Bytes of a text format."""
     ends: float = field(default=float("inf"))
+    share: float = 0.0
+    """Of a file of a set that is too large: its part of the set's sample. 0: it is read as far as the other limits."""
+    by_set: bool = False
+    """Whether arrays are handed on with all their rows, mapped: which of them are looked at is chosen by set."""
 
     @property
     def over(self) -> bool:
@@ -42,9 +46,14 @@ def sampled(array: Array, bounds: Bounds) -> tuple[Array, Array | None]:
     """The rows that are looked at and their numbers (None where it is all of them): `PARTS` blocks, evenly spaced."""
     width = max(1, int(np.prod(array.shape[1:])))
     most = max(1, bounds.values // width)
-    if len(array) <= most:
+    if len(array) <= most or bounds.by_set:
         return array, None
-    size = max(1, most // PARTS)
-    starts = np.linspace(0, len(array) - size, min(PARTS, most)).astype(np.int64)
-    numbers = (starts[:, None] + np.arange(size)).reshape(-1)  # blocks never meet: they lie `size` apart or more
+    numbers = in_blocks(len(array), most)
     return array[numbers], numbers
+
+
+def in_blocks(total: int, most: int) -> Array:
+    """int64: about `most` of `total` rows, in `PARTS` blocks of neighbours that are evenly spaced and never meet."""
+    size = max(1, most // PARTS)
+    starts = np.linspace(0, total - size, min(PARTS, most)).astype(np.int64)
+    return (starts[:, None] + np.arange(size)).reshape(-1)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from traindx_tools.errors import MissingExtra, UnreadableInput
-from traindx_tools.on_data.column import Column
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.readers.arrow_columns import NOT_CONVERTED, columns_in
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
+from traindx_tools.on_data.readers.streamed import PIECES, Kept, as_sample, rows_kept
 from traindx_tools.on_data.shard import Shard
 
 
@@ -23,6 +26,8 @@ def read_parquet(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     try:
         with pq.ParquetFile(path) as file:
             total = file.metadata.num_rows
+            if bounds.share:
+                return (_sampled(file, total, name, bounds),)
             batches = []
             read = 0
             for batch in file.iter_batches(batch_size=65_536):
@@ -37,6 +42,35 @@ def read_parquet(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     except (pa.ArrowException, OSError) as error:
         raise Broken(f"the parquet file is damaged ({str(error)[:100]})") from None
     return (_shard(table, total, name, "parquet"),)
+
+
+def _sampled(file: Any, total: int, name: str, bounds: Bounds) -> Shard:
+    """A sample of a large table, and what one pass over all of it finds. Raises ArrowException."""
+    import pyarrow as pa
+
+    kept = Kept(rows_kept(bounds, file.metadata.num_columns))
+    taken = []
+    for batch in file.iter_batches(batch_size=min(65_536, max(1024, total // PIECES)), use_threads=False):
+        taken.append(batch.take(pa.array(kept.of_block(len(batch), len(batch) / total, _numbers_in(batch)))))
+        if bounds.over:
+            break
+    table = pa.Table.from_batches(taken, schema=file.schema_arrow)
+    chosen = kept.chosen()
+    shard = _shard(table.filter(pa.array(chosen)), int(chosen.sum()), name, "parquet")
+    numbers = np.concatenate(kept.numbers)[chosen]
+    return as_sample(shard, numbers, total, kept.whole())
+
+
+def _numbers_in(batch: Any) -> dict[str, Array]:
+    """The fields of single numbers; an empty cell is 0, as it is told by others."""
+    import pyarrow.types as types
+
+    found = {}
+    for field, column in zip(batch.schema.names, batch.columns, strict=True):
+        if types.is_integer(column.type) or types.is_floating(column.type):
+            column = column.fill_null(0) if column.null_count else column
+            found[field] = np.asarray(column.to_numpy(zero_copy_only=False))
+    return found
 
 
 def read_arrow(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:

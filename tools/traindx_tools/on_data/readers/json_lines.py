@@ -6,24 +6,28 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Damage
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.geojson import is_collection, records_of
 from traindx_tools.on_data.readers.records import columns_of, flattened
+from traindx_tools.on_data.readers.sampled_lines import MOST_LINE, sampled_lines
 from traindx_tools.on_data.shard import Shard
 
-MOST_LINE = 2**24
-"""Bytes of one line."""
 FEWEST = 2
 """Records below which a file is no data set."""
 
 
 def read_json_lines(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     """The records of the lines. A line that does not parse is damage. Raises UnreadableInput."""
+    if bounds.share:
+        return (_sampled(path, name, bounds),)
     records: list[dict[str, Any]] = []
     damage: list[Damage] = []
     notes: list[str] = []
@@ -47,6 +51,28 @@ def read_json_lines(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             notes=tuple(notes),
         ),
     )
+
+
+def _sampled(path: Path, name: str, bounds: Bounds) -> Shard:
+    """Blocks of the lines of a large file. Raises UnreadableInput."""
+    records: list[dict[str, Any]] = []
+    damage: list[Damage] = []
+    numbers: list[int] = []
+    with path.open("rb") as stream:
+        lines = sampled_lines(stream, path.stat().st_size, bounds)
+    for number, line in lines.kept:
+        before = len(records)
+        if line.strip():
+            _take(line, number, records, damage)
+        numbers += [number] * (len(records) - before)
+    if len(records) < FEWEST:
+        raise UnreadableInput("no JSON lines" if not damage else f"{damage[0].what} in line {(damage[0].row or 0) + 1}")
+    shard = Shard(name, "json lines", columns_of(records, name), len(records), len(records), damage=tuple(damage))
+    seen = lines.seen()
+    whole = "all lines" if lines.whole else f"the first {lines.rows:,} lines (the time was used up)"
+    note = (f"{len(records):,} of {lines.rows:,} lines were parsed, in blocks over the file; {whole} were looked at "
+            "for damage, NaN, infinity and copies of whole lines")
+    return replace(shard, total=lines.rows, numbers=np.array(numbers, np.int64), whole=seen, notes=(note,))
 
 
 def opened(path: Path) -> IO[bytes]:

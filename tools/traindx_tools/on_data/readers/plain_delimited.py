@@ -7,15 +7,16 @@ read by `delimited` from its beginning. So both give the same columns, of the sa
 from __future__ import annotations
 
 import csv
+import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.column import Array, Column, at_rows
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.delimited import (
     EMPTY,
@@ -28,6 +29,7 @@ from traindx_tools.on_data.readers.delimited import (
     unique,
 )
 from traindx_tools.on_data.readers.json_lines import opened
+from traindx_tools.on_data.readers.streamed import FEWEST_ROWS, PIECES, Kept, as_sample, rows_kept
 from traindx_tools.on_data.shard import Shard
 
 FEWEST_BYTES = 2**20
@@ -72,12 +74,24 @@ class Parts:
 
 def read_table(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     """The table. Rows with another number of cells than the header are damage. Raises UnreadableInput."""
-    columns = plain_columns(path, name, bounds) if path.stat().st_size >= FEWEST_BYTES else None
-    return read_delimited(path, name, bounds) if columns is None else (shard_of(columns, name, bounds),)
+    size = path.stat().st_size
+    kept = Kept(0) if bounds.share else None
+    columns = plain_columns(path, name, bounds, kept) if size >= FEWEST_BYTES else None
+    if columns is None:
+        rows = bounds.rows if kept is None else max(FEWEST_ROWS, int(bounds.rows * bounds.share))
+        return read_delimited(path, name, replace(bounds, rows=rows))
+    if kept is None:
+        return (shard_of(columns, name, bounds),)
+    chosen = np.flatnonzero(kept.chosen())
+    shard = shard_of({n: at_rows(c, chosen) for n, c in columns.items()}, name, replace(bounds, rows=kept.rows + 1))
+    return (as_sample(shard, np.concatenate(kept.numbers)[chosen], kept.rows, kept.whole()),)
 
 
-def plain_columns(path: Path, name: str, bounds: Bounds) -> dict[str, Column] | None:
-    """The columns of a plain table; None of any other, and where pyarrow is not installed or refuses it."""
+def plain_columns(path: Path, name: str, bounds: Bounds, kept: Kept | None = None) -> dict[str, Column] | None:
+    """The columns of a plain table; None of any other, and where pyarrow is not installed or refuses it.
+
+    `kept`: takes all rows and says which of them the columns hold.
+    """
     try:
         import pyarrow
         import pyarrow.csv
@@ -87,7 +101,9 @@ def plain_columns(path: Path, name: str, bounds: Bounds) -> dict[str, Column] | 
     for _ in range(RESTARTS):
         try:
             with opened(path) as stream:
-                return _columns(stream, name, bounds, floats)
+                if kept is not None:
+                    kept.begin()
+                return _columns(stream, name, bounds, floats, kept, path.stat().st_size)
         except Empty as found:
             floats |= found.places
         except (NotPlain, csv.Error, pyarrow.ArrowException, EOFError, OSError, zlib.error):
@@ -95,16 +111,21 @@ def plain_columns(path: Path, name: str, bounds: Bounds) -> dict[str, Column] | 
     return None
 
 
-def _columns(stream: IO[bytes], name: str, bounds: Bounds, floats: frozenset[int]) -> dict[str, Column]:
+def _columns(stream: IO[bytes], name: str, bounds: Bounds, floats: frozenset[int], kept: Kept | None, size: int
+             ) -> dict[str, Column]:
     layout: Layout | None = None
     parts: list[Parts] = []
-    for block in _blocks(stream, bounds):
+    for block in _blocks(stream, bounds, min(BLOCK, max(FEWEST_BYTES, size // PIECES)) if kept is not None else BLOCK):
         if layout is None:
             layout = _layout(block, floats)
+            if not layout.header and b'"' in block:
+                raise NotPlain
             parts = [Parts() for _ in layout.names]
+            if kept is not None:
+                kept.most = rows_kept(bounds, len(layout.names))
             block = block[block.index(b"\n") + 1:] if layout.header else block
         if block:
-            _convert(block, layout, parts)
+            _convert(block, layout, parts, kept, len(block) / size)
         if bounds.over:
             break
     if layout is None:
@@ -113,13 +134,13 @@ def _columns(stream: IO[bytes], name: str, bounds: Bounds, floats: frozenset[int
     return {column: _column(column, kind, some, name) for column, kind, some in named}
 
 
-def _blocks(stream: IO[bytes], bounds: Bounds) -> Iterator[bytes]:
-    """Whole lines of as many rows as are read. Raises NotPlain."""
-    left = bounds.rows + 1
+def _blocks(stream: IO[bytes], bounds: Bounds, size: int) -> Iterator[bytes]:
+    """Whole lines of as many rows as are read, about `size` bytes of them. Raises NotPlain."""
+    left = sys.maxsize if bounds.share else bounds.rows + 1
     rest = b"" if (start := stream.read(3)) == b"\xef\xbb\xbf" else start
-    wanted = LOOKED_AT + 1
+    wanted, begins = LOOKED_AT + 1, True
     while left > 0:
-        read = stream.read(BLOCK)
+        read = stream.read(size)
         block = rest + read
         if read and block.count(b"\n") < wanted:
             rest = block
@@ -129,16 +150,20 @@ def _blocks(stream: IO[bytes], bounds: Bounds) -> Iterator[bytes]:
         block, rest = block[:cut], block[cut:]
         if not block:
             return
-        ends = _line_ends(block)
+        ends = _line_ends(block, begins)
+        begins = False
         yield block[:ends[left - 1] + 1] if len(ends) >= left else block
         left -= len(ends)
 
 
-def _line_ends(block: bytes) -> Array:
-    """Raises NotPlain of quotes, empty or long lines, lone carriage returns, zero bytes, and what is no UTF-8."""
+def _line_ends(block: bytes, begins: bool) -> Array:
+    """Raises NotPlain of quotes (but around names in a first line), empty or long lines, lone carriage returns, zero
+    bytes, and what is no UTF-8.
+    """
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
     lengths = np.diff(ends, prepend=-1)
-    if b'"' in block or b"\0" in block or lengths.min(initial=2) < 2:
+    quoted = block.find(b'"', block.find(b"\n") if begins and block.partition(b"\n")[0].count(b'"') % 2 == 0 else 0)
+    if quoted >= 0 or b"\0" in block or lengths.min(initial=2) < 2:
         raise NotPlain
     if max(lengths.max(initial=0), len(block) - ends[-1] if len(ends) else len(block)) > csv.field_size_limit():
         raise NotPlain
@@ -175,8 +200,10 @@ def _kind(cells: tuple[str, ...]) -> str:
     return "string" if not len(present) else "int64" if values.dtype.kind == "i" else "double"
 
 
-def _convert(block: bytes, layout: Layout, parts: list[Parts]) -> None:
-    """Appends the cells of a block. Raises ArrowInvalid of a cell of another type, NotPlain, Empty."""
+def _convert(block: bytes, layout: Layout, parts: list[Parts], kept: Kept | None, share: float) -> None:
+    """Appends the cells of a block, a `share` of the file. Raises ArrowInvalid of a cell of another type, NotPlain,
+    Empty.
+    """
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -198,16 +225,26 @@ def _convert(block: bytes, layout: Layout, parts: list[Parts]) -> None:
     kinds = list(zip(layout.kinds, table.columns, strict=True))
     if empty := frozenset(i for i, (kind, column) in enumerate(kinds) if kind == "int64" and column.null_count):
         raise Empty(empty)
-    for (kind, column), some in zip(kinds, parts, strict=True):
+    numbers = {i: _numbers(block, column) for i, (kind, column) in enumerate(kinds) if kind != "string"}
+    rows: Any = slice(None)
+    if kept is not None:
+        rows = kept.of_block(len(table), share, {keys[i]: np.where(m, 0, v) if m.any() else v
+                                                 for i, (v, m) in numbers.items()})
+    for i, ((kind, column), some) in enumerate(zip(kinds, parts, strict=True)):
         if kind == "string":
-            some.values.extend(column.to_pylist())
-            continue
-        values = column.to_numpy()
-        missing = column.is_null().to_numpy() if column.null_count else np.zeros(len(values), bool)
-        if b"(" in block and (np.isnan(values) & ~missing).any():  # "nan(1)" is a number to pyarrow
-            raise NotPlain
-        some.values.append(values)
-        some.missing.append(missing)
+            some.values.extend((column if kept is None else column.take(pyarrow.array(rows))).to_pylist())
+        else:
+            some.values.append(numbers[i][0][rows])
+            some.missing.append(numbers[i][1][rows])
+
+
+def _numbers(block: bytes, column: Any) -> tuple[Array, Array]:
+    """The numbers of a column, and where it has none. Raises NotPlain."""
+    values = column.to_numpy()
+    missing = column.is_null().to_numpy() if column.null_count else np.zeros(len(values), bool)
+    if b"(" in block and (np.isnan(values) & ~missing).any():  # "nan(1)" is a number to pyarrow
+        raise NotPlain
+    return values, missing
 
 
 def _column(column: str, kind: str, parts: Parts, file: str) -> Column:

@@ -17,8 +17,10 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_data.column import Column
 from traindx_tools.on_data.places import line_of, listed, number, of, percent, place, rows
 from traindx_tools.on_data.shard import Shard
+from traindx_tools.on_data.summary import Summary
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
+from traindx_tools.on_data.whole_pass import MOST_POINTED
 from traindx_tools.rules import Rule, Threshold
 
 ON_PURPOSE = 0.2
@@ -72,7 +74,7 @@ def _of_field(data: DataSet, name: str, empty: list[tuple[Shard, Column]]) -> It
             if t
         )
         yield RULE.finding(
-            f"{of(name, shard)} holds {what} in {seen.bad_row_count:,} of {seen.rows:,} rows: "
+            f"{of(name, shard)} holds {what} in {seen.bad_row_count:,} of {_rows_seen(shard, seen):,} rows: "
             f"{rows(shard, seen.bad_rows, seen.bad_row_count)}",
             _first(shard, name, int(seen.bad_rows[0])),
             shard.name,
@@ -87,6 +89,12 @@ def _of_field(data: DataSet, name: str, empty: list[tuple[Shard, Column]]) -> It
                 "kind": "on-purpose" if purpose else "not-finite",
             },
         )
+
+
+def _rows_seen(shard: Shard, seen: Summary) -> int:
+    """Of how many rows these are: of all, where a pass has looked for them and all that it found are in the sample."""
+    all_there = shard.whole is not None and seen.bad_row_count <= min(MOST_POINTED, len(shard.whole.pointed))
+    return shard.whole.rows if shard.whole is not None and all_there else seen.rows
 
 
 def _first(shard: Shard, name: str, row: int) -> Location:

@@ -25,7 +25,7 @@ from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import is_target
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_bound, share_tail
-from traindx_tools.on_data.tasks import Task, folded, folded_all, tasks_of
+from traindx_tools.on_data.tasks import Task, folded, folded_all, in_order, tasks_of
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -86,12 +86,6 @@ def check(view: View) -> Iterator[Finding]:
                     )
 
 
-def _in_order(task: Task, i: int) -> bool:
-    """Whether the model saw neighbouring rows, so that a shift means something."""
-    part = task.parts[i]
-    return len(part.index) == part.shard.rows and part.shard.numbers is None
-
-
 def _shift(task: Task, i: int, scores_of: dict[int, Array], comparisons: int) -> Shift | None:
     """The shift after which most labels fit, where that is more than chance. `scores_of`: scores for each lag."""
     y = task.parts[i].y
@@ -126,9 +120,9 @@ def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if own >= OWN * float(np.median(typical)):
         yield _other_relation(task, i, own, p)
         return
-    in_order = _in_order(task, i)
-    shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if in_order else None
-    pace = _pace(task, i, scores, comparisons) if in_order and shift is None else None
+    ordered = in_order(part)
+    shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if ordered else None
+    pace = _pace(task, i, scores, comparisons) if ordered and shift is None else None
     rest = (
         f"; in the other {len(others)} it agrees with {percent(float(np.median([task.accuracy[j] for j in others])))}"
     )
@@ -192,7 +186,7 @@ def _other_relation(task: Task, i: int, own: float, p: float) -> Finding:
 
 def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     part = task.parts[i]
-    if task.scores[i] is None or not _in_order(task, i) or task.skill(i) > LOST:
+    if task.scores[i] is None or not in_order(part) or task.skill(i) > LOST:
         return
     kinds = len(task.kinds)
     moved = folded_all(part, [np.roll(part.y, lag) for lag in LAGS], kinds)

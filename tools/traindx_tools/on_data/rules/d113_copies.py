@@ -13,7 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.copies import signatures, signatures_of_numbers, signatures_of_some
+from traindx_tools.on_data.copies import none_recurs, signatures_of_numbers, signatures_of_some, signed_shards
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import contained, distinct
@@ -53,14 +53,19 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each pair of splits and of shards that share rows."""
     for data in view.sets:
-        signed = {id(s): signatures(data, s) for s in data.shards if s.rows and s.columns}
-        shards = [s for s in data.shards if id(s) in signed]
+        if none_recurs(data):
+            yield from list(_written_otherwise(data)) or _with_other_columns(
+                [s for s in data.shards if s.rows and s.columns])
+            continue
+        made = signed_shards(data)
+        signed = {id(s): (digests, telling) for s, digests, telling in made}
+        shards = [s for s, _, _ in made]
         known = {id(s): signed[id(s)][0][signed[id(s)][1]] for s in shards}
         found = list(_across(shards, signed, known))
         found = found or list(_written_otherwise(data))
         yield from found or _with_other_columns(shards)
         yield from _copied_shards(shards, known)
-        yield from _within(data, known)
+        yield from _within(data, shards, known)
 
 
 def _written_otherwise(data: DataSet) -> Iterator[Finding]:
@@ -153,9 +158,9 @@ def _copied_shards(shards: list[Shard], known: Mapping[int, Array]) -> Iterator[
                 break
 
 
-def _within(data: DataSet, known: Mapping[int, Array]) -> Iterator[Finding]:
+def _within(data: DataSet, shards: list[Shard], known: Mapping[int, Array]) -> Iterator[Finding]:
     for split, group in data.splits.items():
-        every = [known[id(s)] for s in group if id(s) in known]
+        every = [known[id(s)] for s in shards if s.split == split]
         rows_there = np.concatenate(every) if every else np.empty(0)
         share = 1.0 - len(distinct(rows_there)) / max(1, len(rows_there))
         if share >= REMARK and len(rows_there) >= 50:

@@ -14,6 +14,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import codes, keys
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.times import times_of
 from traindx_tools.on_data.view import View
@@ -50,8 +51,9 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             yield from _against_time(data, name)
         for name in data.labels:
-            for shard in (s for s in data.shards if name in s.columns and s.rows >= FEWEST and s.numbers is None):
-                y = codes(shard.columns[name], np.unique(keys(shard.columns[name])))
+            for shard in (f for s in data.shards if name in (f := s.full).columns and f.rows >= FEWEST
+                          and f.numbers is None):
+                y = codes(shard.columns[name], distinct(keys(shard.columns[name])))
                 shares = np.bincount(y) / len(y)
                 expected = (1.0 - float((shares**2).sum())) * (len(y) - 1)
                 changes = int((y[1:] != y[:-1]).sum())

@@ -113,7 +113,7 @@ def _of_field(
 ) -> Iterator[Finding]:
     """`told`: fields of shards that are told already. `remarked`: rows that were remarked of another field."""
     shards = [s for s in data.shards if name in s.columns and s.rows]
-    found = [(s, *_unmasked(s, name, *_empty(s.columns[name]))) for s in shards]
+    found = [_found(s, name) for s in shards]
     shares = [len(where) / s.rows for s, where, _ in found]
     for i, (shard, where, kind) in enumerate(found):
         if not len(where) or (name, id(shard)) in told:
@@ -137,6 +137,14 @@ def _of_field(
         elif shares[i] >= REMARK and (key := (tuple(where[:50].tolist()), id(shard))) not in remarked:
             remarked.add(key)
             yield _finding(shard, name, where, kind, shares[i], Bearing.COMPANION, Severity.INFO, "")
+
+
+def _found(shard: Shard, name: str) -> tuple[Shard, Array, str]:
+    """The rows that hold nothing: of all rows where one pass has seen them, and the shard with as many."""
+    where, kind = _empty(shard.columns[name])
+    if kind == "blank" and shard.whole is not None and name in shard.whole.columns:
+        return shard.full, shard.whole.blank.get(name, np.empty(0, np.int64)), kind
+    return shard, *_unmasked(shard, name, where, kind)
 
 
 def _usual(shares: Sequence[float], i: int) -> bool:

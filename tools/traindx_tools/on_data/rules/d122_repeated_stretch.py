@@ -17,7 +17,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.copies import signatures
+from traindx_tools.on_data.copies import none_recurs, signed_shards
 from traindx_tools.on_data.places import listed, percent, place, short
 from traindx_tools.on_data.roles import is_group, is_identifier, is_target, keys
 from traindx_tools.on_data.shard import Shard
@@ -57,7 +57,9 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for the longest such stretch of each file and field."""
     for data in view.sets:
-        signed = [(s, *signatures(data, s)) for s in data.shards if s.rows >= 2 * RUN and s.numbers is None]
+        if none_recurs(data):
+            continue
+        signed = [e for e in signed_shards(data) if e[0].rows >= 2 * RUN and e[0].numbers is None and e[0].columns]
         for shard, digests, telling in signed:
             yield from _of_shard(data, shard, digests, telling, view.comparisons)
         yield from _across_files(signed, view.comparisons)

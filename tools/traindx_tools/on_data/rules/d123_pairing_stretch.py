@@ -21,7 +21,7 @@ from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import label_name
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.stretches import Stretch, heaviest, log_chance
-from traindx_tools.on_data.tasks import Task, tasks_of
+from traindx_tools.on_data.tasks import Task, in_order, tasks_of
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -59,8 +59,7 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for task in tasks_of(data):
             for i, part in enumerate(task.parts):
-                whole = len(part.index) == part.shard.rows and part.shard.numbers is None
-                if whole and len(part.y) >= 2 * FEWEST and task.scores[i] is not None:
+                if in_order(part) and len(part.y) >= 2 * FEWEST and task.scores[i] is not None:
                     yield from _of_part(task, i, view.comparisons)
 
 
@@ -82,6 +81,8 @@ def _of_part(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if best is not None:
         yield _shifted(task, i, best[1], best[2], hits)
         return
+    if task.parts[i].shard.numbers is not None:
+        return  # a block of a sample may be one subject or recording, whose labels follow otherwise by nature
     mapped = list(_mapped(task, i, named, hits, comparisons))
     yield from mapped or _otherwise_mixed(task, i, hits, comparisons)
 
@@ -168,13 +169,15 @@ def _shifted(task: Task, i: int, stretch: Stretch, lag: int, hits: Array) -> Fin
 
 def _finding(task: Task, i: int, stretch: Stretch, said: str, hits: Array, measured: dict[str, Any]) -> Finding:
     shard, inside = task.parts[i].shard, stretch.inside(len(hits))
-    last = stretch.end - 1
+    numbers = task.parts[i].index if shard.numbers is None else shard.numbers[task.parts[i].index]
+    first, last = int(numbers[stretch.start]), int(numbers[stretch.end - 1])
+    among = "" if shard.numbers is None else " (of those that were looked at)"
     return RULE.finding(
-        f"{of(task.field, shard)} does not belong to its inputs in rows {stretch.start}..{last}: {said}; a simple "
+        f"{of(task.field, shard)} does not belong to its inputs in rows {first}..{last}{among}: {said}; a simple "
         f"model agrees with {percent(float(hits[inside].mean()))} of them and with "
         f"{percent(float(hits[~inside].mean()))} of the other rows",
         place(shard, task.field),
         shard.name,
         bearing=Bearing.CAUSE,
-        measured={"field": task.field, "rows": (stretch.start, last), "shard": short(shard), **measured},
+        measured={"field": task.field, "rows": (first, last), "shard": short(shard), **measured},
     )
