@@ -20,6 +20,8 @@ FEWEST_KINDS = 4
 ROWS_PER_FEATURE = 12
 TOLD = 0.3
 """Share of a feature's variance that the others must tell."""
+ALONE = 0.6
+"""The same of the only number of a row: nothing else shows that its rows are in no order."""
 MOST_ROWS = 8192
 
 
@@ -54,7 +56,7 @@ def fits(
     ends = np.cumsum([len(r) for r in rows])[:-1]
     for at, (name, k, parts) in enumerate(blocks):
         told = 1.0 - float(np.median(np.abs(left[at]))) ** 2 / max(1e-9, float(np.median(np.abs(x[at]))) ** 2)
-        if told >= TOLD:
+        if told >= (TOLD if len(blocks) > 1 else ALONE):
             which = f"feature {k}" if len(parts[0].shape) and _width(group[0], name) > 1 else "the value"
             pairs = np.stack([x[at] - left[at], x[at]], axis=1)
             yield name, f"how far {which} is from what the other fields of its row say", tuple(
