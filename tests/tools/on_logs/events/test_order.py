@@ -146,3 +146,14 @@ def test_a_threshold_has_few_digits(low: float, high: float, told: float) -> Non
 def test_a_candidate_without_numbers_stays_as_it_is() -> None:
     none = Candidate("`x`", np.array([3, 4]), "column")
     assert separating(none, np.array([3, 4]), np.array([3]), 0, 0) is none
+
+
+def test_a_row_of_a_table_is_no_message_about_itself(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    loss, source = 2 + 0.02 * rng.standard_normal(STEPS), rng.choice(["wiki", "web", "code"], STEPS).astype(object)
+    at = rng.choice(np.arange(100, STEPS - 50, 5), 25, replace=False)
+    loss[at], source[at] = loss[at] + 1.0, "arxiv"
+    rows = [f"{t},{loss[t]:.5f},3e-4,{source[t]},{rng.integers(128, 2048)}" for t in range(STEPS)]
+    (one,) = found("\n".join(["step,loss,lr,source,seq_len", *rows]) + "\n", tmp_path, "metrics.csv")
+    assert "arxiv" in str(one.measured["event"])
+    assert one.severity is Severity.MEDIUM

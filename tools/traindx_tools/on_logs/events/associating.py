@@ -137,7 +137,8 @@ def _association(anomalies: AnomalySet, event: Candidate, times: Ints, s: Scanne
     chance = max(min(1.0, math.exp(-s.score) * compared * event.tried), moved if moved > LEVEL else 0.0)
     near, far = _lags(at, times, s)
     rows = 0 if event.series is None else int(event.series.finite.sum())
-    echo = far == 0 and event.series is None and event.template not in routine and _only(anomalies, times)
+    own_line = not np.isin(event.lines, anomalies.lines).all()  # a row of a table is the record itself
+    echo = far == 0 and own_line and event.template not in routine and _only(anomalies, times)
     return Association(event, times, near, far, int(hit.sum()), int((~led).sum()), s.share * len(at), chance, s.score,
                        rows, echo)
 
