@@ -15,6 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traindx.along import GOES_ALONG
 from traindx.in_brief import WORTH_A_LINE
 from traindx.offered import Ground, beside_here, can_be_typed, seen_from_here, typed, with_words
 from traindx.proposal import code_place, measured_of
@@ -37,9 +38,6 @@ SUSPECTED = 0.5
 
 MOST = 8
 """Commands that are named at most."""
-
-GOES_ALONG = "L801"
-"""The rule of events that go along with anomalies."""
 
 MOST_EXPERIMENTS = 2
 """Experiments among them."""

@@ -93,6 +93,8 @@ def _open(view: View, page: Page) -> Iterator[str]:
         yield from page.fit(_reason(view), "  ", most=3)
     yield from _scope(view, page)
     yield from _list("Seen", seen, page)
+    remarks = [Said(view.named(a.remark)) for a in view.along if a.remark]
+    yield from _list("Along", remarks[:1], page)
     yield from brief_comparison(view.comparison, page)
     yield from _list("Against", counter(view, first)[:2] if first is not None else (), page, 2)
     yield from _described(view, page, seen)

@@ -24,7 +24,7 @@ _LIKELY = 0.05
 
 def render_full(view: View, page: Page) -> str:
     """The whole page. Ends with a line break."""
-    order = (_headline, _described, _read, _timeline, _hypotheses, _against, _verdict, _next, _files)
+    order = (_headline, _described, _read, _timeline, _along, _hypotheses, _against, _verdict, _next, _files)
     return blocks(*(part(view, page) for part in order))
 
 
@@ -81,6 +81,17 @@ def _timeline(view: View, page: Page) -> Iterator[str]:
         yield from _moment(moment, min(wide, 28), ids, page)
     if len(view.timeline) > len(shown):
         yield f"  and {len(view.timeline) - len(shown)} more findings"
+
+
+def _along(view: View, page: Page) -> Iterator[str]:
+    """What goes along with anomalies and is no finding by itself, and what only seemed to."""
+    if not view.along:
+        return
+    yield page.heading("What goes along")
+    for one in view.along:
+        yield from page.wrap(view.named(one.remark or one.event), "    ", "  - ")
+        for text in one.ruled_out:
+            yield from page.wrap(f"ruled out: {text}", "      ", "    ")
 
 
 def _moment(moment: Moment, wide: int, ids: int, page: Page) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from traindx.along import Along, along_of
 from traindx.course import amount_of, course_of
 from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
@@ -133,10 +134,13 @@ class View:
     @property
     def marked(self) -> Sequence[str]:
         """What the picture of a run without a fault marks: remarks of the log's rules, the earliest first."""
-        if self.status != "healthy":
-            return ()
-        remarks = [f for _, f in self.findings if f.rule[0] == "L"]
+        remarks = [f for _, f in self.findings if f.rule[0] == "L" and self.status == "healthy"]
         return tuple(dict.fromkeys(self.named(f.statement) for f in sorted(remarks, key=onset)))
+
+    @property
+    def along(self) -> Sequence[Along]:
+        """What goes along with anomalies; the sentence where no timeline tells it."""
+        return along_of(f for _, f in self.findings)
 
     @property
     def cause(self) -> Mapping[str, Any] | None:

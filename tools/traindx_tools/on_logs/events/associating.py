@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.events.anomalous import FEWEST, AnomalySet
+from traindx_tools.on_logs.events.anomalous import FEWEST, NEAR, AnomalySet
 from traindx_tools.on_logs.events.candidates import Candidate
 from traindx_tools.on_logs.events.chance import Anomalies, Scanned, bound, displaced, followed, scan, scores_displaced
+from traindx_tools.on_logs.events.separating import separating
 from traindx_tools.on_logs.run import Ints
 
 LEVEL = 0.01
@@ -20,6 +21,8 @@ LEAST_SHARE = 0.25
 """Share of the anomalies that an event goes ahead of at least."""
 TEMPTING = 1e-3
 """Chance by a count over the whole log from which something is listed as ruled out."""
+ONLY = 0.95
+"""Share of occurrences at anomalies from which a line stands at nothing else: some anomalies are not seen."""
 EARLIER = 0.8
 """Share of the score to which two events explain as much: the earlier one comes first, it may cause the other."""
 
@@ -39,6 +42,11 @@ class Association:
     chance: float
     """After all comparisons."""
     score: float
+    rows: int = 0
+    """Of a column: its values."""
+    echo: bool = False
+    """Whether its line stands at the anomalies only, always in the same record, and keeps no time of its own: a message
+    about the anomaly does that, and so the order of the two is not known."""
 
     @property
     def precision(self) -> float:
@@ -70,12 +78,45 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
         return Along(anomalies, ())
     compared = len(found) * sets
     highest = _highest(placed, found, math.log(compared / LEVEL))
-    sure = sorted((_association(anomalies, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
-                  key=lambda a: (-a.score, a.near, len(a.event.text)))
-    surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.places))])
-    told, companions = _apart(anomalies.places, surviving, compared)
-    ruled_out = [*companions, *_tempting(anomalies.places, n, found, {id(a.event) for a in surviving})]
+    routine = _routine(anomalies, every)
+    sure = [_association(anomalies, *_split(anomalies, c, t, s), s, highest, compared, routine)
+            for c, t, s in found if s.score > 0]
+    sure.sort(key=lambda a: (a.echo, -a.score, a.near, len(a.event.text)))
+    surviving = [a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.places))]
+    once, equal = _once(surviving)
+    told, companions = _apart(anomalies.places, once, compared)
+    taken, by_event = {a.event.origin for a in surviving}, {a.event.origin: a for a in sure}
+    ruled_out = [*companions, *equal, *_tempting(anomalies.places, n, found, taken, by_event)]
     return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
+
+
+def _split(anomalies: AnomalySet, event: Candidate, times: Ints, s: Scanned) -> tuple[Candidate, Ints]:
+    """A column with the threshold that separates best in the window that was found; anything else as it is."""
+    if event.series is None:
+        return event, times
+    at, near, far = anomalies.places, s.near, s.far
+    lags = _lags(at, times, s)
+    if followed(at, times, *lags).sum() == followed(at, times, near, far).sum():
+        near, far = lags
+    records = np.searchsorted(anomalies.lines, event.series.line.astype(anomalies.lines.dtype), side="left")
+    if len(records) and (np.diff(records) < 0).any():
+        return event, times
+    cut = separating(event, records, at, near, far)
+    return cut, anomalies.records_of(cut.lines)
+
+
+def _routine(anomalies: AnomalySet, every: Sequence[Candidate]) -> frozenset[int]:
+    """Templates whose lines stand at other records than those of anomalies as well."""
+    return frozenset(c.template for c in every if c.kind == "template" and not _only(
+        anomalies, anomalies.records_of(c.lines)))
+
+
+def _only(anomalies: AnomalySet, times: Ints) -> bool:
+    """Whether these are records of anomalies and of nothing else, and in no step with a clock."""
+    apart = np.diff(times)
+    regular = len(apart) > 1 and int(apart.max()) - int(apart.min()) <= max(1, int(apart.min()) // 50)
+    behind = followed(times, anomalies.all_places, 0, NEAR)  # an anomaly may last some records
+    return len(times) > 0 and not regular and float(behind.mean()) >= ONLY
 
 
 def _highest(placed: Anomalies, found: Sequence[tuple[Candidate, Ints, Scanned]], least: float
@@ -87,14 +128,19 @@ def _highest(placed: Anomalies, found: Sequence[tuple[Candidate, Ints, Scanned]]
 
 
 def _association(anomalies: AnomalySet, event: Candidate, times: Ints, s: Scanned,
-                 highest: np.ndarray[tuple[int, ...], np.dtype[np.float64]], compared: int) -> Association:
+                 highest: np.ndarray[tuple[int, ...], np.dtype[np.float64]], compared: int,
+                 routine: frozenset[int]) -> Association:
     at, every = anomalies.places, anomalies.all_places
     hit = followed(at, times, s.near, s.far)
     led = np.searchsorted(every, times + s.far, side="right") > np.searchsorted(every, times + s.near, side="left")
     moved = (1.0 + float((highest >= s.score).sum())) / (1.0 + len(highest))
-    chance = max(min(1.0, math.exp(-s.score) * compared), moved if moved > LEVEL else 0.0)
+    chance = max(min(1.0, math.exp(-s.score) * compared * event.tried), moved if moved > LEVEL else 0.0)
     near, far = _lags(at, times, s)
-    return Association(event, times, near, far, int(hit.sum()), int((~led).sum()), s.share * len(at), chance, s.score)
+    rows = 0 if event.series is None else int(event.series.finite.sum())
+    own_line = not np.isin(event.lines, anomalies.lines).all()  # a row of a table is the record itself
+    echo = far == 0 and own_line and event.template not in routine and _only(anomalies, times)
+    return Association(event, times, near, far, int(hit.sum()), int((~led).sum()), s.share * len(at), chance, s.score,
+                       rows, echo)
 
 
 def _lags(at: Ints, times: Ints, s: Scanned) -> tuple[int, int]:
@@ -106,12 +152,16 @@ def _lags(at: Ints, times: Ints, s: Scanned) -> tuple[int, int]:
     return (int(lag[cut]), int(lag[len(lag) - 1 - cut])) if len(lag) else (s.near, s.far)
 
 
-def _once(found: Sequence[Association]) -> list[Association]:
-    """Each set of places once; of two that explain the same, the earlier first."""
+def _once(found: Sequence[Association]) -> tuple[list[Association], list[tuple[str, str]]]:
+    """Each set of places once, and what stands at the same; of two that explain the same, the earlier first."""
     kept: list[Association] = []
+    equal: list[tuple[str, str]] = []
     for one in found:
-        if not any(len(one.times) == len(k.times) and bool((one.times == k.times).all()) for k in kept):
+        same = next((k for k in kept if len(one.times) == len(k.times) and bool((one.times == k.times).all())), None)
+        if same is None:
             kept.append(one)
+        elif one.event.text != same.event.text:
+            equal.append((one.event.text, f"stands at the same records as {same.event.text}"))
     if kept and kept[0].far == 0:
         first = kept[0]
         earlier = [a for a in kept[1:]
@@ -119,7 +169,7 @@ def _once(found: Sequence[Association]) -> list[Association]:
         if earlier:
             kept.remove(earlier[0])
             kept.insert(0, earlier[0])
-    return kept
+    return kept, equal
 
 
 def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[Association], list[tuple[str, str]]]:
@@ -137,8 +187,8 @@ def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[
             told.append(one)
             open_ &= ~mine
         elif told:
-            companions.append((one.event.text, f"comes with {told[0].event.text}: of the {left} without that, {hits} "
-                                               "have it"))
+            rest = f": of the {left} without that, {hits} have it" if left else ", which leaves none to explain"
+            companions.append((one.event.text, f"comes with {told[0].event.text}{rest}"))
     return told, companions
 
 
@@ -148,16 +198,24 @@ def _counted(at: Ints, n: int, times: Ints, far: int) -> tuple[float, int, int]:
     return bound(hits, len(at), share) if hits > share * len(at) else 0.0, hits, far
 
 
-def _tempting(at: Ints, n: int, found: Sequence[tuple[Candidate, Ints, Scanned]], taken: set[int]
-              ) -> list[tuple[str, str]]:
-    """What a count over the whole log would take for an association, and the period or the number explains."""
+def _tempting(at: Ints, n: int, found: Sequence[tuple[Candidate, Ints, Scanned]], taken: set[int],
+              by_event: Mapping[int, Association]) -> list[tuple[str, str]]:
+    """What a count over the whole log would take for an association, with what speaks against it."""
     out: list[tuple[float, str, str]] = []
     for event, times, _ in found:
-        if id(event) in taken:
+        if event.origin in taken:
             continue
         naive, hits, far = min(_counted(at, n, times, far) for far in (0, 1, 3, 10))
         if naive < math.log(TEMPTING):
-            out.append((naive, event.text, f"within {far} records ahead of {hits} of {len(at)}, but no more than near "
-                                           "other records of the same period, or than the best of all compared "
-                                           "reaches by chance"))
+            out.append((naive, event.text, f"within {far} records ahead of {hits} of {len(at)}, but "
+                                           f"{_against(by_event.get(event.origin), len(at))}"))
     return [(text, why) for _, text, why in sorted(out)]
+
+
+def _against(one: Association | None, count: int) -> str:
+    """Which of the hurdles it did not take."""
+    if one is None:
+        return "no more than near other records of the same period"
+    if one.hits < max(3, LEAST_SHARE * count):
+        return "of too few of them"
+    return "no more than near other records of the same period, or than the best of all compared reaches by chance"

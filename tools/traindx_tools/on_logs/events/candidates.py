@@ -35,6 +35,18 @@ class Candidate:
     lines: Lines
     kind: str
     template: int = -1
+    series: Series | None = None
+    """Of a column: the numbers, and below whether it is their high ones."""
+    high: bool = True
+    tried: int = 1
+    """Thresholds that were looked at for it."""
+    number: int | None = None
+    """Of a column with another threshold: which candidate it was."""
+
+    @property
+    def origin(self) -> int:
+        """The same for a candidate and for what was made of it."""
+        return id(self) if self.number is None else self.number
 
 
 def candidates(log: EventLog, series: Sequence[Series] = (), fewest: int = FEWEST) -> Iterator[Candidate]:
@@ -119,12 +131,12 @@ def _extremes(series: Series) -> Iterator[Candidate]:
     if is_known(series) or len(values) < 100 or len(np.unique(values)) < 20:
         return
     for share in _SHARES:
-        for text, off in ((f"`{series.original}` at least {np.quantile(values, share):.4g}",
-                           values >= np.quantile(values, share)),
-                          (f"`{series.original}` at most {np.quantile(values, 1 - share):.4g}",
-                           values <= np.quantile(values, 1 - share))):
+        for text, off, high in ((f"`{series.original}` at least {np.quantile(values, share):.4g}",
+                                 values >= np.quantile(values, share), True),
+                                (f"`{series.original}` at most {np.quantile(values, 1 - share):.4g}",
+                                 values <= np.quantile(values, 1 - share), False)):
             if off.mean() <= 2 * (1 - share):
-                yield Candidate(text, np.sort(lines[off]), "column")
+                yield Candidate(text, np.sort(lines[off]), "column", series=series, high=high)
 
 
 def _told(log: EventLog, mask: Mask, fixed: dict[int, str], held: Sequence[str | None] | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,5 +54,6 @@ def _candidates(log: EventLog, source: Source, run: Run) -> list[Candidate]:
     found = list(candidates(log, mine))
     if len(found) > MOST_CANDIDATES:
         found = [found[i] for i in np.sort(np.argsort([-len(c.lines) for c in found], kind="stable")[:MOST_CANDIDATES])]
-    return [c if not source.above else Candidate(c.text, c.lines + (source.above if c.kind != "column" else 0), c.kind,
-                                                 c.template) for c in found]
+    if not source.above:
+        return found
+    return [c if c.kind == "column" else replace(c, lines=c.lines + source.above) for c in found]

@@ -13,11 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
 from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
 from traindx_tools.on_logs.events.seen import Seen
+from traindx_tools.on_logs.run import Series
 from traindx_tools.rules import Rule, Threshold
 
 STRONG, EXACT = 0.7, 0.5
@@ -35,7 +38,8 @@ RULE = Rule(
     sees="every line of the log as an event, and the places at which a series leaves its own scatter",
     matters="It names the file, host, worker or bucket with which it happens: the shortest way to the cause.",
     alike=("Two things with one period: an evaluation and a shard that both come once an epoch.",
-           "A message that reports the anomaly itself: it stands in the same record and never before.",
+           "A message that reports the anomaly itself, or what is done about it: it stands at anomalies only, always "
+           "in the same record. Then it is a remark, and behind anything else that goes along.",
            "What is only more frequent while anomalies are: compared with its own stretch, and ruled out."),
     confirm=("Leave that file, host, worker or bucket out and run again: traindx experiment PATH --run CMD --change "
              "'files-left-out:files=*NAME*' (or set:KEY=VALUE).",
@@ -58,8 +62,6 @@ def check(seen: Seen) -> Iterator[Finding]:
 def _finding(along: Along) -> Finding:
     first, anomalies = along.told[0], along.anomalies
     said = [sentence(along, a) for a in along.told]
-    if along.ruled_out:
-        said.append("ruled out: " + "; ".join(f"{text} ({why})" for text, why in along.ruled_out))
     lines = anomalies.series.line
     return RULE.finding(
         ". ".join(said), anomalies.series.at(int(anomalies.at[0])), anomalies.series.source,
@@ -71,6 +73,7 @@ def _finding(along: Along) -> Finding:
                   "chance": first.chance, "comparisons": along.comparisons,
                   "also": tuple(a.event.text for a in along.told[1:]),
                   "ruled_out": tuple(text for text, _ in along.ruled_out),
+                  "ruled_out_why": tuple(why for _, why in along.ruled_out),
                   "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:MOST_PLACES]),
                   "event_lines": tuple(int(i) for i in first.event.lines[:MOST_PLACES])})
 
@@ -85,9 +88,15 @@ def sentence(along: Along, one: Association) -> str:
     """What goes along, with how often, how often otherwise, and how sure it is."""
     anomalies = along.anomalies
     also = f" (and {', '.join(anomalies.also[:3])})" if anomalies.also else ""
+    sure = (f"({one.expected:.1f} expected by chance; p = {one.chance:.1g} after "
+            f"{along.comparisons * one.event.tried:,} comparisons)")
+    if one.event.series is not None:
+        others = one.rows - len(anomalies.all_places)
+        return (f"{one.event.text} occurs {_lag(anomalies, one)} {one.hits} of {len(anomalies.at)} {anomalies.what}"
+                f"{also} and in {one.otherwise:,} of {others:,} other rows {sure}")
+    unknown = ", never without one and never earlier: it may be a message about them" if one.echo else ""
     return (f"{one.event.text} occurs {_lag(anomalies, one)} {one.hits} of {len(anomalies.at)} {anomalies.what}{also} "
-            f"and {one.otherwise} times otherwise ({one.expected:.1f} expected by chance; p = {one.chance:.1g} after "
-            f"{along.comparisons:,} comparisons)")
+            f"and {one.otherwise} times otherwise {sure}{unknown}")
 
 
 def _lag(anomalies: AnomalySet, one: Association) -> str:
@@ -102,5 +111,15 @@ def _lag(anomalies: AnomalySet, one: Association) -> str:
 def _severity(anomalies: AnomalySet, one: Association) -> Severity:
     if anomalies.series.name.startswith(_COSTS) or (anomalies.kind is Kind.SPIKE and not anomalies.up):
         return Severity.INFO
+    if one.echo:
+        return Severity.INFO
+    if one.event.series is not None and not _whole(one.event.series):
+        return Severity.LOW
     strong = one.hits >= STRONG * len(anomalies.at) and one.precision >= EXACT
     return Severity.MEDIUM if strong else Severity.LOW
+
+
+def _whole(series: Series) -> bool:
+    """Whether it counts (a length, a size, a number of something): what is measured may show the anomaly itself."""
+    values = series.values[series.finite]
+    return bool((values == np.round(values)).all())

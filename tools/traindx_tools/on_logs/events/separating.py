@@ -1,0 +1,67 @@
+"""The threshold of a column that separates anomalies from everything else best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from traindx_tools.on_logs.events.candidates import Candidate
+from traindx_tools.on_logs.events.chance import MOST_LAG
+from traindx_tools.on_logs.run import Floats, Ints
+
+MOST_DIGITS = 12
+"""Digits of a threshold that is told."""
+
+
+def separating(column: Candidate, times: Ints, at: Ints, near: int, far: int) -> Candidate:
+    """The same column with the threshold that separates best, `near` to `far` records ahead of the anomalies.
+
+    `times`: the record of each of its values. Thresholds are the extreme value ahead of each anomaly: of these the one
+    with the largest distance (Youden) between the share of anomalies and the share of other rows beyond it. The column
+    keeps how many were tried, for the comparisons.
+    """
+    series = column.series
+    if series is None or far > MOST_LAG or len(times) != len(series):
+        return column
+    sign = 1.0 if column.high else -1.0
+    known = series.finite
+    values, records = sign * series.values[known], times[known]
+    ahead = _extreme_ahead(values, records, at, near, far)
+    tried = np.unique(ahead[np.isfinite(ahead)])
+    if not len(tried):
+        return column
+    free = np.sort(values[~followed_by(records, at, near, far)])
+    hits = (ahead[None, :] >= tried[:, None]).mean(axis=1)
+    others = 1.0 - np.searchsorted(free, tried) / max(1, len(free))
+    best = int(np.argmax(hits - others))
+    below = values[values < tried[best]]
+    bound = sign * round_between(float(below.max()) if len(below) else -math.inf, float(tried[best]))
+    beyond = np.sort(series.line[known][values >= tried[best]])
+    return replace(column, text=f"`{series.original}` {'>=' if column.high else '<='} {bound:,.{MOST_DIGITS}g}",
+                   lines=beyond, tried=2 * len(at), number=column.origin)
+
+
+def followed_by(records: Ints, at: Ints, near: int, far: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which of the records an anomaly follows within `near` to `far`."""
+    return np.asarray(np.searchsorted(at, records + far, side="right") > np.searchsorted(at, records + near))
+
+
+def round_between(low: float, high: float) -> float:
+    """The number with the fewest digits that is above `low` and at most `high`: the nearest to `high` of these."""
+    if high == 0:
+        return high
+    size = math.floor(math.log10(abs(high)))
+    for digits in range(MOST_DIGITS):
+        places = digits - size
+        down = math.floor(round(high * 10.0**places, 6)) / 10.0**places
+        if low < down <= high:
+            return down
+    return high
+
+
+def _extreme_ahead(values: Floats, records: Ints, at: Ints, near: int, far: int) -> Floats:
+    """The largest value `near` to `far` records before each anomaly; minus infinity where there is none."""
+    first, end = np.searchsorted(records, at - far), np.searchsorted(records, at - near, side="right")
+    return np.array([values[a:b].max() if b > a else -np.inf for a, b in zip(first, end, strict=True)])
