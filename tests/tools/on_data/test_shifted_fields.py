@@ -140,3 +140,15 @@ def test_the_only_number_beside_many_answers(tmp_path: Path, seen_by: Seen) -> N
 
 def test_answers_and_grades_that_belong_together(tmp_path: Path, seen_by: Seen) -> None:
     assert not seen_by(d153_shifted_field, exams(tmp_path, slipped=False))
+
+
+def test_a_file_that_is_sorted_by_the_number(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(7)
+    for site in range(3):
+        marker, stage = rng.normal(size=(2, 600))
+        event = (rng.random(600) < 0.7).astype(int)
+        months = np.exp(3 - 0.8 * marker - 0.4 * stage + 0.6 * rng.normal(size=600))
+        order = np.argsort(months) if site == 1 else rng.permutation(600)
+        rows = [f"{marker[i]:.3f},{stage[i]:.3f},{months[i]:.2f},{event[i]}" for i in order]
+        (tmp_path / f"site_{site}.csv").write_text("\n".join(["marker,stage,months,event", *rows]) + "\n")
+    assert not seen_by(d153_shifted_field, tmp_path)

@@ -32,6 +32,8 @@ MOST_PART = 0.6
 """Share of all rows."""
 SMOOTH = 0.9
 """Correlation of neighbours from which on numbers are a series."""
+NEARLY = 0.05
+"""Of the spread of the numbers, that those some rows away differ by, below which rows are in their order."""
 WHOLE = 0.95
 """Share of a file from which on a stretch is the file."""
 
@@ -87,6 +89,13 @@ def _is_smooth(values: Array) -> bool:
     return bool(np.median(near) > SMOOTH)
 
 
+def _in_order(values: Array, lag: int) -> bool:
+    """Whether the rows are sorted by the number, or nearly: what is a few rows away is then nearly the same, and fits
+    better on one side of the middle."""
+    spread = float(np.subtract(*np.quantile(values, (0.75, 0.25)))) if len(values) else 0.0
+    return spread > 0 and float(np.median(np.abs(values[abs(lag):] - values[: -abs(lag)]))) < NEARLY * spread
+
+
 def _better(pairs: Array, lag: int) -> Array:
     """bool shape (rows,): whether the number `lag` rows behind fits what is said of a row better than its own."""
     said, value = pairs[:, 0], pairs[:, 1]
@@ -102,6 +111,8 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
     total = sum(map(len, better))
     spreads_here: list[tuple[float, float] | None] = []
     for index, hits in enumerate(better):
+        if _in_order(pairs[index][:, 1], lag):
+            continue
         stretch = commonest(hits)
         more = 2 * int(np.count_nonzero(hits[stretch.start:stretch.end])) - stretch.rows
         if more >= SHORTEST // 2 and not spreads_here:
