@@ -1,10 +1,11 @@
 """A metric has a value that its definition does not allow, or one that nothing computed.
 
 An accuracy below 0 or above 100 per cent, an IoU of 24 among fractions (`above_one.py`), a negative cross entropy or
-squared error, a clip fraction below 0: the value is miscounted, its inputs are outside what the formula is for (targets above 1 in a binary cross entropy, probabilities
-where log probabilities are expected), or it is another quantity than its name says. A loss that is the same negative
-whole number in every record was never computed: programs print -1 where a rank or a stage has no loss of its own. An
-error rate of words that is exactly 100 % at every evaluation says that nothing was recognised at all, or compared.
+squared error, a clip fraction below 0: the value is miscounted, its inputs are outside what the formula is for (targets
+above 1 in a binary cross entropy, probabilities where log probabilities are expected), or it is another quantity than
+its name says. A loss that is the same negative whole number in every record was never computed: programs print -1 where
+a rank or a stage has no loss of its own. An error rate of words that is exactly 100 % at every evaluation says that
+nothing was recognised at all, or compared.
 
 The table of ranges (`metric_ranges.py`) holds what follows from definitions and nothing else.
 """
