@@ -36,6 +36,7 @@ from traindx.page import GUTTER, Page
 from traindx.safe_text import block, line
 from traindx.terminal_against import brief_comparison
 from traindx.view import View, percent
+from traindx_tools.finding import Severity
 from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
@@ -89,7 +90,7 @@ def _open(view: View, page: Page) -> Iterator[str]:
         told = " ".join(s.text for s in sentences(view, first))
         yield from _sentences(view, page, first)
     seen = observed(view, told)[:3]
-    if first is None and not seen:
+    if first is None and (not seen or not _says_what_is_wrong(view)):
         yield from page.fit(_reason(view), "  ", most=3)
     yield from _scope(view, page)
     yield from _list("Seen", seen, page)
@@ -99,6 +100,11 @@ def _open(view: View, page: Page) -> Iterator[str]:
     yield from _list("Against", counter(view, first)[:2] if first is not None else (), page, 2)
     yield from _described(view, page, seen)
     yield from _suspects(view, page, first)
+
+
+def _says_what_is_wrong(view: View) -> bool:
+    """Whether the reason is told by the findings themselves: a remark says nothing of why nothing was judged."""
+    return any(f.severity.rank >= Severity.MEDIUM.rank for _, f in view.findings)
 
 
 def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:

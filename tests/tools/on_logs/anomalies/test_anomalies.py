@@ -73,7 +73,7 @@ def test_spikes_are_seen_where_they_are_and_hide_each_other_not() -> None:
     at = np.arange(150, 1900, 90)
     y[at] += 9.0
     found = kinds(y)
-    assert found.keys() == {Kind.SPIKE}
+    assert found.keys() == {Kind.SPIKE, Kind.OSCILLATION}  # they stand at even distances
     assert found[Kind.SPIKE] == at.tolist()
 
 
@@ -102,6 +102,41 @@ def test_a_period_is_found_in_noise() -> None:
     y = noise() + 1.5 * np.sin(2 * np.pi * np.arange(2000) / 40)
     (one,) = [a for a in anomalies_of(series(y)) if a.kind is Kind.OSCILLATION]
     assert one.size == pytest.approx(40, rel=0.05)
+
+
+@pytest.mark.parametrize(("records", "change"), [(1500, 6.0), (1500, -10.0), (6000, 10.0)])
+def test_a_drift_under_noise(records: int, change: float) -> None:
+    (one,) = [a for a in anomalies_of(series(noise(records) + np.linspace(0, change, records))) if a.kind is Kind.DRIFT]
+    assert (one.up, one.size) == (change > 0, pytest.approx(abs(change), rel=0.1))
+
+
+def test_a_walk_under_noise_and_a_curve_are_no_drift() -> None:
+    rng = np.random.default_rng(8)
+    walks = [np.cumsum(rng.normal(0, 0.05, 800)) + rng.standard_normal(800) for _ in range(60)]
+    assert not any(Kind.DRIFT in kinds(w) for w in walks)
+    assert Kind.DRIFT not in kinds(noise() + 8 * np.exp(-np.arange(2000) / 300))
+    assert Kind.DRIFT not in kinds(noise() + np.linspace(0, 2, 2000))
+
+
+@pytest.mark.parametrize("period", [37.0, 36.5, 12.345, 111.0])
+def test_a_period_is_known_between_two_frequencies(period: float) -> None:
+    y = 0.5 * noise(3000) + np.sin(2 * np.pi * np.arange(3000) / period)
+    (one,) = [a for a in anomalies_of(series(y)) if a.kind is Kind.OSCILLATION]
+    assert one.size == pytest.approx(period, rel=1e-3)
+
+
+@pytest.mark.parametrize(("period", "height"), [(50, 6.0), (37, -6.0), (100, 7.0)])
+def test_spikes_at_even_distances(period: int, height: float) -> None:
+    y = noise(1500)
+    y[::period] += height
+    (one,) = [a for a in anomalies_of(series(y)) if a.kind is Kind.OSCILLATION]
+    assert one.size == period
+
+
+def test_spikes_at_uneven_distances_have_no_period() -> None:
+    y = noise(1500)
+    y[np.random.default_rng(9).choice(1500, 30, replace=False)] += 6
+    assert Kind.OSCILLATION not in kinds(y)
 
 
 def test_values_that_stand_still_and_values_that_stood_before() -> None:

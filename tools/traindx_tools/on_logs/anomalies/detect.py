@@ -14,6 +14,7 @@ from traindx_tools.on_logs.anomalies.halvings import halved
 from traindx_tools.on_logs.anomalies.spikes import spikes
 from traindx_tools.on_logs.anomalies.steps import steps
 from traindx_tools.on_logs.anomalies.turns import turns
+from traindx_tools.on_logs.curves.above_one import upper_bound
 from traindx_tools.on_logs.curves.metric_ranges import range_of
 from traindx_tools.on_logs.curves.shapes import LARGEST
 from traindx_tools.on_logs.run import Floats, Ints, Series
@@ -73,7 +74,7 @@ def _placed(found: Anomaly, index: Ints) -> Anomaly:
 def _impossible(series: Series) -> Iterator[Anomaly]:
     """Stretches of values that are no numbers, or that the definition of the metric excludes."""
     bound = range_of(series)
-    high = np.inf if bound is None else 100.0 if bound.share else bound.high
+    high = np.inf if bound is None else upper_bound(bound, series.values)
     low = -np.inf if bound is None else bound.low
     slack = 1e-3 * max(1.0, abs(low) if np.isfinite(low) else 0.0, high if np.isfinite(high) else 0.0)
     with np.errstate(invalid="ignore"):

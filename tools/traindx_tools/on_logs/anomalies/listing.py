@@ -46,13 +46,18 @@ def listed(run: Run) -> AnomalyTable:
 
 
 def sentence(series: Series, found: Anomaly) -> str:
-    """An anomaly in words, with its place."""
+    """An anomaly in words, with its series and its line."""
+    text = (f"{series} ({series.original}): {in_words(series, found)} "
+            f"({series.source}:{int(series.line[found.start])})")
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def in_words(series: Series, found: Anomaly) -> str:
+    """What it is, where and how large: "step up at step 900, from 2 to 3, by 30 times its scatter"."""
     way = "" if found.kind not in (Kind.SPIKE, Kind.STEP, Kind.DRIFT) else " up" if found.up else " down"
     until = "" if found.end == found.start else f" to {place(series, found.end)}"
     size = f"{_levels(series, found)}{_SIZES[found.kind].format(number(found.size))}"
-    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, {size} "
-            f"({series.source}:{int(series.line[found.start])})")
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return f"{found.kind.value}{way} at {place(series, found.start)}{until}, {size}"
 
 
 def _levels(series: Series, found: Anomaly) -> str:

@@ -1,10 +1,11 @@
 """A metric has a value that its definition does not allow, or one that nothing computed.
 
-An accuracy below 0 or above 100 per cent, a negative cross entropy or squared error, a clip fraction below 0: the value
-is miscounted, its inputs are outside what the formula is for (targets above 1 in a binary cross entropy, probabilities
-where log probabilities are expected), or it is another quantity than its name says. A loss that is the same negative
-whole number in every record was never computed: programs print -1 where a rank or a stage has no loss of its own. An
-error rate of words that is exactly 100 % at every evaluation says that nothing was recognised at all, or compared.
+An accuracy below 0 or above 100 per cent, an IoU of 24 among fractions (`above_one.py`), a negative cross entropy or
+squared error, a clip fraction below 0: the value is miscounted, its inputs are outside what the formula is for (targets
+above 1 in a binary cross entropy, probabilities where log probabilities are expected), or it is another quantity than
+its name says. A loss that is the same negative whole number in every record was never computed: programs print -1 where
+a rank or a stage has no loss of its own. An error rate of words that is exactly 100 % at every evaluation says that
+nothing was recognised at all, or compared.
 
 The table of ranges (`metric_ranges.py`) holds what follows from definitions and nothing else.
 """
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.above_one import upper_bound
 from traindx_tools.on_logs.curves.metric_ranges import Range, range_of
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
@@ -60,13 +62,13 @@ def _outside(s: Series) -> Finding | None:
     bound, t = range_of(s), track(s)
     if bound is None or t is None:
         return None
-    high = 100.0 if bound.share else bound.high
+    high = upper_bound(bound, t.y)
     size = min(1.0, float(np.abs(t.y).max()))
     off = (t.y < bound.low - _slack(bound.low, size)) | (t.y > high + _slack(high, size))
     if not off.any():
         return None
     i = int(np.argmax(off))
-    allowed = _allowed(bound)
+    allowed = _allowed(bound, high)
     return RULE.finding(
         f"{s} ({s.original}) is {number(float(t.y[i]))} at {t.place(i)}, and in {int(off.sum())} of {len(t)} records "
         f"outside of {allowed}: it is {bound.why}", t.at(i), s.source, bearing=Bearing.SIGN,
@@ -81,9 +83,9 @@ def _slack(bound: float, size: float) -> float:
     return 0.0 if not np.isfinite(bound) else ROUNDING * max(size, abs(bound))
 
 
-def _allowed(bound: Range) -> str:
+def _allowed(bound: Range, high: float) -> str:
     if bound.share:
-        return "0 to 1 (or 0 to 100 per cent)"
+        return "0 to 1, where its other values lie" if high == 1.0 else "0 to 1 (or 0 to 100 per cent)"
     if np.isfinite(bound.low):
         return f"{bound.low:g} and more" if not np.isfinite(bound.high) else f"{bound.low:g} to {bound.high:g}"
     return f"at most {bound.high:g}"

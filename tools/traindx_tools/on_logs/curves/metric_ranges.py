@@ -28,7 +28,8 @@ _SHARE = Range(0.0, 1.0, "a part of a whole", share=True)
 _BELOW_ONE = "1 minus a ratio of squares"
 _ROLES: dict[str, Range] = {
     **dict.fromkeys(("accuracy", "accuracy_top5", "f1", "auc", "auprc", "iou", "dice", "precision", "recall", "map",
-                     "map50", "map50_95", "clip_fraction", "codebook_utilization", "error_rate"), _SHARE),
+                     "map50", "map50_95", "c_index", "specificity", "jaccard", "ndcg", "mrr",
+                     "clip_fraction", "codebook_utilization", "error_rate"), _SHARE),
     **dict.fromkeys(("r2", "explained_variance"), Range(-math.inf, 1.0, _BELOW_ONE)),
     "ssim": Range(-1.0, 1.0, "a product of a correlation and two ratios below 1"),
     **dict.fromkeys(("perplexity", "codebook_perplexity"), Range(1.0, math.inf, "the exponential of an entropy")),

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from traindx_tools.on_logs.anomalies import Anomaly, Kind, anomalies_of
+from traindx_tools.on_logs.curves.pauses import between_records, pauses_of
 from traindx_tools.on_logs.events.collecting import Lines
 from traindx_tools.on_logs.run import Ints, Run, Series
 
@@ -21,6 +22,8 @@ SAME = 0.6
 """Share of anomalies at the same places from which two series show the same thing."""
 NEAR = 2
 """Records between anomalies at the same place."""
+BETWEEN, PAUSE = "time between records", "pauses between records"
+"""Names of the time between records: the second where it shows pauses that are no evaluations and checkpoints."""
 _COUNTED = frozenset({"count", "learning_rate", "epoch", "elapsed", "step", "progress"})
 """Canonical names, up to a slash, of what a program sets or counts: their course is no surprise."""
 
@@ -81,7 +84,7 @@ def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
     """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
     judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
     judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
-    found = [a for s in judged for a in _sets(s, anomalies_of(s, ASKED))] + list(_skipped(run))
+    found = [a for s in judged for a in _sets(s, anomalies_of(s, ASKED))] + [*_skipped(run), *_paused(run)]
     loss = run.loss
     found.sort(key=lambda a: (a.series is not loss, a.series.group != "train", -len(a.at)))
     told: list[AnomalySet] = []
@@ -132,12 +135,18 @@ def _durations(run: Run) -> Iterator[Series]:
     loss = run.loss
     if loss is None or next(run.find("step_time", "throughput", "tokens_per_second"), None) is not None:
         return
-    if loss.thinned:  # between records that were not left out lie others
-        return
-    passed = np.diff(loss.time, prepend=np.nan)
-    if len(loss) > 2 and np.isfinite(passed[1:]).all() and float(np.median(passed[1:])) > 0:
-        passed[0] = passed[1]
-        yield replace(loss, name="time between records", original="time between records", values=passed)
+    passed = between_records(loss)
+    if passed is not None and float(np.median(passed[1:])) > 0:
+        yield replace(loss, name=BETWEEN, original=BETWEEN, values=passed)
+
+
+def _paused(run: Run) -> Iterator[AnomalySet]:
+    """The pauses between records, where the lines are dated."""
+    found = pauses_of(run, run.loss) if run.loss is not None else None
+    passed = between_records(found.series) if found is not None else None
+    if found is not None and passed is not None and len(found.at) >= FEWEST:
+        between = replace(found.series, name=PAUSE if not found.regular else BETWEEN, original=BETWEEN, values=passed)
+        yield _set(between, Kind.SPIKE, True, found.at, f"pauses of about {np.median(found.seconds):.4g} s")
 
 
 def _same(one: AnomalySet, other: AnomalySet) -> bool:
