@@ -15,11 +15,11 @@ RULES = (
     "l101_nonfinite", "l102_gradient_explosion", "l103_gradient_vanishing", "l104_gradient_zero",
     "l105_loss_scale_collapse", "l106_divergence", "l107_spike", "l108_loss_magnitude", "l109_zero_count_at_onset",
     "l110_gradient_imbalance",
-    "l111_impossible_value", "l112_brief_spike",
+    "l111_impossible_value", "l112_brief_spike", "l113_relation_breaks", "l114_counter_goes_back", "l115_unknown_names",
     "l301_lr_zero", "l302_lr_restart", "l303_lr_geometric_decay", "l304_lr_per_epoch_step_confusion",
     "l305_lr_no_warmup", "l306_lr_wrong_pace", "l307_lr_extreme", "l308_lr_constant_though_scheduled",
     "l309_lr_warmup_never_ends", "l310_lr_turns_again", "l311_lr_not_as_configured", "l312_lr_zero_stretch",
-    "l401_memory_growth", "l402_data_bound", "l403_stalled", "l404_throughput_decay",
+    "l401_memory_growth", "l402_data_bound", "l403_stalled", "l404_throughput_decay", "l405_pauses",
     "l701_rank_disagreement", "l702_rank_missing",
 )
 
