@@ -384,11 +384,7 @@ def _runs(shown: object) -> str:
 def _what(kind: str, rows: int) -> str:
     if kind == "unknown":
         return "nothing of use found"
-    return kind.replace("_", " ") + (f", {rows:,} {_plural(rows, 'row')}" if rows else "")
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else word + "s"
+    return kind.replace("_", " ") + (f", {rows:,} row{'s' * (rows != 1)}" if rows else "")
 
 
 def _when(finding: Finding) -> str:
