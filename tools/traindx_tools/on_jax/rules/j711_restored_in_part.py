@@ -8,10 +8,13 @@ kept changes nothing. Of running statistics the training shows nothing of it, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_jax.stale.restored import FEWEST, SHARE, Lost
 from traindx_tools.rules import Rule, Threshold
+
+FEWEST, SHARE = 3, 0.3
+"""Arrays of a tree that a function must be given, and the share of it."""
 
 RULE = Rule(
     id="J711",
@@ -29,6 +32,24 @@ RULE = Rule(
         "fewest": Threshold(FEWEST, "such arrays", "no chance"),
     },
 )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Arrays below one entry of a tree that a function is not given. `shown`: one of them, `given`: what is there
+    instead."""
+
+    entry: str
+    function: str
+    count: int
+    of: int
+    found: int
+    shown: str
+    read: tuple[float, ...]
+    given: tuple[float, ...]
+    place: tuple[str, int] | None
+    per_parameter: bool
+    """Each belongs to a parameter: moments, an average of the weights. Leaving these is often meant."""
 
 
 def check(seen: Iterable[Lost]) -> Iterator[Finding]:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindx_tools.on_jax.rules.j711_restored_in_part import FEWEST, SHARE, Lost
 from traindx_tools.on_jax.stale.sample import Sample, sample_of
 from traindx_tools.on_jax.stale.trained import keys_of, same_path
 
 MOST_LEAVES = 512
-FEWEST, SHARE = 3, 0.3
-"""Arrays of a tree that a function must be given, and the share of it."""
 MOST_CALLS = 64
 """Calls after the reading in which it is looked for."""
 
@@ -36,24 +35,6 @@ class ReadTree:
     leaves: tuple[ReadLeaf, ...]
     place: tuple[str, int] | None
     calls: int = 0
-
-
-@dataclass(frozen=True)
-class Lost:
-    """Arrays below one entry of a tree that a function is not given. `shown`: one of them, `given`: what is there
-    instead."""
-
-    entry: str
-    function: str
-    count: int
-    of: int
-    found: int
-    shown: str
-    read: tuple[float, ...]
-    given: tuple[float, ...]
-    place: tuple[str, int] | None
-    per_parameter: bool
-    """Each belongs to a parameter: moments, an average of the weights. Leaving these is often meant."""
 
 
 @dataclass

@@ -8,11 +8,14 @@ on, whatever they hold: the last files, sites, classes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.nonfinite.places import Place
 from traindx_tools.rows.passes import BATCHES, LEFT, PASSES, LeftEarly
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.nonfinite.places import Place
 
 RULE = Rule(
     id="T731",
