@@ -291,8 +291,8 @@ def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
     places = [f.where.step for f in of_metrics if f.where.step is not None and f.where.unit == "step"]
     if reached is None or not places or reached >= max(places):
         return ""
-    return (f"it reached step {reached:,.0f}, and {_named(missing, old)} came by step {max(places):,.0f} the "
-            "first time: it has to run longer to tell")
+    return (f"it has to run longer to tell: it reached step {reached:,.0f}, and by step {max(places):,.0f} the first "
+            f"time came {_named(missing, old)}")
 
 
 def _hindered(old: Report, rerun: Rerun) -> str:
