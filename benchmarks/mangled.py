@@ -1,7 +1,7 @@
 """Whether damaged logs are read without a crash and without a stall: a count of mangled inputs, what became of them.
 
     python benchmarks/mangled.py [--count 10000] [--workers N] [--seed 0] [--seconds S] [--only NUMBER]
-        [--folder FOLDER ...] [--journal FOLDER [--told]]
+        [--folder FOLDER ...] [--journal FOLDER [--told]] [--first NUMBER]
 
 `make mangled` runs ten million of them: six hours of a processor, three on two cores. Each is made of pieces of the
 logs of `tests/fixtures` (what real writers left, in every format that is known): cut, spliced with another one, its
@@ -12,6 +12,7 @@ bytes. `--only NUMBER` makes one again and shows where it fails. The exit code i
 
 --journal notes each batch that was read in a file of that folder, one a seed. The next run with it goes on behind what
 is noted, after it has read again what failed: what does so no more is noted too. --told prints the figure and ends.
+--first begins with that input, so that one night's part can be read on another machine.
 """
 
 from __future__ import annotations
@@ -227,10 +228,10 @@ def _stalled(*_: int | FrameType | None) -> None:
     raise Stalled(f"more than {STALL:g} s of a processor")
 
 
-def tasks(count: int, seed: int, folders: tuple[str, ...], journal: Journal) -> Iterator[Task]:
-    """The inputs in batches, but for those that are noted; whole ones where they are."""
+def tasks(count: int, seed: int, folders: tuple[str, ...], journal: Journal, first: int = 0) -> Iterator[Task]:
+    """The inputs from one on in batches, but for those that are noted; whole ones where they are."""
     yield from ((at, at + BATCH if journal.path else min(at + BATCH, count), seed, folders)
-                for at in range(0, count, BATCH) if at not in journal.done)
+                for at in range(first, count, BATCH) if at not in journal.done)
 
 
 class Journal:
@@ -302,10 +303,13 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=int, help="make this one again, read it and show where it fails")
     parser.add_argument("--folder", action="append", help="logs that are mangled (default: tests/fixtures)")
     parser.add_argument("--journal", type=Path, help="folder that notes what was read, and from which is gone on")
+    parser.add_argument("--first", type=int, default=0, help=f"the first input, a multiple of {BATCH}; up to --count")
     parser.add_argument("--told", action="store_true", help="print what the journal says, and end")
     options = parser.parse_args(given)
     if options.told and options.journal is None:
         parser.error("--told: expected --journal FOLDER with it")
+    if options.first < 0 or options.first % BATCH:
+        parser.error(f"--first {options.first}: expected a multiple of {BATCH}, from 0 on")
     folders = tuple(map(str, options.folder or FIXTURES))
     if options.only is not None:
         sys.stdout.buffer.write(mangled(options.only, options.seed, folders)[1] + b"\n")
@@ -322,7 +326,8 @@ def main(given: Sequence[str] | None = None) -> int:
     journal.read_again(options.seed, folders)
     told = journal.whole.count // 100_000
     with multiprocessing.get_context("spawn").Pool(max(1, options.workers)) as pool:
-        for task, tally in pool.imap_unordered(batch, tasks(options.count, options.seed, folders, journal)):
+        for task, tally in pool.imap_unordered(batch, tasks(options.count, options.seed, folders, journal,
+                                                      options.first)):
             journal.add(task[0], tally)
             if journal.whole.count // 100_000 > told:
                 told = journal.whole.count // 100_000

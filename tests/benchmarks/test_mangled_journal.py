@@ -62,3 +62,11 @@ def test_the_figure_of_a_journal(mangled: ModuleType, tmp_path: Path, capsys: py
     assert "500 mangled inputs in 2 s of a processor (333 a second): 0 crashes or stalls" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         mangled.main(["--told"])
+
+
+def test_another_machine_begins_behind_the_first(mangled: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = mangled.Journal(None, 5)
+    assert [task[:2] for task in mangled.tasks(2_000, 5, (), journal, first=1_000)] == [(1_000, 1_500), (1_500, 2_000)]
+    with pytest.raises(SystemExit):
+        mangled.main(["--first", "7"])
+    assert "expected a multiple of 500" in capsys.readouterr().err

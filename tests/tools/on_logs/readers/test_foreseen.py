@@ -35,7 +35,7 @@ def _read(folder: Path, text: str, most: int, monkeypatch: pytest.MonkeyPatch) -
         held.append(recorder.kept)
         thin(recorder, room)
 
-    monkeypatch.setattr(block_source, "CHUNK", 30_000)
+    monkeypatch.setattr(block_source, "CHUNK", 7_500)
     monkeypatch.setattr(recorder_module, "PIECE", 2_000)
     monkeypatch.setattr(Recorder, "_thin", watched)
     (folder / "metrics.csv").write_text(text)

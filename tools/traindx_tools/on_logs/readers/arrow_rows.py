@@ -86,7 +86,7 @@ class ArrowRows:
 
     def _all(self, block: Block, names: Sequence[str], told: NumberRows) -> None:
         count = len(told.ends)
-        self.reading.rows(np.arange(block.first, block.first + count), names, told.cells)
+        self.reading.rows(range(block.first, block.first + count), names, told.cells)
         self._each(block, count, len(block))
 
     def _parts(self, block: Block, names: Sequence[str], wanted: Sequence[int], looked: _Looked, cuts: Cuts, start: int
@@ -141,7 +141,7 @@ class ArrowRows:
             middle = (start + end) // 2
             return (self._together(block, cuts, start, middle, names, wanted)
                     + self._together(block, cuts, middle, end, names, wanted))
-        self.reading.rows(np.arange(block.first + start, block.first + end, dtype=np.int64), names, cells)
+        self.reading.rows(range(block.first + start, block.first + end), names, cells)
         return end - start
 
     def _cells(self, block: Block, cuts: Cuts, start: int, end: int, width: int, wanted: Sequence[int]

@@ -209,7 +209,7 @@ class RowReading:
         return sorted({*layout.steps, *(i for i in (layout.epoch, layout.time, layout.total) if i >= 0),
                        *layout.metrics})
 
-    def rows(self, lines: Ints, names: Sequence[str], cells: Mapping[int, tuple[Floats, Mask]]) -> None:
+    def rows(self, lines: Ints | range, names: Sequence[str], cells: Mapping[int, tuple[Floats, Mask]]) -> None:
         """`row` for many rows of the same columns. `cells`: numbers of the columns of `takes`, and where there is one.
 
         Cells without a number are absent, as an empty one is. Rows for which the recorder has no room are left out.
@@ -229,9 +229,10 @@ class RowReading:
         measured = _any_of([cells[i][1] for i in layout.metrics], len(lines))
         for kept in self._in_parts(np.flatnonzero(measured), len(layout.metrics)):
             part: Ints | slice = slice(None) if len(kept) == len(lines) else kept
+            of_lines = lines if isinstance(part, slice) else np.asarray(lines)[part]
             values = [(c, *_present(cells[i][0][part], cells[i][1][part])) for c, i in zip(
                 columns, layout.metrics, strict=True)]
-            self.recorder.append_all(lines[part], step[part], epoch[part], time[part], values)
+            self.recorder.append_all(of_lines, step[part], epoch[part], time[part], values)
 
     def _in_parts(self, rows: Ints, width: int) -> Iterator[Ints]:
         """The rows, as many at once as there is room for; without those for which there is none."""

@@ -24,6 +24,8 @@ from traindx_tools.on_logs.readers.written_cells import WrittenCells, has_quoted
 from traindx_tools.on_logs.run import Run, merge
 
 _DELIMITERS = (",", "\t", ";", "|")
+TIMES = 4
+"""So many times as large as others are blocks of a table: what is done once a block and column is less of the time."""
 _PAIR = re.compile(r"[A-Za-z]:[-+]?\d")
 """A name and its value in one cell, as boosters print them: "train-rmse:0.52"."""
 
@@ -98,7 +100,8 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
             table.line(number, points(written))
     else:
         rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
-        each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder)
+        each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder,
+                   times=TIMES)
     return table.run()
 
 

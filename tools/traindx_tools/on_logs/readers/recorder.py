@@ -259,7 +259,7 @@ class Recorder:
         self.kept += len(numbers)
         return True
 
-    def append_all(self, lines: Ints, step: Floats, epoch: Floats, time: Floats,
+    def append_all(self, lines: Ints | range, step: Floats, epoch: Floats, time: Floats,
                    values: Sequence[tuple[Columns | None, Records, Floats]], beside: Sequence[NDArray[Any]] = ()
                    ) -> None:
         """`append` for many records. `values`: where they go, the record of each, counted from the first, ascending; a
