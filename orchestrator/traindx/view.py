@@ -339,7 +339,8 @@ class View:
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
         beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
         told = [note for note in self.notes if note not in beside]
-        told += [f"{row.path}: {row.note}" for row in self.read if "files were looked at" in row.note]
+        told += [f"{row.path}: {row.note}" for row in self.read if (
+            "files were looked at" in row.note or "too many different names" in row.note)]
         return [*([f"not given or not readable: {missing}"] if missing else []), *told]
 
 

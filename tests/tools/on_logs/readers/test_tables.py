@@ -8,10 +8,13 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.on_logs import Run, extract_training_metrics, read_run
+from traindx_tools.on_logs.judge import judge_run
+from traindx_tools.on_logs.readers.lines import MAX_LINE
 
 
 def read(tmp_path: Path, text: str, name: str = "data") -> Run:
@@ -122,3 +125,40 @@ def test_a_person_is_shown_some_rows_of_a_long_table_with_its_ends_and_the_first
     assert table.render("csv", 10) == table.render("csv"), "a program gets everything"
     few = extract_training_metrics(tmp_path / "m.csv").render("table", 500)
     assert "evenly spread" not in few
+
+
+def _wide(columns: int, rows: int) -> str:
+    """A table of so many losses without any course; its header is longer than all that is kept of another line."""
+    rng = np.random.default_rng(4)
+    names = [f"layers.{i}.attention.output/loss" for i in range(columns)]
+    return ",".join(["step", *names]) + "\n" + "".join(
+        ",".join([str(step), *map("{:.6f}".format, rng.uniform(0.5, 2, columns))]) + "\n" for step in range(rows))
+
+
+def test_a_table_of_thousands_of_columns_is_one(tmp_path: Path) -> None:
+    text = _wide(3_000, 40)
+    assert text.index("\n") > MAX_LINE
+    run = read(tmp_path, text, "metrics.csv")
+    assert run.artifacts[0].format == "csv"
+    assert len(run.series) == 3_000
+    assert all(len(s) == 40 for s in run.series)
+    assert run.series[-1].values[-1] == float(text.rstrip().rpartition(",")[2])
+    assert [f for f in judge_run(run) if f.rule == "L214"] == [], "of so many some fall by half by chance"
+
+
+def test_of_more_names_than_are_kept_it_is_said(tmp_path: Path) -> None:
+    run = read(tmp_path, _wide(5_010, 3), "metrics.csv")
+    assert len(run.series) == 5_000
+    assert "only the first 5,000 metrics were kept" in run.artifacts[0].note
+
+
+def test_a_long_first_line_that_is_no_header_is_no_table(tmp_path: Path) -> None:
+    run = read(tmp_path, "3.5,2.25," * 20_000 + "\nstep 1 loss 0.5\nstep 2 loss 0.4\n", "train.log")
+    assert found(run)["train", "loss"] == [0.5, 0.4]
+
+
+def test_rows_longer_than_a_line_that_are_cut_are_told(tmp_path: Path) -> None:
+    text = _wide(3_000, 8)
+    run = read(tmp_path, text[: text.rindex(",0", 0, -20_000)], "metrics.csv")
+    assert all(len(s) == 7 for s in run.series)
+    assert "1 damaged lines skipped" in run.artifacts[0].note

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 
@@ -37,6 +38,9 @@ STUCK = 0.1
 SCALE = 2.0
 IDENTITY = 0.005
 RECORDS = 6
+TREND = 2.0
+"""Standard deviations of Kendall's S beyond which a course falls, among as many siblings as `FEW`."""
+FEW = 8
 
 RULE = Rule(
     id="L214",
@@ -109,7 +113,7 @@ def _equal(a: np.ndarray[tuple[int, ...], np.dtype[np.float64]], b: np.ndarray[t
 def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
     if len(siblings) < 2 or any(c.values.min() < 0.0 for c in siblings):
         return None
-    learned = [c for c in siblings if _fall(c) >= LEARNED and trend(c.values) < -2.0]
+    learned = [c for c in siblings if _fall(c) >= LEARNED and trend(c.values) < -_enough(len(siblings))]
     stuck = [c for c in siblings if _is_stuck(c)]
     if not learned or not stuck:
         return None
@@ -126,6 +130,11 @@ def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
                   "stuck_count": len(stuck), "parts": len(siblings),
                   "learned_position": position, "arithmetic": arithmetic},
     )
+
+
+def _enough(siblings: int) -> float:
+    """`TREND` for so many siblings: of twenty thousand without any course some fall by chance (Bonferroni)."""
+    return -NormalDist().inv_cdf(NormalDist().cdf(-TREND) * min(1.0, FEW / siblings))
 
 
 def _same_scale(curves: list[Curve]) -> list[Curve]:
@@ -148,7 +157,7 @@ def _is_stuck(c: Curve) -> bool:
     level = median(c.values)
     half = len(c) // 2
     fall = ratio(median(c.values[:half]) - median(c.values[half:]), abs(median(c.values[:half])))
-    slow = _fall(c) <= 2 * STUCK and (fall <= STUCK / 2 or trend(c.values) > -2.0)
+    slow = _fall(c) <= 2 * STUCK and (fall <= STUCK / 2 or trend(c.values) > -TREND)
     return level > 0 and fall <= STUCK and slow and noise(c.values) < 0.5 * level
 
 

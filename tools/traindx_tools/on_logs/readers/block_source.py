@@ -28,33 +28,33 @@ MOST_THREADS = 3
 T = TypeVar("T")
 
 
-def chunks(stream: BinaryIO, times: int = 1) -> Iterator[bytes]:
+def chunks(stream: BinaryIO, times: int = 1, longest: int = MAX_LINE) -> Iterator[bytes]:
     """Whole lines up to the end of the stream; a chunk without an end of line behind it is as long as a line may be.
 
-    `times`: how many times as many bytes as usual are read at once.
+    `times`: how many times as many bytes as usual are read at once; `longest`: bytes of a line.
 
     After each the stream stands behind it. Raises OSError.
     """
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO) and hasattr(os, "pread"):
-        yield from _of_file(stream, stream.raw.fileno(), times * CHUNK)
+        yield from _of_file(stream, stream.raw.fileno(), times * CHUNK, longest)
     while data := stream.read(times * CHUNK):
-        yield _to_line_end(data, stream)
+        yield _to_line_end(data, stream, longest)
 
 
-def _of_file(stream: BinaryIO, file: int, size: int) -> Iterator[bytes]:
+def _of_file(stream: BinaryIO, file: int, size: int, longest: int) -> Iterator[bytes]:
     """Chunks that are read once and not put together, as long as lines are short and the file has some."""
     at = stream.tell()
     while (end := os.pread(file, _PEEK, at + size).find(b"\n")) >= 0:
         data = os.pread(file, size + end + 1, at)
         stream.seek(at + len(data))
         if not data.endswith(b"\n"):  # a file that is written anew meanwhile
-            data = _to_line_end(data, stream)
+            data = _to_line_end(data, stream, longest)
         at += len(data)
         yield data
 
 
-def _to_line_end(data: bytes, stream: BinaryIO) -> bytes:
-    return data if data.endswith(b"\n") else data + stream.readline(MAX_LINE + 1)
+def _to_line_end(data: bytes, stream: BinaryIO, longest: int) -> bytes:
+    return data if data.endswith(b"\n") else data + stream.readline(longest + 1)
 
 
 def worked_ahead(items: Iterator[T], work: Callable[[T], None] | None) -> Iterator[T]:

@@ -17,6 +17,7 @@ from traindx_tools.on_logs.encoding import is_binary
 from traindx_tools.on_logs.readers import columns, rows_of_data
 from traindx_tools.on_logs.readers.arrow_rows import ArrowRows
 from traindx_tools.on_logs.readers.line_blocks import each_block
+from traindx_tools.on_logs.readers.lines import WIDEST
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
@@ -44,7 +45,7 @@ def header_of(head: Head) -> tuple[str, list[str]] | None:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    if len(line) > 60_000:
+    if len(line) > WIDEST:
         return []
     try:
         return [c.strip() for c in next(csv.reader([line], delimiter=delimiter), [])]
@@ -101,7 +102,7 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     else:
         rows = ArrowRows(table.reading, found[0], lambda: table.names, table.line)
         each_block(source, rows.take, table.line, ahead=rows.ahead, recorder=table.reading.recorder,
-                   times=TIMES)
+                   times=TIMES, longest=WIDEST)
     return table.run()
 
 

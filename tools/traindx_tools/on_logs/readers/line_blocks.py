@@ -261,13 +261,13 @@ class Beside(Protocol):
 def each_block(source: Source, block: Callable[[Block], None], line: Callable[[int, str], None],
                stats: LineStats | None = None, beside: Beside | None = None,
                ahead: Callable[[Block], None] | None = None, recorder: Recorder | None = None,
-               times: int = 1) -> None:
+               times: int = 1, longest: int = MAX_LINE) -> None:
     """Reads a source: whole blocks of plain lines go to `block`, all else goes to `line`, in order.
 
     Together they are the lines that `read_lines` tells of; `beside` is handed the same. `ahead`: what may be worked out
     of a block in another thread before its turn, while its number is not known. `recorder`: is told before each
     block which share of the source is read with it, where that is known. `times`: how many times as large as usual
-    blocks are. Raises OSError.
+    blocks are; `longest`: bytes of a line of one. Raises OSError.
     """
     stats = stats or LineStats()
     size = source.size if recorder is not None and not source.zipped else 0
@@ -277,7 +277,7 @@ def each_block(source: Source, block: Callable[[Block], None], line: Callable[[i
         block, line = _both(block, beside.block), _both(line, beside.line)
     with source.open() as stream:
         encoding = encoding_of(source.head)
-        number, rest = (_blocks(stream, block, line, ahead, times) if encoding == "utf-8-sig" else (1, b""))
+        number, rest = (_blocks(stream, block, line, ahead, times, longest) if encoding == "utf-8-sig" else (1, b""))
         if encoding != "utf-8-sig" or rest:
             behind = cast(BinaryIO, _Behind(rest, stream))
             for at, text in read_lines(behind, "utf-8" if number > 1 else encoding, stats):
@@ -306,18 +306,18 @@ def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, No
 
 
 def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[int, str], None],
-            ahead: Callable[[Block], None] | None, times: int) -> tuple[int, bytes]:
+            ahead: Callable[[Block], None] | None, times: int, longest: int) -> tuple[int, bytes]:
     """Blocks as far as lines have a bearable length; the number of the next line, and what was read of the rest."""
     number, rest = 1, b""
 
     def read() -> Iterator[Block]:
         nonlocal rest
-        for at, data in enumerate(chunks(stream, times)):
+        for at, data in enumerate(chunks(stream, times, longest)):
             data = data if at else data.removeprefix(b"\xef\xbb\xbf")
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n")
             lines = Block(data, 1)
-            if not _has_bearable_lines(lines):
+            if not _has_bearable_lines(lines, longest):
                 rest = data
                 return
             if data:
@@ -330,11 +330,11 @@ def _blocks(stream: BinaryIO, block: Callable[[Block], None], line: Callable[[in
     return number, rest
 
 
-def _has_bearable_lines(block: Block) -> bool:
-    """Whether no line is longer than `MAX_LINE`: from each end of one, another is as near as that."""
+def _has_bearable_lines(block: Block, longest: int) -> bool:
+    """Whether no line is longer than that: from each end of one, another is as near."""
     at, size = 0, len(block.data)
-    while size - at > MAX_LINE:
-        at = block.data.rfind(b"\n", at, at + MAX_LINE + 1) + 1
+    while size - at > longest:
+        at = block.data.rfind(b"\n", at, at + longest + 1) + 1
         if not at:
             return False
     return True

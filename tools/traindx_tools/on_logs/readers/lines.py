@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 MAX_LINE = 64 * 1024
 """Characters kept of one line; the rest of a longer one is passed over."""
+WIDEST = 4 << 20
+"""Bytes of a line of a table: one of 20,000 columns has half a megabyte."""
 _CHUNK = 1 << 20
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_]|\(B)")
 _REDRAW = re.compile(r"\x08{2,}\r?|\r\x08*")

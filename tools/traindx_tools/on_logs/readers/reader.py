@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.encoding import encoding_of
+from traindx_tools.on_logs.readers.lines import MAX_LINE, WIDEST
 from traindx_tools.on_logs.run import Run
+
+WIDE = 1_000
+"""Delimiters in the first bytes from which on they may be lines of a table that are longer than all other lines."""
+WIDE_LINES = 4
+"""Lines of such a table by which it is known: its header, two rows and one that may be cut."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +34,20 @@ class Head:
 
 
 def head_of(source: Source) -> Head:
-    """The head of a source. Raises OSError."""
+    """The head of a source: of a table of thousands of columns some whole lines. Raises OSError."""
     data = source.head
+    if _begins_wide_table(data):
+        with source.open() as stream:
+            data = b"".join(stream.readline(WIDEST) for _ in range(WIDE_LINES))
     text = codecs.getincrementaldecoder(encoding_of(data))(errors="replace").decode(data)
     return Head(data, text, complete=len(data) < 60_000)
+
+
+def _begins_wide_table(data: bytes) -> bool:
+    """Whether these first bytes end in the first lines of a table, before there are enough of them to know it."""
+    begin = data.lstrip()[:1]
+    return (len(data) > MAX_LINE // 2 and data.count(b"\n") < WIDE_LINES and begin not in (b"", b"{", b"[", b"<", b"%")
+            and b"\0" not in data and max(map(data.count, (b",", b"\t", b";", b"|"))) >= WIDE)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ PIECE = 1 << 17
 _MOST: ContextVar[int] = ContextVar("values kept of one artifact", default=MAX_VALUES)
 MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
+_TOO_MANY = f"too many different names: only the first {MAX_SERIES:,} metrics were kept"
 LARGEST_PLACE = 2.0**53
 """Beyond it a double no longer tells one step from the next: such a number counts nothing."""
 
@@ -100,7 +101,7 @@ class Recorder:
         """What was left out, in words; "" for nothing."""
         if self.full:
             return f"only its first {self.kept:,} values were kept"
-        return f"{self.dropped_names} values of too many different names were left out" if self.dropped_names else ""
+        return _TOO_MANY if self.dropped_names else ""
 
     def __len__(self) -> int:
         return len(self.line)
@@ -135,7 +136,7 @@ class Recorder:
         if self.full:
             said.append(f"only its first {self.kept:,} values were kept")
         if self.dropped_names:
-            said.append(f"{self.dropped_names} values of too many different names were left out")
+            said.append(_TOO_MANY)
         return "; ".join(said)
 
     def has_room(self, values: int) -> bool:
