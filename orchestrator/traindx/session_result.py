@@ -300,8 +300,18 @@ def _running(s: Session) -> Standing:
 def _gate(s: Session) -> Standing:
     first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
     stale = next((f"{NOTHING_APPLIED}: {first_line(why)}. It was looked at again; " for why in s.stale), "")
-    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision",
-            f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
+    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision{_cause(s)}",
+            f"read and decide on a page: traindx review {s.id}; or read the diagnosis here: traindx show {s.id}, "
+            f"then: traindx approve {s.id} --option {first} (or reject, revise)")
+
+
+def _cause(s: Session) -> str:
+    """The cause that waits, for one who was sent the reason alone."""
+    d = s.diagnosis
+    if d is None:
+        return ""
+    where = f"{d.location}, " if d.location else ""
+    return f": {(d.claim or d.root_cause).rstrip('.')} ({where}{100 * d.confidence:.0f} % sure)"
 
 
 def first_line(text: str) -> str:
