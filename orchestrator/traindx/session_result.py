@@ -297,10 +297,13 @@ def _running(s: Session) -> Standing:
     return "running", PHASE_WORDS[s.phase], f"resume session {s.id} if no process drives it"
 
 
+WAITS = "a diagnosis waits for your decision"
+
+
 def _gate(s: Session) -> Standing:
     first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
     stale = next((f"{NOTHING_APPLIED}: {first_line(why)}. It was looked at again; " for why in s.stale), "")
-    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision{_cause(s)}",
+    return ("awaiting_approval", f"{stale}{WAITS}{_cause(s)}",
             f"read and decide on a page: traindx review {s.id}; or read the diagnosis here: traindx show {s.id}, "
             f"then: traindx approve {s.id} --option {first} (or reject, revise)")
 
