@@ -135,7 +135,7 @@ class SessionResult(Model):
             status=status,
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
-            findings=tuple(e.finding for e in self._shown() if e.finding is not None),
+            findings=tuple({**e.finding, "id": e.id} for e in self._shown() if e.finding is not None),
             quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
