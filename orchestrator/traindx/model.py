@@ -192,9 +192,9 @@ class Diagnosis(Model):
     @property
     def questions(self) -> tuple[str, str, str]:
         """The three questions that are asked with it."""
-        first, more = self.evidence[:1], ", ".join(e.id for e in self.evidence[1:])
+        first, more = self.evidence[:1], len(self.evidence) - 1
         because = first[0].statement.rstrip(".") if first else "no evidence was cited"
-        because += f" (and {more})" if more else ""
+        because += f" (and {more} more under the evidence)" if more > 0 else ""
         a, b = self.option("A"), self.option("B")
         fragile = f" A leaves fragile: {a.fragile}" if a and a.fragile else ""
         choice = (f"A: targeted fix ({a.summary.rstrip('.')}) or B: broader refactor ({b.summary.rstrip('.')})?"

@@ -135,7 +135,7 @@ class SessionResult(Model):
             status=status,
             root_causes=(_root_cause(d),) if d is not None else (),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
-            findings=tuple(e.finding for e in self._shown() if e.finding is not None),
+            findings=tuple({**e.finding, "id": e.id} for e in self._shown() if e.finding is not None),
             quick_fixes=tuple(f"{f.summary}: {f.where()}" for f in d.options[:1]) if d is not None else (),
             next_checks=self.needs.next_checks if self.needs is not None else (),
             analysis_artifacts=self.documents,
@@ -297,11 +297,24 @@ def _running(s: Session) -> Standing:
     return "running", PHASE_WORDS[s.phase], f"resume session {s.id} if no process drives it"
 
 
+WAITS = "a diagnosis waits for your decision"
+
+
 def _gate(s: Session) -> Standing:
     first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
     stale = next((f"{NOTHING_APPLIED}: {first_line(why)}. It was looked at again; " for why in s.stale), "")
-    return ("awaiting_approval", f"{stale}a diagnosis waits for your decision",
-            f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
+    return ("awaiting_approval", f"{stale}{WAITS}{_cause(s)}",
+            f"read and decide on a page: traindx review {s.id}; or read the diagnosis here: traindx show {s.id}, "
+            f"then: traindx approve {s.id} --option {first} (or reject, revise)")
+
+
+def _cause(s: Session) -> str:
+    """The cause that waits, for one who was sent the reason alone."""
+    d = s.diagnosis
+    if d is None:
+        return ""
+    where = f"{d.location}, " if d.location else ""
+    return f": {(d.claim or d.root_cause).rstrip('.')} ({where}{100 * d.confidence:.0f} % sure)"
 
 
 def first_line(text: str) -> str:

@@ -89,7 +89,8 @@ def _open(view: View, page: Page) -> Iterator[str]:
     if first is not None:
         told = " ".join(s.text for s in sentences(view, first))
         yield from _sentences(view, page, first)
-    seen = observed(view, told)[:3]
+    against = counter(view, first)[:2] if first is not None else []
+    seen = [s for s in observed(view, told) if s.text not in {a.text for a in against}][:3]
     if first is None and (not seen or not _says_what_is_wrong(view)):
         yield from page.fit(_reason(view), "  ", most=3)
     yield from _scope(view, page)
@@ -97,7 +98,7 @@ def _open(view: View, page: Page) -> Iterator[str]:
     remarks = [Said(view.named(a.remark)) for a in view.along if a.remark]
     yield from _list("Along", remarks[:1], page)
     yield from brief_comparison(view.comparison, page)
-    yield from _list("Against", counter(view, first)[:2] if first is not None else (), page, 2)
+    yield from _list("Against", against, page, 2)
     yield from _described(view, page, seen)
     yield from _suspects(view, page, first)
 
@@ -301,7 +302,8 @@ def _next(view: View, page: Page) -> Iterator[str]:
             yield from page.labelled("", f"or {compared}", most=_lines(compared))
     if by_hand := to_measure(view, command):
         yield ""
-        yield page.paint("Next", "bold") + " " * (GUTTER - 4) + page.paint("decides the first suspect", "quiet")
+        which = "the first of these" if view.tied else "the first suspect"
+        yield from page.labelled("Next", f"by hand; tells whether it is {which}", most=2)
         yield from page.wrap(by_hand, "  ")
     elif command:
         about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run))

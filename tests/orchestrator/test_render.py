@@ -316,6 +316,11 @@ def test_a_healthy_run_and_an_open_one_say_so():
     assert "Hypotheses the" not in healthy
     needs = Page(report("needs_more_data", reason="Something is wrong, but no cause is sure")).text
     assert "Needs more data" in needs
+    assert "Best hypothesis so far" not in needs, "a cause of 96 % that was rejected or has no line of code"
+    assert "nothing is called a cause" not in needs
+    open_ = result("needs_more_data", "loss turns nan")
+    open_["hypotheses"] = [{**h, "confidence": 0.4} for h in open_["hypotheses"]]
+    needs = Page(render_report_html(open_, {}, run=a_run())).text
     assert "Below 70 % nothing is called a cause" in needs
     assert "Best hypothesis so far" in needs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import re
 import shutil
@@ -24,7 +25,7 @@ from traindx.model import Decision
 from traindx.review import Form, Reviewed, Server, Undecided, review_page
 from traindx.review.server import Page
 from traindx.runner import landlock
-from traindx.session import decide, read_result, run_debug_session_sync
+from traindx.session import decide, read_result, resume_session_sync, run_debug_session_sync
 from traindx.session_result import SessionResult
 from traindx_tools.errors import TraindxError
 
@@ -112,6 +113,23 @@ def test_the_page_is_the_report_with_the_form_and_asks_for_nothing_from_outside(
     assert "form-action 'self'" in policy
     assert headers["Cache-Control"] == "no-store"
     assert {"HttpOnly", "SameSite=Strict"} <= {p.strip() for p in review.server.cookie.split(";")}
+
+
+def test_a_revision_that_names_another_cause_shows_the_experiment_that_tests_it(waiting: SessionResult) -> None:
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.revise(waiting.diagnosis, "I think it is the learning rate"))
+    again = resume_session_sync(waiting.folder, report=False)
+    assert again.status == "awaiting_approval"
+    page = review_page(again, Form("secret", ""))
+    (command,) = again.tests
+    assert html.escape(command) in page or command in html.unescape(page)
+    table = page.partition("evidence cited")[2].partition("</table>")[0]
+    for e in again.diagnosis.evidence if again.diagnosis else ():
+        assert e.statement[:60] in html.unescape(table), "no id stands alone"
+    assert again.diagnosis is not None
+    assert not re.search(r"[A-Z]\d{3}-\d", again.diagnosis.questions[0])
+    led = set(re.findall(r'href="#([^"]+)"', page)) - {"decide"}
+    assert led <= set(re.findall(r'id="([^"]+)"', page)), "each name leads to a place of the page"
 
 
 @pytest.mark.parametrize(("choice", "comment", "status"), [

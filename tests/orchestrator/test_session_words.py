@@ -66,7 +66,8 @@ def test_after_a_rejection_each_question_says_which_cause_it_is_about(work: Path
     after = resume_session_sync(waiting.folder, report=False)
     assert after.needs is not None, after.reason
     left = [h.failure_mode for h in after.hypotheses if h.failure_mode != waiting.diagnosis.failure_mode]
-    assert all(any(q.startswith(f"Is it {m} (") and "Check: " in q for m in left) for q in after.needs.questions)
+    assert all(any(q.startswith("Is it this: ") and f" [{m}]? Check: " in q for m in left)
+               for q in after.needs.questions)
     shown = "\n".join((*after.needs.questions, *next_commands(after)))
     assert "what do you see?" not in shown
     assert waiting.diagnosis.failure_mode not in shown

@@ -179,7 +179,8 @@ class Finding:
         """For a notebook: the sentence, its place and name, and what was measured."""
         where = str(self.where)
         named = f"{where}, {self.severity.value}" if where else self.severity.value
-        measured = [f"  {k}: {v}" for k, v in self.measured.items() if v is not None and v != ()]
+        known = {k: v for k, v in self.measured.items() if v is not None and v != ()}
+        measured = [f"  {k}: {v:.4g}" if isinstance(v, float) else f"  {k}: {v}" for k, v in known.items()]
         lines = [self.statement, f"{named}, {self.rule} {self.title}", *measured]
         return f'<pre style="white-space:pre-wrap">{html.escape(chr(10).join(lines))}</pre>'
 

@@ -12,6 +12,10 @@ from traindx.page import columns, wrapped
 from traindx_tools.errors import UnreadableInput
 
 
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
 def _wrapped(lines: Iterable[str]) -> str:
     """The report at the width of the terminal, what does not fit indented below its line."""
     width = columns(sys.stdout)
@@ -51,7 +55,7 @@ def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, ev
         empty = [s.name for s in found.sources if s.size == 0]
         silent = (f" ({', '.join(empty[:3])}{' and others' if len(empty) > 3 else ''} empty: who writes nothing never "
                   "started, or its output goes elsewhere)") if empty else ""
-        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files{silent}: the logs of at least "
+        raise UnreadableInput(f"no ranks were told apart in {_files(len(found.sources))}{silent}: the logs of at least "
                               "two ranks are needed, as files a rank (rank_3.log, job_3.out) or with prefixes "
                               "([rank3]:, 3:). For one log: `traindx diagnose PATH`")
     if picture is not None:

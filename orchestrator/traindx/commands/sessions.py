@@ -57,6 +57,7 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     """
     from traindx.at_terminal import status_words
     from traindx.safe_text import block, line
+    from traindx.session_result import WAITS
     from traindx.typed_commands import from_here
     from traindx.typed_next import next_commands
 
@@ -67,7 +68,7 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
         yield head.rstrip()
         head = "  "
     room = max(wide - len(head) - len(where), FEWEST)
-    said = line(r.reason)
+    said = line(r.reason.replace(f"{WAITS}: ", "", 1))
     yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"
     if r.status == "interrupted":
         yield from (f"    {command}" for command in next_commands(r))

@@ -250,7 +250,10 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     reason = verdict.reason
     first = verdict.hypotheses[0].mode.id if verdict.hypotheses else ""
     if tried:
-        reason = f"{_in_words(tried)} was tried or rejected before, and no other cause is sure enough on this evidence."
+        rejected = {r.split(" in ")[0] for r in case.rejected}
+        said = f"You rejected: {_in_words(tried)}" if tried <= rejected else (
+            f"Tried before{' or rejected' if tried & rejected else ''}: {_in_words(tried)}")
+        reason = f"{said}. No other cause is sure enough on this evidence."
     elif before := failed_before.told(_strikes_before(case), first):
         reason = f"{reason.rstrip('.')}. {before}"
     reason = " ".join((reason, *(f"{f[0].upper()}{f[1:]}." for f in case.feedback if f.startswith(MEANWHILE))))
@@ -293,6 +296,6 @@ def _question(found: triage.Hypothesis) -> str:
     look = proposal.step_text(found.mode.confirm[0], measured, proposal.in_words)
     out = "".join(f" This rules it out: {proposal.step_text(step, measured, proposal.in_words)}."
                   for step in found.mode.rule_out[:1])
-    return f"Is it {found.mode.id} ({found.claim.rstrip('.')})? Check: {look}.{out}"
+    return f"Is it this: {found.claim.rstrip('.')} [{found.mode.id}]? Check: {look}.{out}"
 
 

@@ -22,6 +22,8 @@ from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.sources import as_paths
 
 FORMATS = ("table", "csv", "json")
+ALL_ROWS = "--rows 0 shows all"
+"""What a command says below some of the rows."""
 IN_A_CELL = 10
 """Rows of each source and group that a notebook shows."""
 MOST_COLUMNS = 200
@@ -62,7 +64,8 @@ class MetricsTable:
 
     def _repr_html_(self) -> str:
         """Its beginning and end, as a cell of a notebook shows it."""
-        return f"<pre>{html.escape(repr(self))}\n{html.escape(self.render(rows=IN_A_CELL))}</pre>"
+        told = self.render(rows=IN_A_CELL).replace(ALL_ROWS, "print(table.render()) shows all")
+        return f"<pre>{html.escape(repr(self))}\n{html.escape(told)}</pre>"
 
     def rows(self) -> Iterator[MetricRow]:
         """The values, series by series, in the order in which they were written."""
@@ -163,7 +166,7 @@ def _block(source: str, group: str, series: Sequence[Series], rows: int = 0) -> 
     originals = ", ".join(f"{s.original} -> {s.name}" for s in series[:MOST_COLUMNS] if s.original != s.name)
     left = f"and {len(names) - MOST_COLUMNS} more metrics: --format csv or json holds them all"
     hidden = len(records) - len(chosen)
-    fewer = [f"{len(chosen)} of {len(records)} rows, evenly spread: --rows 0 shows all"] if hidden else []
+    fewer = [f"{len(chosen)} of {len(records)} rows, evenly spread: {ALL_ROWS}"] if hidden else []
     return "\n".join([_plain_text(f"{source} ({group})"), *([_plain_text(f"names: {originals}")] if originals else []),
                       *map(_plain_text, lines), *([left] if len(names) > MOST_COLUMNS else []), *fewer, ""])
 

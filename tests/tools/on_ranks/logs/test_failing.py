@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from traindx_tools.on_ranks.rules.r201_rank_failed_first import _short
+
 from .job_texts import LOST, banner, job, raised, rules, steps, watchdog
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.38 GiB. GPU 5 has 3.02 GiB free."
@@ -17,6 +19,18 @@ def test_the_rank_that_ran_out_of_memory_is_named_and_the_waiting_ones_are_conse
     assert "7 ranks waited in a collective until the timeout" in first.statement
     assert first.where.rank == 5
     assert "/app/train.py:41" in first.statement
+
+
+def test_a_long_error_is_told_to_the_end_of_a_sentence_and_without_the_prefix_of_its_process(tmp_path: Path) -> None:
+    text = (f"{OOM} Including non-PyTorch memory, this process has 78.12 GiB memory in use. Of the allocated "
+            "memory 75.01 GiB is allocated by PyTorch, and 1.71 GiB is reserved by PyTorch but unallocated.")
+    many = job(tmp_path, {5: raised(5, text)})
+    assert many is not None
+    statement = many.findings[0].statement
+    assert "torch.OutOfMemoryError: CUDA out of memory" in statement
+    assert _short(f"[rank5]: [rank5]: {OOM}") == OOM
+    assert "3.02 GiB free" in statement
+    assert "Including" not in statement
 
 
 def test_a_rank_killed_at_teardown_is_not_the_first(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _words(t: Track, rise: Rise, from_start: bool) -> str:
     low = max(0, rise.best_at - tail_count(len(t))) + int(np.argmin(near))
     began = f"from {number(float(t.y[0]))} at {t.place(0)}" if from_start else (
         f"from its best of {number(float(t.y[low]))} at {t.place(low)} (it began at {number(float(t.y[0]))})")
-    level = median_words(t.series, int(t.index[-tail_count(len(t))]), int(t.index[-1]))
+    level = median_words(t.series, int(t.index[-(rise.ending or tail_count(len(t)))]), int(t.index[-1]))
     return (f"rises {began} to {number(float(t.y[-1]))} at the end ({t.place(-1)}; {number(rise.tail)} is the "
             f"{level}), from {t.place(rise.onset)} on")
 

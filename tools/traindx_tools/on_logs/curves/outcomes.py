@@ -60,6 +60,8 @@ class Rise:
     """Index in the track of the lowest local median."""
     onset: int
     """Index in the track from which the loss stays clearly above its best."""
+    ending: int = 0
+    """Of how many last records `tail` is the median; 0: of the last tenth."""
 
     @property
     def factor(self) -> float:
@@ -70,10 +72,16 @@ class Rise:
 
 
 def lasting_rise(t: Track) -> Rise | None:
+    """The rise of a loss that stays up, or that is still climbing out of all it had been where the log ends."""
+    return _stayed(t) or _climbs_out(t.y)
+
+
+def _stayed(t: Track) -> Rise | None:
     """The rise of a loss that ends up clearly above its best, and stays there; None where it does not.
 
     Clear means: six times the record-to-record noise; half of what had been gained is lost again; and, for a loss that
     is positive throughout, 1.3 times the best. A loss that never improved must end at 1.5 times its start.
+    One that grows by a factor again and again ends far above its last tenth: logarithms are compared.
     """
     n = len(t)
     if (blown := _blown_up(t.y)) is not None:
@@ -87,11 +95,12 @@ def lasting_rise(t: Track) -> Rise | None:
     best_at = int(at[k]) if float(level[k]) < head else 0
     rise, gain = tail - best, head - best
     last = t.y[-tail_count(n):]
-    if rise <= 0 or best_at >= n - len(last) or rise < 6 * t.noise or float(last.min()) < best + 0.4 * rise:
+    if rise <= 0 or best_at >= n - len(last) or rise < 6 * t.noise or not _stays_up(t.y, best, tail):
         return None
     if not _large_against(t.y, head, best, tail, gain, t.noise):
         return None
-    above = level > best + max(0.1 * rise, 3 * t.noise)
+    clear = min(0.1 * rise, 0.5 * best) if tail >= RAMP * best > 0 else 0.1 * rise
+    above = level > best + max(clear, 3 * t.noise)
     under = np.flatnonzero(~above)
     onset = int(at[min(len(at) - 1, int(under[-1]) + 1)]) if len(under) else 0
     return Rise(head, best, tail, best_at, onset)
@@ -111,6 +120,28 @@ def _blown_up(y: Floats) -> Rise | None:
     k = int(apart[0]) + 1
     best = int(np.argmin(y[:k]))
     return Rise(float(y[0]), float(y[best]), tail_level(y), best, k)
+
+
+def _climbs_out(y: Floats) -> Rise | None:
+    """A positive loss whose last records all rise, to ten times all it had been before them: three rises at least.
+
+    A harder batch is one record high; what was stopped while it exploded has no level yet that it stays at.
+    """
+    falls = np.flatnonzero(np.diff(y) <= 0)
+    k = int(falls[-1]) + 1 if len(falls) else 0
+    if len(y) < 5 or len(y) - k < 4 or not bool((y > 0).all()) or float(y[-1]) < RAMP * float(y[: k + 1].max()):
+        return None
+    above = np.flatnonzero(y[k:] >= 1.5 * y[k])
+    return Rise(float(y[0]), float(y[: k + 1].min()), float(np.median(y[-3:])), int(np.argmin(y[: k + 1])),
+                k + int(above[0]), ending=3)
+
+
+def _stays_up(y: Floats, best: float, tail: float) -> bool:
+    """Whether the lowest of the last tenth has kept four tenths of the rise; ten times and more: in logarithms."""
+    lowest = float(y[-tail_count(len(y)):].min())
+    if lowest >= best + 0.4 * (tail - best):
+        return True
+    return 0 < best <= tail / RAMP and lowest > 0 and bool(np.log(lowest / best) >= 0.4 * np.log(tail / best))
 
 
 def goes_on_after_change(run: Run, t: Track) -> bool:

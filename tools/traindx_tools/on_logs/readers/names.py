@@ -141,7 +141,8 @@ _SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "ac
                      "scalars", "charts", "env", "runners", "optim", "optimizer",
                      "performance", "throughput", "global", "current", "cur", "avg",
                      "average", "mean", "running", "reduced", "value", "final", "critic", "policy", "model", "batch",
-                     "epoch", "step", "set", "mb", "done", "last", "median", "online", "overall", "system", "timing"})
+                     "epoch", "step", "set", "mb", "done", "last", "median", "online", "overall", "system", "timing",
+                     "amp", "fp16"})
 """Words around a name that do not change what it is."""
 
 _ADVERSARIES = frozenset({"actor", "critic", "policy"})

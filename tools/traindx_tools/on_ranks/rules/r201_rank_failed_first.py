@@ -9,6 +9,7 @@ one rank's, and is left to the rules for errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
@@ -29,6 +30,9 @@ RULE = Rule(
     thresholds={"common": Threshold(COMMON, "share of the ranks", "an error of more than half is not one rank's")},
 )
 
+MOST = 160
+"""Characters of an error's text that are told."""
+_PREFIX = re.compile(r"^(?:\[rank ?\d{1,6}\]:? ?)+")
 _WORDS = {"device-memory": "ran out of device memory", "host-memory": "was ended by the kernel for lack of host memory",
           "segfault": "crashed in native code (segmentation fault)", "hardware": "met a fault of the device",
           "host-lost": "was lost with its host", "exception": "raised an exception of its own",
@@ -43,6 +47,15 @@ def check(job: Job) -> Iterator[Finding]:
             yield _finding(job, start, first)
 
 
+def _short(said: str) -> str:
+    """What it says without the prefix of its process, cut behind a sentence or at least a word."""
+    said = _PREFIX.sub("", said)
+    if len(said) <= MOST:
+        return said
+    whole, dot, _ = said[:MOST].rpartition(". ")
+    return whole if dot and len(whole) > MOST // 2 else f"{said[:MOST].rpartition(' ')[0].rstrip('.,;:')} ..."
+
+
 def _finding(job: Job, start: Start, first: tuple[Failure, ...]) -> Finding:
     one, ranks = first[0], tuple(f.rank for f in first)
     host = f" on {one.host}" if one.host and len({f.host for f in first}) == 1 else ""
@@ -54,7 +67,7 @@ def _finding(job: Job, start: Start, first: tuple[Failure, ...]) -> Finding:
     words = _WORDS[one.kind] if len(ranks) == 1 else _WORDS[one.kind].replace("was ", "were ")
     place = f" at {one.place}" if one.place else ""
     return RULE.finding(
-        f"{named(ranks)}{host} {words}{after}{which}{place}: {said[:160]}{consequences(start, set(ranks))}",
+        f"{named(ranks)}{host} {words}{after}{which}{place}: {_short(said)}{consequences(start, set(ranks))}",
         one.where, one.source, bearing=Bearing.COMPANION if restarted else Bearing.CAUSE,
         severity=Severity.LOW if restarted else Severity.HIGH if one.kind == "exited" else None,
         measured={"kind": one.kind, "type": one.type, "ranks": ranks[:64], "rank": one.rank, "host": one.host,
