@@ -105,3 +105,38 @@ def test_a_rank_of_an_earlier_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [(90, 90, 45, 45), (90, 80, 70, 60)])
 def test_steps_of_ranks_without_a_majority(steps: tuple[int, ...], tmp_path: Path) -> None:
     assert told(zero(tmp_path / "a", steps=steps)) == []
+
+
+def tensor_parallel(folder: Path, *, older: int = -1, ranks: int = 4, average: bool = False,
+                    own: bool = False) -> Path:
+    """A slice of each matrix in a file a rank, and the scales and biases, which every rank keeps whole."""
+    generator = torch.Generator().manual_seed(2)
+    first = {f"h.{i}.{n}": 0.2 * torch.randn(s, generator=generator)
+             for i in range(3) for n, s in (("fc.weight", (96, 64)), ("out.bias", (64,)), ("norm.weight", (64,)))}
+    last = {n: t + 0.05 * torch.randn(t.shape, generator=generator) for n, t in first.items()}
+    folder.mkdir(parents=True)
+    for rank in range(ranks):
+        source = first if rank == older else last
+        module = {n: t.chunk(ranks)[rank].clone() if t.dim() == 2 else t for n, t in source.items()}
+        module["rotary.inv_freq"] = 1.0 / 10000 ** (torch.arange(128) / 128)
+        if own:
+            module |= {f"bn.{i}.running_mean": torch.randn(64, generator=generator) for i in range(4)}
+        if average:
+            module |= {f"average.{n}": t if rank else 0.5 * (t + first[n]) for n, t in last.items() if t.dim() == 1}
+        torch.save({"module": module, "global_steps": 90}, folder / f"mp_rank_{rank:02d}_model_states.pt")
+    return folder
+
+
+@pytest.mark.parametrize("older", [0, 2, 3])
+def test_one_rank_is_of_an_earlier_save(older: int, tmp_path: Path) -> None:
+    (found,) = told(tensor_parallel(tmp_path / "step90", older=older))
+    assert found.measured["kind"] == "shared"
+    assert found.measured["name"] == f"mp_rank_0{older}_model_states.pt"
+    assert "of 6 tensors that the other 3 ranks hold alike" in found.statement
+
+
+@pytest.mark.parametrize("more", [{}, {"average": True}, {"own": True}, {"older": 1, "ranks": 2}])
+def test_what_ranks_keep_for_themselves(more: dict[str, Any], tmp_path: Path) -> None:
+    """An average on the first rank alone, statistics of each rank's own; of two ranks either may be the older one."""
+    report = examine(tensor_parallel(tmp_path / "step90", **more))
+    assert [f for f in report.findings if f.rule == "W139"] == []

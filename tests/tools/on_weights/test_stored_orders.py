@@ -70,3 +70,31 @@ def test_empty_and_negative_numbers(tmp_path: Path) -> None:
     made = orders() | {f"part.{i}.rows": np.zeros(0, np.int64) for i in range(4)}
     made["flow.4.order"] = -made["flow.4.order"]
     assert told(tmp_path, made) == []
+
+
+def one(order: Array, rng: np.random.Generator) -> dict[str, Array]:
+    """A file that keeps one order, beside its weights."""
+    return {"shuffle.order": order, "shuffle.weight": rng.normal(size=(len(order), 8)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("length", [64, 900])
+def test_a_long_order_without_siblings(length: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(length)
+    order = rng.permutation(length)
+    order[length // 2:length // 2 + length // 10] = order[:length // 10]
+    (found,) = told(tmp_path, one(order, rng))
+    assert (found.severity, found.where.module) == (Severity.MEDIUM, "shuffle.order")
+    assert len(found.measured["missing"]) == min(20, length // 10)
+
+
+@pytest.mark.parametrize("made", [
+    lambda rng: rng.permutation(500),
+    lambda rng: rng.integers(0, 500, 500),
+    lambda rng: np.concatenate([p := rng.permutation(490), p[:10]]),
+    lambda rng: np.rint(np.linspace(0, 499, 500) ** 1.02 / 499**0.02).astype(np.int64),
+    lambda rng: np.sort(np.concatenate([rng.permutation(500)[:470], rng.integers(0, 500, 30)])),
+    lambda rng: rng.permutation(520)[:500],
+], ids=["whole", "drawn", "filled-up", "nearest", "sorted", "part"])
+def test_healthy_orders_without_siblings(made: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    assert told(tmp_path, one(made(rng), rng)) == []

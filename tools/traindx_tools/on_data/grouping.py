@@ -81,7 +81,8 @@ def data_sets(placed: Sequence[Placed]) -> tuple[DataSet, ...]:
     """Sets of shards: same folder (but for the split), same format, and the same fields or the same pattern of name."""
     by_pattern: dict[tuple[str, str, str], list[Placed]] = {}
     for p in placed:
-        by_pattern.setdefault((p.folder, p.shard.format, pattern_of(p.below.stem)), []).append(p)
+        table = p.shard.name.partition(f"{p.below.name}:")[2]  # one of several in the file
+        by_pattern.setdefault((p.folder, p.shard.format, f"{pattern_of(p.below.stem)}:{table}"), []).append(p)
     merged: dict[tuple[str, str, frozenset[str]], list[Placed]] = {}
     for (folder, form, _), group in by_pattern.items():
         votes = Counter(frozenset(p.shard.columns) for p in group)

@@ -1,10 +1,11 @@
-"""JSON lines, and a JSON file that is one list of records."""
+"""JSON lines, and JSON files of lists of records, or of records by name."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Damage
+from traindx_tools.on_data.names import split_of
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.geojson import is_collection, records_of
 from traindx_tools.on_data.readers.records import columns_of, flattened
@@ -22,6 +24,10 @@ from traindx_tools.on_data.shard import Shard
 
 FEWEST = 2
 """Records below which a file is no data set."""
+FEWEST_MORE, MOST_LISTS = 20, 8
+"""Records of a list beside the first one that is no list of names, and lists that are read."""
+FEWEST_NAMED, ALIKE, NAMED = 20, 0.8, "key"
+"""Objects by name that are records, the share of them that have the same keys, and what their names are called."""
 
 
 def read_json_lines(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
@@ -118,7 +124,10 @@ def _take(line: bytes, number: int, records: list[dict[str, Any]], damage: list[
 
 
 def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
-    """A JSON file that is a list of records, or an object with one such list. Raises UnreadableInput."""
+    """A JSON file that is a list of records, or an object with such lists or with records by name.
+
+    Raises UnreadableInput.
+    """
     if path.stat().st_size > bounds.text:
         raise UnreadableInput(f"larger than {bounds.text:,} bytes: JSON is read as a whole, make it JSON lines")
     try:
@@ -131,18 +140,44 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("the index of MDS shards, whose own heads are read")
     if is_collection(data):
         data = records_of(data)
-    lists = (
-        [data]
-        if isinstance(data, list)
-        else [v for v in data.values() if isinstance(v, list)]
-        if isinstance(data, dict)
-        else []
-    )
-    rows = next((v for v in lists if len(v) >= FEWEST and all(isinstance(r, dict) for r in v)), None)
-    if rows is None:
+    found = _tables(data)
+    if not found:
         raise UnreadableInput("no list of records")
+    return tuple(_table(key, rows, name, bounds, first=not i) for i, (key, rows) in enumerate(found))
+
+
+def _tables(data: Any) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The lists of records of a JSON value by their keys; objects by name are one such list."""
+    if isinstance(data, list):
+        return [("", data)] if _are_records(data) else []
+    if not isinstance(data, dict):
+        return []
+    lists = [(k, v) for k, v in data.items() if isinstance(v, list) and _are_records(v)]
+    if lists:
+        return lists[:1] + [(k, v) for k, v in lists[1:] if len(v) >= FEWEST_MORE][: MOST_LISTS - 1]
+    rows = list(data.values())
+    if len(rows) >= FEWEST_NAMED and _are_records(rows) and _alike(rows):
+        return [("", [{NAMED: k, **v} for k, v in data.items()])]
+    return []
+
+
+def _are_records(rows: list[Any]) -> bool:
+    return len(rows) >= FEWEST and all(isinstance(r, dict) for r in rows)
+
+
+def _alike(rows: list[dict[str, Any]]) -> bool:
+    """Whether nearly all of the objects have the keys of most: they are records, and not parts of one."""
+    counts = Counter(frozenset(r) for r in rows)
+    (usual, times), = counts.most_common(1)
+    return bool(usual) and times >= ALIKE * len(rows)
+
+
+def _table(key: str, rows: list[dict[str, Any]], name: str, bounds: Bounds, *, first: bool) -> Shard:
+    """A list of records: of its split where its key says one, else under the key from the second list on."""
     records = [flattened(r) for r in rows[: bounds.rows]]
-    return (Shard(name, "json", columns_of(records, name), len(records), len(rows)),)
+    split = split_of(key)
+    told = name if first or split else f"{name}:{key}"
+    return Shard(told, "json", columns_of(records, name), len(records), len(rows), split=split)
 
 
 def _is_index(data: Any) -> bool:

@@ -19,7 +19,7 @@ BOX = 4
 """Numbers of a box."""
 MOST_PLACES = 4
 """Values of an entry of a list that is a list itself, as `[start, end, label]` is."""
-DEPTH = 2
+DEPTH = 5
 """Levels of nested objects that become fields of their own, "meta.source"."""
 
 

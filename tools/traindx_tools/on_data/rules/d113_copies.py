@@ -1,7 +1,8 @@
 """Rows occur twice: in training and in held-out data, or a whole shard again.
 
 Where few distinct rows are possible, as in small categorical tables, rows recur by nature; so the share across splits
-is held against the share within the held-out data and within the training data. Copies within the training data are a
+is held against the share within the held-out data and within the training data. A stream of tokens has no rows: there
+it is windows of tokens that stand in both. Copies within the training data are a
 remark: rare classes are often repeated on purpose.
 """
 
@@ -18,6 +19,7 @@ from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.summary import contained, distinct
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.token_windows import ONE_IN, WINDOW, streams_by_split
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -26,6 +28,7 @@ FEWEST = 5
 TIMES, AMONG = 4.0, 2.0
 WHOLE = 0.9
 REMARK = 0.01
+STRETCH = 4 * WINDOW
 SOME = 5000
 """Rows of a shard that are looked for in the others: enough to tell a share of nine tenths."""
 
@@ -45,6 +48,8 @@ RULE = Rule(
             TIMES, "times the copies that are expected from within the held-out data", "natural recurrence"
         ),
         "among": Threshold(AMONG, "times the training rows that have a copy among themselves", "natural recurrence"),
+        "stretch": Threshold(STRETCH, "tokens behind each other", "of a stream that stand in the training stream"),
+        "window": Threshold(WINDOW, "tokens", f"that are compared at once, one beginning in {ONE_IN}"),
         "whole": Threshold(WHOLE, "of a shard's rows", "the shard is a copy"),
     },
 )
@@ -53,6 +58,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each pair of splits and of shards that share rows."""
     for data in view.sets:
+        yield from _streams(data)
         if none_recurs(data):
             yield from list(_written_otherwise(data)) or _with_other_columns(
                 [s for s in data.shards if s.rows and s.columns])
@@ -66,6 +72,21 @@ def check(view: View) -> Iterator[Finding]:
         yield from found or _with_other_columns(shards)
         yield from _copied_shards(shards, known)
         yield from _within(data, shards, known)
+
+
+def _streams(data: DataSet) -> Iterator[Finding]:
+    """Held-out streams of tokens of which a stretch stands in a training stream."""
+    for shard, source, found, natural in streams_by_split(data.shards):
+        if found.windows < FEWEST or found.length < STRETCH or found.share < max(SHARE, TIMES * natural):
+            continue
+        yield RULE.finding(
+            f"about {percent(found.share)} of the tokens of {short(shard)} stand in {short(source)} in the same order; "
+            f"the longest stretch is row {found.begin} to row {found.begin + found.length - 1} (there from row "
+            f"{found.there} on)", place(shard), shard.name, bearing=Bearing.CAUSE,
+            title="A stretch of the held-out tokens is in the training tokens",
+            measured={"share": found.share, "rows": (found.begin, found.begin + found.length - 1),
+                      "expected": natural, "kind": "across-splits", "texts": "", "shard": short(shard),
+                      "other": short(source)})
 
 
 def _written_otherwise(data: DataSet) -> Iterator[Finding]:

@@ -54,12 +54,16 @@ _AMPLIFIES = 12.0
 """rms * sqrt(fan in) of a matrix that stands alone: a layer that makes its input twelve times as large."""
 _VECTOR = 10.0
 """Biases and scales vary more: the factor for vectors."""
+_OF_ONE = 0.1
+"""Root mean square of vectors that say how much passes, as the scales of norms: one near zero lets nothing through."""
 _VECTOR_AT_EDGE = 40.0
 """The bias of a first convolution with a norm folded in is that small: its inputs have a mean near zero."""
 _VALUES = 128
 """Values that are not 0 in a part of the rows: of fewer, chance makes the scale."""
 _TELLING = 1e-3
 """Root mean square of a vector below which its scale says nothing: biases begin at zero."""
+_PRODUCT, _ROUNDED = 2**24, 0.01
+"""Values of a matrix that is compared with products of others, and by how much of its norm it may be off."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,8 @@ def _off(seen: Seen, stack: Stack) -> Iterator[_Off]:
     """The members whose scale the spread of the stack does not explain; not those that are a constant."""
     if any(seen.is_table(s) for s in stack.members[:1]):
         return
-    usable = [s.rms > 0 and s.finite > 0 and (s.tensor.matrix or s.rms > _TELLING) for s in stack.members]
+    scales = float(np.median([s.rms for s in stack.members])) > _OF_ONE
+    usable = [s.rms > 0 and s.finite > 0 and (s.tensor.matrix or scales or s.rms > _TELLING) for s in stack.members]
     if not all(usable) and sum(usable) < len(stack) - 1:
         return
     values = np.array([math.log2(s.rms) if ok else np.nan for s, ok in zip(stack.members, usable, strict=True)])
@@ -230,12 +235,31 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
         least = _TABLE if is_embedding(stats) or len(units) < 4 else _ALONE
         apart_from_all = unit > least * middle and unit > _AMPLIFIES
         fixed = bool(trained) and stats.tensor.shape not in trained
-        if apart_from_all and stats.name not in told and stats.name not in seen.stack_of and not fixed:
+        usual = stats.name in told or stats.name in seen.stack_of or fixed
+        if apart_from_all and not usual and not _is_weighted_sum(seen, stats):
             yield RULE.finding(
                 f"{stats.name} in {seen.path} is larger than the other matrices by orders of magnitude: rms * "
                 f"sqrt(fan in) is {unit:.3g}, their median {middle:.3g}",
                 seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
                 measured={"name": stats.name, "factor": round(unit / middle, 3), "rms": stats.rms, "kind": "alone"})
+
+
+def _is_weighted_sum(seen: Seen, stats: Stats) -> bool:
+    """Whether it is another matrix with each column, or row, times a count that is stored too: sums of an average.
+
+    Vectors of a codebook are kept as such a quotient of the sum and the number of what was assigned to each.
+    """
+    if stats.size > _PRODUCT:
+        return False
+    own = stats.tensor.load().astype(np.float64)
+    for vector in (s for s in seen.floats if len(s.tensor.shape) == 1 and s.low >= 0 and s.rms > 0):
+        count = vector.tensor.load().astype(np.float64)
+        for axis in (a for a in (0, 1) if own.ndim == 2 and own.shape[a] == len(count)):
+            for other in (s for s in seen.floats if s.tensor.shape == stats.tensor.shape and s.name != stats.name):
+                made = other.tensor.load().astype(np.float64) * (count[:, None] if axis == 0 else count)
+                if np.linalg.norm(made - own) < _ROUNDED * np.linalg.norm(own):
+                    return True
+    return False
 
 
 def _median_of_others(in_order: NDArray[np.float64], value: float) -> float:

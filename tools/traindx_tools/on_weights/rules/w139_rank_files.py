@@ -4,7 +4,8 @@ Each rank writes its own part: a slice of the float32 weights and of the moments
 matrix. Two files that are the same to the bit while all others differ mean that one rank's part was overwritten, and
 lost. The parts of all ranks behind each other are the weights of the model, unrounded: a weight that stands nowhere in
 them, while the others stand there in order, is of another step or of another rank. All ranks step together: one that
-counts fewer steps than the others kept the file of an earlier save.
+counts fewer steps than the others kept the file of an earlier save; and what each rank keeps whole (the scales and
+biases of a tensor parallel model) is the same in all of them: the rank that holds other values is of another save.
 """
 
 from __future__ import annotations
@@ -31,19 +32,24 @@ from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule, Threshold
 
 _FEWEST, _ALL, _FOUND, _ODD = 3, 0.999, 0.5, 0.9
+_WHOLE = 3
 
 RULE = Rule(
     id="W139",
     name="rank-files",
     title="The files of the ranks are not the parts of one model",
     severity=Severity.HIGH,
-    sees="tensors of the files of all ranks, bit by bit, and flat float32 parts beside the weights that they round to",
+    sees="tensors of the files of all ranks, bit by bit: those that all should share, those that none should, and flat "
+         "float32 parts beside the weights that they round to",
     matters="What the overwritten rank held is lost: a resumed run goes on with another rank's weights in its place.",
-    alike=("ranks that are copies of each other by design, in pairs or all", "a model that is written a step later"),
+    alike=("ranks that are copies of each other by design, in pairs or all", "a model that is written a step later",
+           "running statistics that each rank keeps for itself: all ranks differ there, not one",
+           "an average that the first rank alone keeps: what it is made from is alike in all"),
     confirm=("compare both files tensor by tensor", "join the parts and compare them with the model's weights"),
     thresholds={
         "files": Threshold(_FEWEST, "files", "of ranks: of two equal ones either may be right"),
         "found": Threshold(_FOUND, "of the weights", "that stand in the joined parts, at least"),
+        "whole": Threshold(_WHOLE, "tensors", "that one rank holds otherwise, and more of them than all hold alike"),
         "all": Threshold(_ALL, "of the values of a weight", "that are the rounded ones, where it stands there"),
     },
 )
@@ -55,6 +61,7 @@ def check(seen: Seen) -> Iterator[Finding]:
         return
     for files in rank_files(seen.checkpoint):
         yield from _copies(seen, files)
+        yield from _shared(seen, files)
         yield from _masters(seen, files)
         yield from _steps(seen, files)
 
@@ -84,6 +91,29 @@ def _copies(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
         bearing=Bearing.CAUSE,
         measured={"kind": "copies", "files": tuple(names), "tensors": len(telling), "of": len(files),
                   "name": names[-1]})
+
+
+def _shared(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
+    """One rank that holds otherwise whatever all the others hold alike."""
+    if len(files) < _FEWEST:
+        return
+    odd, alike = dict[str, int](), 0
+    for name in (n for n in files[0].tensors if all(n in f.tensors for f in files)):
+        marks = [digest_of(f.tensors[name]) for f in files]
+        usual, times = Counter(marks).most_common(1)[0]
+        alike += bool(usual) and times == len(files)
+        if times == len(files) - 1 and usual:
+            odd[name] = next(i for i, m in enumerate(marks) if m != usual)
+    if len(odd) < max(_WHOLE, alike + 1) or len(set(odd.values())) != 1:  # an average that one rank alone keeps
+        return
+    rank = files[next(iter(odd.values()))]
+    names = list(odd)
+    yield RULE.finding(
+        f"{rank.name} of {seen.path} holds other values of {len(names)} tensors that the other {len(files) - 1} ranks "
+        f"hold alike to the bit ({', '.join(names[:3])}): each rank keeps these whole, so its file is of another save",
+        Location(file=rank.tensors[names[0]].file), seen.path, bearing=Bearing.CAUSE,
+        measured={"kind": "shared", "name": rank.name, "files": (rank.name,), "tensors": len(names),
+                  "of": len(files)})
 
 
 def _masters(seen: Seen, files: Sequence[RankFile]) -> Iterator[Finding]:
