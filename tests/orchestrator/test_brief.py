@@ -417,21 +417,3 @@ def test_a_narrow_terminal_keeps_the_whole_cause(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("COLUMNS", "40")
     rows = diagnose([EXAMPLES / "numpy-lr"]).terminal(width=40).splitlines()
     assert "which gives -inf and then NaN." in " ".join(" ".join(rows).split())
-
-
-@pytest.mark.parametrize("text", ["100/100 [====] - 1s 10ms/step - loss: 0.7 - accuracy: 0.5\n", "no metrics\n"])
-def test_a_log_without_any_suspect_has_a_report_too(text: str, tmp_path: Path) -> None:
-    (tmp_path / "short.log").write_text(text)
-    written = diagnose([tmp_path / "short.log"]).write(tmp_path / "out")
-    assert "nothing is called a cause" in Path(written["report"]).read_text()
-
-
-def test_what_speaks_against_the_suspect_is_not_said_among_what_was_seen_too(tmp_path: Path) -> None:
-    rows = [f"[rank{rank}]: step={step} loss={2 - step / 400:.3f} grad_norm={1 + 0.1 * rank + step % 7 / 50:.3f}"
-            for step in range(0, 400, 10) for rank in (0, 1)]
-    (tmp_path / "run.log").write_text("\n".join((
-        *rows, "[rank1]: Traceback (most recent call last):", '[rank1]:   File "/app/train.py", line 180, in <module>',
-        "[rank1]:     loss.backward()", "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.",
-        "")))
-    said = [row[10:] for row in diagnose([tmp_path / "run.log"]).terminal(width=80).splitlines()]
-    assert len([row for row in said if row.startswith("grad_norm differs between rank 0")]) == 1

@@ -6,6 +6,7 @@ Nothing here trusts a file's name: a head of its bytes says what it is. Files th
 
 from __future__ import annotations
 
+import difflib
 import glob
 import gzip
 import io
@@ -279,8 +280,10 @@ def _missing(path: str) -> str:
     parent = os.path.dirname(path) or "."
     if not os.path.isdir(parent):
         return f"There is no file or folder {path!r}: the folder {parent!r} does not exist. Check the path."
-    beside = sorted(n for n in os.listdir(parent) if not n.startswith("."))[:8]
-    return f"There is no file or folder {path!r}. In {parent!r} there is: {', '.join(beside) or 'nothing'}."
+    names = sorted(n for n in os.listdir(parent) if not n.startswith("."))
+    near = difflib.get_close_matches(os.path.basename(path), names, n=1, cutoff=0.75)
+    meant = f" Did you mean {os.path.join(os.path.dirname(path), near[0])!r}?" if near else ""
+    return f"There is no file or folder {path!r}.{meant} In {parent!r} there is: {', '.join(names[:8]) or 'nothing'}."
 
 
 def _standard_input(given: bytes | None) -> bytes:
