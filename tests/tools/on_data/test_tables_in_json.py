@@ -70,6 +70,7 @@ def test_records_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [
     {f"part{i}": {f"key{i}": i} for i in range(40)}, {"a": {"x": 1}, "b": {"x": 2}}, {"a": [1, 2], "b": [{}]},
     {f"k{i}": {} for i in range(40)},
+    {"_data_files": [{"filename": f"data-{i}.arrow"} for i in range(4)], "_fingerprint": "1f", "_split": "train"},
 ])
 def test_settings_are_no_records(value: Any, tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps(value))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.examine import examine as diagnose
 from traindx_tools.finding import Finding
 from traindx_tools.on_weights import examine
@@ -140,3 +141,9 @@ def test_what_ranks_keep_for_themselves(more: dict[str, Any], tmp_path: Path) ->
     """An average on the first rank alone, statistics of each rank's own; of two ranks either may be the older one."""
     report = examine(tensor_parallel(tmp_path / "step90", **more))
     assert [f for f in report.findings if f.rule == "W139"] == []
+
+
+def test_a_folder_of_checkpoints_names_them(tmp_path: Path) -> None:
+    tensor_parallel(tmp_path / "step_90")
+    with pytest.raises(UnreadableInput, match=r"name one of the folders in it: step_90$"):
+        examine(tmp_path)

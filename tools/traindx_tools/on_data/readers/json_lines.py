@@ -138,6 +138,8 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput(f"no JSON ({str(error)[:80]})") from None
     if _is_index(data):
         raise UnreadableInput("the index of MDS shards, whose own heads are read")
+    if isinstance(data, dict) and {"_data_files", "_fingerprint"} <= data.keys():
+        raise UnreadableInput("the record of a saved data set, whose arrow files are read")
     if is_collection(data):
         data = records_of(data)
     found = _tables(data)

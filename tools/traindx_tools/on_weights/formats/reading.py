@@ -176,11 +176,18 @@ def _folder(path: str) -> Checkpoint:
         except UnreadableInput as refused:
             notes.append(str(refused))
     if not read:
-        why = f": {'; '.join(notes[:3])}" if notes else ""
+        why = f": {'; '.join(notes[:3])}" if notes else _folders_in(path)
         raise UnreadableInput(f"{path}: a folder in which no checkpoint could be read{why}")
     if len(read) == 1:
         return replace(read[0], notes=(*read[0].notes, *notes))
     return _joined(path, read, notes)
+
+
+def _folders_in(path: str) -> str:
+    """Which folders lie in it: a run keeps one for each of its checkpoints."""
+    inner = sorted(e.name for e in os.scandir(path) if e.is_dir(follow_symlinks=False))
+    more = f" and {len(inner) - 3:,} more" if len(inner) > 3 else ""
+    return f"; name one of the folders in it: {', '.join(inner[:3])}{more}" if inner else ""
 
 
 def _joined(path: str, read: Sequence[Checkpoint], notes: Sequence[str]) -> Checkpoint:
