@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from traindx_tools.experiments.interventions.intervention import INTEGER, NUMBER, Intervention, Setting
+from traindx_tools.experiments.interventions.intervention import ANY, INTEGER, NUMBER, Intervention, Setting
 
 _WORKERS = "traindx_tools.experiments.live.on_torch.workers"
+_NAMES = "traindx_tools.experiments.live.on_python.name_order"
 _SAMPLERS = "traindx_tools.experiments.live.on_torch.samplers"
 
 INTERVENTIONS = (
@@ -49,6 +50,16 @@ INTERVENTIONS = (
         cannot_tell="Where order carries meaning (recurrent state over batches, curricula), shuffling breaks it.",
         horizon=50, options=(Setting("seed", "of the order", INTEGER, 0, least=0, most=2**31 - 1),),
         live={"torch": f"{_SAMPLERS}:Shuffle"}),
+    Intervention(
+        "names-by-number", "names with numbers in them come in the order of the numbers",
+        changes="A call of `sorted` in the program's own code that puts texts or paths in the order of their signs "
+                "gives them in the order of the numbers in them: `scan2` before `scan10`.",
+        keeps="Which names there are; sorts by another key, and sorts whose order is the same by number.",
+        shows="Where the symptom goes, files in the order of names stood beside labels (or other files) in the order "
+              "of numbers.",
+        cannot_tell="Anything of names that `list.sort`, numpy, a shell or a library sorts.",
+        frameworks=(ANY,), horizon=50,
+        live={"python": f"{_NAMES}:NamesByNumber"}),
     Intervention(
         "no-sampler-weights", "rows are drawn with equal chances",
         changes="The `WeightedRandomSampler` of the training's DataLoaders becomes a random one of as many draws, with "
