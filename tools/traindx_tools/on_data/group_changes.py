@@ -43,9 +43,6 @@ ALONG = 0.3
 """Distance of the distributions in the stretch and outside that one model of all rows leaves."""
 NEAR = 0.3
 """Of the logarithm of the chance of the surest break: groups that break less surely by far follow their own weather."""
-FEWEST_IN_ORDER, IN_ORDER = 4, 5.0
-"""Groups that are asked together whether rows follow each other, and standard errors of their median (1.25 / sqrt(n))
-from which on they do: a chance of 1 in 30,000."""
 CLIP = 6.0
 """Ranges of the middle half beyond which a value counts as that far out: no tail leads the fit."""
 
@@ -86,7 +83,7 @@ def changes(values: Array, member: Array, cut: Cut, key: Array | None, compariso
     """The groups of a cut that break. `values`, `member`: shape (rows,), `key`: what orders rows, None for no time."""
     groups = len(cut.names)
     shared = _shared(values, member, groups, key) if key is not None else None
-    if shared is None and (not cut.by or _in_an_order(values, member, groups, key)):
+    if shared is None and not cut.by:
         return  # of files without a time in common each is judged by itself elsewhere
     positive = bool(np.nanmin(values[member >= 0], initial=np.inf) > 0)
     in_logs = _shared(np.log(values), member, groups, key) if positive and key is not None else None
@@ -105,24 +102,6 @@ def changes(values: Array, member: Array, cut: Cut, key: Array | None, compariso
     found = [c for c in found if c.log_chance <= NEAR * surest]
     if len(found) <= max(1, groups // OTHERS):
         yield from found
-
-
-def _in_an_order(values: Array, member: Array, groups: int, key: Array | None) -> bool:
-    """Whether the rows of most groups follow each other, as those of episodes do: such series stray by themselves.
-
-    The median over the groups of the correlation of ranks with those one row later, which one group cannot move and
-    which is seen in all of them together where it is too weak in each.
-    """
-    found, rows = [], 0
-    for part in range(groups):
-        own = np.flatnonzero((member == part) & np.isfinite(values))
-        if len(own) < BESIDE:
-            continue
-        own = own if key is None else own[np.argsort(key[own], kind="stable")]
-        ranks = np.argsort(np.argsort(values[own], kind="stable"), kind="stable") - (len(own) - 1) / 2
-        found.append(float(ranks[1:] @ ranks[:-1]) / float(ranks @ ranks))
-        rows += len(own)
-    return len(found) >= FEWEST_IN_ORDER and float(np.median(found)) * math.sqrt(rows) > IN_ORDER
 
 
 def _shared(values: Array, member: Array, groups: int, key: Array) -> Array | None:

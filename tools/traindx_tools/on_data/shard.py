@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -47,8 +46,6 @@ class Shard:
     """int64 shape (rows,): which rows of the file were read, None where it is all of them."""
     row_names: tuple[str, ...] = ()
     """Names of the rows, where they have some: files, keys."""
-    groups: tuple[tuple[str, int], ...] = ()
-    """Names and first rows of the groups of the file whose rows were joined to this table, in their order."""
     damage: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
     contents: Contents | None = None
@@ -96,9 +93,6 @@ class Shard:
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""
         number = index if self.numbers is None else int(self.numbers[index])
-        if self.groups:
-            name, first = self.groups[bisect_right(self.groups, number, key=lambda g: g[1]) - 1]
-            return f"row {number} ({name}, row {number - first})"
         return f"row {number}" + (f" ({self.row_names[index]})" if self.row_names else "")
 
     @cached_property

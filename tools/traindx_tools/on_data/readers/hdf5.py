@@ -13,7 +13,6 @@ from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.arrays import shards_of
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.joined_groups import joined
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.shard import Shard
 
@@ -45,9 +44,8 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise Broken(f"the HDF5 file is damaged ({str(error)[:100]})") from None
     except (TypeError, ValueError) as error:  # types that numpy has no equal of, in files that are whole
         raise UnreadableInput(f"h5py cannot read it ({str(error)[:100]})") from None
-    table, groups = joined(arrays) or (arrays, ())
-    made = shards_of(table, name, "hdf5", bounds)
-    return tuple(replace(s, notes=(*s.notes, *unread), groups=groups) for s in made)
+    made = shards_of(arrays, name, "hdf5", bounds)
+    return tuple(replace(s, notes=(*s.notes, *unread)) for s in made)
 
 
 def _arrays(found: dict[str, Any], bounds: Bounds) -> tuple[dict[str, Array], int]:
