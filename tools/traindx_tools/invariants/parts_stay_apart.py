@@ -22,6 +22,8 @@ _SHARED = {
     "copied": "rows are given more than once, and are split afterwards ({cut}): copies of one row lie on both sides",
     "windows": "windows that overlap ({at}) are split at random: held-out windows share samples with those trained on",
     "fitted": "what is fitted sees all rows, and they are split afterwards ({cut}): held-out rows shape the inputs",
+    "statistics": "the inputs are scaled by statistics of all rows, which are split afterwards ({cut}): held-out rows "
+                  "take part in them, which moves them by little as a rule",
     "labels": "columns are chosen by the labels of all rows, which are split afterwards ({cut}): the labels of the "
               "held-out rows choose their own inputs",
 }
@@ -78,7 +80,8 @@ def _carried(rows: Rows, shared: int, cut: Step, split: Spot | None) -> Iterator
     for i, step in enumerate(rows.steps[:shared]):
         if step.kind in _SHARED and _reaches(step, rows, i, cut):
             at = split if step.kind == "windows" else step.handed or step.at
-            yield _breach("C371", _SHARED[step.kind].format(at=step.at, cut=split), at, step.kind)
+            kind = "statistics" if (step.kind, step.part) == ("fitted", "statistic") else step.kind
+            yield _breach("C371", _SHARED[kind].format(at=step.at, cut=split), at, kind)
 
 
 def _reaches(step: Step, rows: Rows, at: int, cut: Step) -> bool:

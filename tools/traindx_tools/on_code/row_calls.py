@@ -184,7 +184,8 @@ class Origins(Parts):
             and frame.code.scope(c) is frame.code.scope(node) and (
                 written(c.func.value) == written(owner) or frame.code.origin(owner) is c)]
         on = frozenset(r for c in fits for r in self.rows(c.args[0], frame) if not r.what)
-        step = Step("labels" if chooses else "fitted", bare(on), kind, at=frame.spot(fits[0] if fits else node))
+        part = "statistic" if any(w in kind for w in ROWS["scales"]) else kind
+        step = Step("labels" if chooses else "fitted", bare(on), part, at=frame.spot(fits[0] if fits else node))
         return frozenset(r.then(step) for r in self.rows(node.args[0], frame)) if name != "fit" else NOTHING
 
     def _is_seeded(self, node: ast.Call, frame: Frame) -> bool:
