@@ -56,8 +56,8 @@ def _finding(found: MadeOfTarget) -> Finding:
     return RULE.finding(
         f"{found.column} of {short(found.train)} contains the target {found.target}: it is {_sum(found.equation)} "
         f"there, and {_sum(found.other)} in {short(found.held_out)} (both to {number(max(found.left[:2]))} of a "
-        f"spread; without {found.target} {number(found.left[2])} is left of the first, and {number(found.broken)} of it in "
-        f"{short(found.held_out)}): the target leaks into an input of all rows of training",
+        f"spread; without {found.target} {number(found.left[2])} is left of the first, and {number(found.broken)} of "
+        f"it in {short(found.held_out)}): the target leaks into an input of all rows of training",
         place(found.train, found.column),
         found.train.name,
         bearing=Bearing.CAUSE,
