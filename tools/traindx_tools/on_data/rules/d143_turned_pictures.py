@@ -30,6 +30,7 @@ INSIDE = 0.85
 OUTSIDE = 0.2
 LONGEST = 0.5
 AS_NEAR = 1.15
+CLEARER = 1.25
 FEWEST = 16
 FEWEST_KINDS = 4
 """Kinds of a word of the names, one of which can be odd."""
@@ -48,6 +49,7 @@ RULE = Rule(
         "inside": Threshold(INSIDE, "share of the part", "that must come nearer"),
         "outside": Threshold(OUTSIDE, "share of all others", "that may come nearer"),
         "as_near": Threshold(AS_NEAR, "times the distance of the others", "after the change, so that it explains them"),
+        "clearer": Threshold(CLEARER, "times nearer", "a whole split comes to training by the change, at least"),
         "longest": Threshold(LONGEST, "share of all pictures", "above, nobody knows which part is the odd one"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all stretches, changes and fields"),
     },
@@ -125,6 +127,8 @@ def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: 
             continue
         if float(np.median(after[inside])) > AS_NEAR * float(np.median(before[~inside])):
             continue  # nearer, and still no picture like the others: another fault
+        if whole is not None and CLEARER * float(np.median(after[inside])) > float(np.median(before[inside])):
+            continue  # a split of another look, as of another camera, may be a little nearer by some change
         blocks = whole is None and come_in_blocks(pictures.cells[~inside])
         if blocks or are_copies(changed[inside], pictures.cells[~inside]):
             continue  # by class, by video: parts of the others have a look of their own; or augmented copies
