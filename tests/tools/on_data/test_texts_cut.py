@@ -38,7 +38,7 @@ def write(folder: Path, edit: Edit, files: int = 1, rows: int = 900) -> None:
 
 @pytest.mark.parametrize(("edit", "files", "said"), [
     (lambda t, office, row: t[:160] if row >= 500 else t, 1, "rows 500..899 of letters_0.jsonl is cut at 160 cha"),
-    (lambda t, office, row: t[:128] if office == "port" else t, 1, "the rows of office 'port' is cut at 128 characters"),
+    (lambda t, office, row: t[:128] if office == "port" else t, 1, "the rows of office 'port' is cut at 128 "),
     (lambda t, office, row: t[:128] + "…" if row // 300 == 2 else t, 4, "text of letters_2.jsonl is cut at"),
     (lambda t, office, row: t.encode()[:160].decode(errors="ignore") if row >= 500 else t, 1,
      "rows 500..899 of letters_0.jsonl is cut at 160"),
