@@ -128,6 +128,24 @@ def test_a_folder_of_many_pictures_without_code_is_data(pictures: int, code: str
     assert bool(said) is read
 
 
+@pytest.mark.parametrize(("folders", "named", "read"), [
+    (("train/oak", "train/elm", "val/oak", "val/elm"), '"photos"', True),
+    (("train/oak", "train/elm", "val/oak", "val/elm"), '"elsewhere"', False),  # not named: they may be plots
+    (("",), '"photos"', False),  # one folder may be where plots go
+])
+def test_folders_of_pictures_below_one_that_the_code_names_by_a_word(folders: tuple[str, ...], named: str, read: bool,
+                                                                      tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for folder in folders:
+        (below := tmp_path / "photos" / folder).mkdir(parents=True)
+        for i in range(60):
+            image.fromarray(rng.integers(0, 256, (24, 24, 3), np.uint8)).save(below / f"tile_{i:03d}.png")
+    (tmp_path / "train.log").write_text(LOG)
+    (tmp_path / "train.py").write_text(f"import pathlib\nroot = pathlib.Path({named})\n{CODE}")
+    assert any(a.format == "pictures" for a in examine([tmp_path]).run.artifacts) is read
+
+
 def photos(folder: Path, sizes: dict[str, int], copied: int = 0) -> None:
     """Pictures of two classes for each split; `copied` ones of the test split are brighter copies of training ones."""
     image = pytest.importorskip("PIL.Image")

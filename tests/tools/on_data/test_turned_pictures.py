@@ -104,3 +104,30 @@ def test_pictures_that_cannot_be_decoded_end_nothing(tmp_path: Path) -> None:
     for i in range(12):
         (tmp_path / f"p{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(30) + b"IEND" + bytes(8))
     assert not examine([tmp_path]).notes
+
+
+def splits(folder: Path, held: Callable[[Any], Any]) -> None:
+    rng = np.random.default_rng(3)
+    for name, rows in (("train", 300), ("val", 90)):
+        x = views(rows, rng)
+        np.savez(folder / f"{name}.npz", image=held(x) if name == "val" else x)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_whole_split_that_is_turned(change: str, tmp_path: Path, seen_by: Seen) -> None:
+    splits(tmp_path, CHANGES[change])
+    (finding,) = seen_by(d143_turned_pictures, tmp_path)
+    assert change in finding.statement
+    assert "val.npz" in finding.statement
+
+
+@pytest.mark.parametrize("held", [
+    lambda x: x,
+    lambda x: x // 5,  # taken at night
+    lambda x: np.roll(x // 2 + 60, 1, axis=3),  # another camera: no order of colours makes it one of these
+    lambda x: x[:, :, ::-1],  # mirrored, of scenes without a left side
+    lambda x: np.where(np.arange(90)[:, None, None, None] % 2, x[..., ::-1], x),  # augmentation, half of them
+])
+def test_a_split_of_another_look_is_quiet(held: Callable[[Any], Any], tmp_path: Path, seen_by: Seen) -> None:
+    splits(tmp_path, held)
+    assert not seen_by(d143_turned_pictures, tmp_path)

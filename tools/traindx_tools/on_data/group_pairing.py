@@ -17,6 +17,7 @@ from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import Cut, by_field
 from traindx_tools.on_data.features import narrowed, prepared, raw_features
+from traindx_tools.on_data.inputs_apart import inputs_apart
 from traindx_tools.on_data.label_maps import AS_GOOD, EACH, GAIN, is_closed, maps
 from traindx_tools.on_data.label_stretches import AS_SURE, CONSTANT, SAME_MIX
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
@@ -158,6 +159,8 @@ def _of_group(task: Task, rows: _Rows, cut: Cut, inside: Array, part: int, compa
     guess = float(np.bincount(rows.y).max() / len(rows.y))
     here, elsewhere = float(hits.mean()), float((rows.named[~inside] == rows.y[~inside]).mean())
     mapped = _mapped(kinds, y, named, typical, comparisons)
+    if mapped is not None and _changed(rows, part, mapped[1]):
+        return None
     if mapped is not None:
         return Lost(cut, part, "mapped", here, elsewhere, mapped[0], moved=mapped[1])
     if mine > LOST or not _inputs_alike(rows, inside, kinds):
@@ -176,6 +179,15 @@ def _of_group(task: Task, rows: _Rows, cut: Cut, inside: Array, part: int, compa
     if skill(folded(own, y, kinds).argmax(axis=1) == y, float(counts.max() / len(y))) >= OWN * typical:
         return None
     return Lost(cut, part, "lost", here, elsewhere, chance)
+
+
+def _changed(rows: _Rows, part: int, moved: Sequence[tuple[int, int]]) -> bool:
+    """Whether the inputs of a group are of another kind, whatever its labels mean."""
+    meant, inside = rows.y.copy(), rows.member == part
+    for kind, other in moved:
+        meant[inside & (rows.y == kind)] = other
+    groups = [np.flatnonzero(rows.member == g) for g in np.unique(rows.member[rows.member >= 0])]
+    return inputs_apart(rows.x, meant, groups, int((np.unique(rows.member[rows.member >= 0]) == part).argmax()))
 
 
 def _inputs_alike(rows: _Rows, inside: Array, kinds: int) -> bool:

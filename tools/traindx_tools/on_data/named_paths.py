@@ -47,6 +47,16 @@ def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iter
         yield found
 
 
+def named_folders(code: Sequence[Path], root: Path) -> Iterator[Path]:
+    """Folders of the root, or of the code's own folder, whose name is a string of the code that nothing writes."""
+    for file in code:
+        tree = parsed(file)
+        writes = _written(tree) if tree is not None else {}
+        words = {t for t, node in _strings(tree) if id(node) not in writes and t.isidentifier() and len(t) < 100}
+        for word in sorted(words):
+            yield from (f / word for f in dict.fromkeys((file.parent, root)) if (f / word).is_dir())
+
+
 def files_named(code: Sequence[Path], root: Path, written: bool = False) -> Iterator[tuple[Path, Path, int]]:
     """The same, each with the file of code and the line (1-based, of a notebook in its joined code) that names it."""
     base = root.resolve()

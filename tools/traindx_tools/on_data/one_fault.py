@@ -84,6 +84,18 @@ def _same_source(other: Finding, odd: Finding) -> bool:
     return other.source == odd.source
 
 
+def _of_that_input(other: Finding, odd: Finding) -> bool:
+    """Whether a relation is of the training or held-out file, and of columns of either equation of the input."""
+    fields = {odd.measured.get("field"), *_tuple(odd, "fields")}
+    own = {other.measured["field"], other.measured["target"], *_tuple(other, "terms"), *_tuple(other, "others")}
+    return odd.source in (other.source, other.measured["held_out"]) and bool(fields & own)
+
+
+def _same_set(other: Finding, odd: Finding) -> bool:
+    """Whether both are of one folder, or one of a folder in that of the other."""
+    return odd.source is not None and other.source is not None and (odd.source + "/").startswith(other.source + "/")
+
+
 def _same_cells(other: Finding, odd: Finding) -> bool:
     return _same_fields(other, odd) and _same_rows(other, odd)
 
@@ -190,6 +202,10 @@ TOLD = (
          "scales."),
     Told(PAIRING, "D136", "Labels follow from channels in another order otherwise.", _same_source, remark=True),
     Told(HEADER, "D131 D154", "Headers that are wrong are told as such, and not as headers that differ.", _same_header),
+    Told("D108 D109 D123 D152 D191", "D180", "What a model makes of stretched sounds is no fault of their labels.",
+         _same_set),
+    Told("D170 D146 D194", "D221", "An input that contains the target in training obeys another equation there.",
+         _of_that_input),
     Told("D106 D165", MAPPED, "Shifted labels have another mix and other counts.", _is_shift),
     Told("D165 D106 D146", "D178", "Numbers that a time of their row contradicts are told as that."),
     Told("D187", "D108 D165 D147 D162", "Those tell which other numbers ids have."),

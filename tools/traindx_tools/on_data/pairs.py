@@ -18,6 +18,8 @@ LAGS = tuple(range(-5, 6))
 SIDE = 16
 """Cells along a side in which pictures are laid against each other."""
 NARROWEST = 4
+CELLS, LEVELS = 5, 4
+"""Cells along a side, and levels of a channel, by which words are told from pictures."""
 WIDEST = 96
 """Values of a vector; a longer one is projected."""
 MOST_ROWS = 4000
@@ -43,6 +45,8 @@ class Side:
     text: bool = False
     kinds: bool = False
     """Whether it is a class of each row, as a one-hot code."""
+    looks: tuple[Array, ...] = ()
+    """Of pictures, float32 (rows, values): what words may tell of them, colours and where they are."""
 
 
 def sides_of(group: Sequence[Shard], fields: Sequence[str]) -> list[Side]:
@@ -110,7 +114,25 @@ def _side(name: str, parts: Sequence[Array]) -> Side:
     long = [n for n in parts[0].shape[1:] if n >= SIDE]
     picture = len(long) == 2 and int(np.prod(parts[0].shape[1:])) <= 4 * int(np.prod(long))
     made = [cells(np.nan_to_num(p)) if picture else _vector(np.nan_to_num(p)) for p in parts]
-    return Side(name.removesuffix(THUMBNAIL), tuple(made), picture)
+    looks = tuple(_look(np.nan_to_num(p)) for p in parts) if picture else ()
+    return Side(name.removesuffix(THUMBNAIL), tuple(made), picture, looks=looks)
+
+
+def _look(x: Array) -> Array:
+    """float32 shape (rows, values): the mean of each channel in 5 x 5 cells, and how often it has which values."""
+    long = [a for a in range(1, x.ndim) if x.shape[a] >= SIDE]
+    x = np.moveaxis(x, long, [1, 2]).reshape(len(x), x.shape[long[0]], x.shape[long[1]], -1).astype(np.float32)
+    low, high = float(x.min(initial=0)), float(x.max(initial=0))
+    levels = np.clip((x - low) / max(1e-9, high - low) * LEVELS, 0, LEVELS - 1).astype(np.int64)
+    places = (levels * LEVELS ** np.arange(min(3, x.shape[3]))).sum(axis=3) if x.shape[3] <= 3 else levels[..., 0]
+    kinds = LEVELS ** min(3, x.shape[3])
+    flat = places.reshape(len(x), -1) + kinds * np.arange(len(x))[:, None]
+    often = np.sqrt(np.bincount(flat.reshape(-1), minlength=kinds * len(x)).reshape(len(x), kinds))
+    for axis in (1, 2):
+        edges = np.linspace(0, x.shape[axis], CELLS + 1).astype(np.int64)
+        sizes = np.diff(edges).reshape([-1 if a == axis else 1 for a in range(4)])
+        x = np.add.reduceat(x, edges[:-1], axis=axis) / sizes
+    return np.asarray(np.concatenate([x.reshape(len(x), -1), often], axis=1), np.float32)
 
 
 def cells(x: Array) -> Array:
@@ -141,9 +163,10 @@ def predicted(a: Side, b: Side, order: Mapping[int, Array] | None = None) -> tup
     """
     if a.picture and b.picture:
         return _by_pixel(a, b)
-    if a.picture or b.picture:
+    if b.picture or (a.picture and not b.text):
         return None
-    x = [_standard(p, a.parts) for p in a.parts]
+    given = a.looks if a.picture else a.parts
+    x = [_standard(p, given) for p in given]
     y = [_standard(p, b.parts) for p in b.parts]
     y = [v if order is None else v[order[i]] for i, v in enumerate(y)]
     if sum(map(len, x)) < 6 * (x[0].shape[1] + 1):

@@ -22,7 +22,7 @@ from traindx_tools.live.files_read import FileRead
 from traindx_tools.live.reading import LiveRun
 from traindx_tools.on_data.code_poles import at_poles
 from traindx_tools.on_data.hints import flattened_settings
-from traindx_tools.on_data.named_paths import named_paths, parsed
+from traindx_tools.on_data.named_paths import named_folders, named_paths, parsed
 from traindx_tools.on_data.never_read import never_read
 from traindx_tools.on_data.numbered_rows import named_otherwise
 from traindx_tools.on_data.used_by_code import with_use
@@ -97,7 +97,8 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     ]
     named = [str(p) for p in named_paths(code, root) if os.path.realpath(p) not in outputs]
     opened = [r.path for r in read if os.path.realpath(r.path) not in outputs and Path(r.path).suffix not in _STATE]
-    shown = () if code else _folders_of_pictures(a for p in parts for a in p.artifacts)
+    shown = _folders_of_pictures(a for p in parts for a in p.artifacts)
+    shown = _below(shown, named_folders(code, root)) if code else shown
     paths = list({os.path.realpath(p): p for p in (*opened, *named, *held, *shown)}.values())
     texts = [Path(p) for p in dict.fromkeys((*(r.path for r in read), *paths))]
     if not _any_data(paths):
@@ -145,6 +146,16 @@ def _folders_of_pictures(artifacts: Iterable[Artifact]) -> tuple[str, ...]:
     also = [f for p, folders in beside.items() if os.path.dirname(p) in above for f in folders
             if os.path.basename(f) in names]
     return tuple(dict.fromkeys((*(f for f, n in counts.items() if f and n >= PICTURES), *many, *also)))
+
+
+def _below(folders: Sequence[str], named: Iterable[Path]) -> tuple[str, ...]:
+    """The folders that lie below one that the code names by a word, and several of which do: classes or splits.
+
+    One folder of pictures may as well be where plots go.
+    """
+    above = [os.path.realpath(p) + os.sep for p in named]
+    found = [f for f in folders if os.path.realpath(f).startswith(tuple(above))]
+    return tuple(found) if len(found) > 1 else ()
 
 
 def told_short(artifacts: Iterable[Artifact]) -> bool:

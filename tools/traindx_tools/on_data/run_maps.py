@@ -10,6 +10,7 @@ import numpy as np
 
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.group_pairing import exchanged
+from traindx_tools.on_data.inputs_apart import inputs_apart
 from traindx_tools.on_data.label_maps import AS_GOOD, is_closed
 from traindx_tools.on_data.named_runs import Looked
 from traindx_tools.on_data.tasks import solved
@@ -35,6 +36,8 @@ class RunMap:
     """Whether its mean picture is nearer to that of all others once it is mirrored."""
     elsewhere: float
     log_chance: float
+    changed: bool
+    """Whether its inputs are of another kind whatever its labels mean."""
 
 
 def mapped_runs(looked: Looked, runs: Mapping[str, Array], comparisons: float) -> list[RunMap]:
@@ -59,8 +62,16 @@ def mapped_runs(looked: Looked, runs: Mapping[str, Array], comparisons: float) -
             rest = np.concatenate([i for r, i in runs.items() if r != run])
             found.append(RunMap(run, one[0], one[1], hits[run], float((one[0][looked.y[at]] == named[at]).mean()),
                                 float((turned[at] == looked.y[at]).mean()), _looks_mirrored(looked, at, rest),
-                                float(np.median([h for r, h in hits.items() if r != run])), one[2]))
+                                float(np.median([h for r, h in hits.items() if r != run])), one[2],
+                                _changed(looked, x, runs, run, one[0])))
     return found if len(found) <= max(1, FEW * len(runs)) else []
+
+
+def _changed(looked: Looked, x: Array, runs: Mapping[str, Array], run: str, best: Array) -> bool:
+    """Whether the inputs of the run are of another kind, whatever its labels mean."""
+    meant = looked.y.copy()
+    meant[runs[run]] = best[looked.y[runs[run]]]
+    return inputs_apart(x, meant, list(runs.values()), list(runs).index(run))
 
 
 def _mapped(y: Array, named: Array, kinds: int, typical: float, guess: float, comparisons: float

@@ -36,6 +36,24 @@ class Spans:
     fits: Array
     changed: Array
     """bool shape (units, spans): whether the unit gives another place than characters do."""
+    quoted: str = ""
+    """The field whose words are to stand at `start`; "" where spans have an end."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The numbers, then the texts."""
+        return tuple(n for n in (self.start, self.end, self.text, self.quoted) if n)
+
+    @property
+    def numbers(self) -> str:
+        """The fields that are counted."""
+        return f"{self.start} and {self.end}" if self.end else self.start
+
+    @property
+    def fitting(self) -> str:
+        """What spans do that are counted as their text is."""
+        return f"have the words of {self.quoted} in {self.text}" if self.quoted else (
+            f"begin and end with words of {self.text}")
 
 
 def _by_bytes(text: str) -> Callable[[int], int | None]:
@@ -68,7 +86,7 @@ UNITS: tuple[tuple[str, Callable[[str], Callable[[int], int | None]]], ...] = (
 
 def spans_of(group: Sequence[Shard]) -> Iterator[Spans]:
     """The pairs of fields of whole numbers that are spans of a text of the same row."""
-    texts = [n for n, c in group[0].columns.items() if _is_prose(c)]
+    texts = [n for n, c in group[0].columns.items() if is_prose(c)]
     if not texts:
         return
     for start, end in _pairs(group):
@@ -79,7 +97,8 @@ def spans_of(group: Sequence[Shard]) -> Iterator[Spans]:
                 break
 
 
-def _is_prose(column: Column) -> bool:
+def is_prose(column: Column) -> bool:
+    """Whether the texts are of several words."""
     some = column.texts[:200] if column.kind == "text" else ()
     return bool(some) and sum(t.count(" ") for t in some) >= 3 * len(some)
 

@@ -4,6 +4,7 @@ Where a relation has no direction, such a pair is the same fact. How often a pai
 from the number of pairs and of ids; how often it is so within the training data tells whether the relation has a
 direction: of a directed relation that is sometimes returned nothing is said. That one file that is not split yet
 holds both directions of nearly every pair is a remark: a random split by row would put them on both sides.
+Held-out pairs that are edges of the graph beside them, along which messages are passed, are told as well (`edges.py`).
 Where pairs are dense they are looked at under a third field, and a number of both rows has to be the same
 (`mirrored_rows.py`).
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array, Column
+from traindx_tools.on_data.edges import IN_GRAPH, held_out_edges
 from traindx_tools.on_data.mirrored_rows import SAME, mirrored, thirds
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.shard import Shard
@@ -38,12 +40,14 @@ RULE = Rule(
     sees="two fields of ids, or one field of pairs, across splits",
     matters="The model is asked what it was told.",
     alike=("A directed relation that is sometimes returned: follows, replies, citations.",
+           "Pairs that form later, or carry a label: some are edges, or all by design.",
            "Return matches of a season, answers of a day: no number of the row is the same in both."),
     confirm=("Print the named rows and their reverse.", "Split by unordered pair."),
     thresholds={
         "share": Threshold(SHARE, "of held-out pairs", "relations with a direction are returned less often"),
         "same": Threshold(SAME, "rank correlation", "of a number of dense pairs with that of its reverse, at least"),
         "within": Threshold(WITHIN, "times", "the share within the training data, of dense pairs under a third field"),
+        "in_graph": Threshold(IN_GRAPH, "of held-out pairs", "that are edges of a graph in another file"),
         "both_ways": Threshold(BOTH_WAYS, "of the pairs of one file", "a remark: the relation has no direction"),
         "level": Threshold(LEVEL, "probability", "by chance, from the density of pairs, over all shards"),
     },
@@ -52,6 +56,7 @@ RULE = Rule(
 
 def check(view: View) -> Iterator[Finding]:
     """A finding for each held-out shard."""
+    yield from _in_graphs(view)
     for data in view.sets:
         yield from _in_one_set(data, view.comparisons)
         train = [s for s in data.splits.get("train", ()) if s.columns]
@@ -62,6 +67,29 @@ def check(view: View) -> Iterator[Finding]:
             ):
                 found = list(_reversed(shard, names, left, right, view.comparisons))
                 yield from found or _mirrored(shard, train, names, (left, right), view.comparisons)
+
+
+def _in_graphs(view: View) -> Iterator[Finding]:
+    """Held-out pairs that are edges of the graph that lies beside them."""
+    for held in held_out_edges(view.sets):
+        hits = int(held.hits.sum())
+        p = share_tail(hits, held.proper, min(1.0, 2.0 * held.chance)) * view.comparisons
+        if p > LEVEL:
+            continue
+        where = np.flatnonzero(held.hits)
+        ways = ", in both directions" if held.both_ways >= BOTH_WAYS else ""
+        yield RULE.finding(
+            f"{hits:,} of {held.proper:,} pairs of {short(held.pairs)} ({percent(hits / held.proper)}) are edges "
+            f"in {held.edges} of {short(held.graph)}{ways}, {percent(held.chance)} by chance: the held-out pairs leak "
+            f"into the graph along which messages are passed: {rows(held.pairs, where)}",
+            place(held.pairs, held.field),
+            held.pairs.name,
+            bearing=Bearing.CAUSE,
+            title="Held-out pairs are edges of the graph",
+            measured={"share": hits / held.proper, "chance": held.chance, "p": p, "kind": "in-graph",
+                      "field": held.field, "edges": held.edges, "graph": short(held.graph),
+                      "rows": tuple(int(i) for i in where[:20]), "shard": short(held.pairs)},
+        )
 
 
 def _in_one_set(data: DataSet, comparisons: int) -> Iterator[Finding]:

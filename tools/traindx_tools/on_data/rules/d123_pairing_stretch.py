@@ -16,6 +16,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.inputs_apart import blocks_beside, inputs_apart
 from traindx_tools.on_data.label_stretches import AS_SURE, MIX, OtherMix, filled, other_mix
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import label_name
@@ -156,7 +157,9 @@ def _mapped(task: Task, i: int, named: Array, hits: Array, comparisons: int) -> 
     seen = np.unique(y[inside])
     chance = log_chance(gained, lost, len(y), comparisons) + math.lgamma(len(seen) + 1)
     moved = [int(k) for k in seen if best[k] != k and confusion[k, best[k]] >= 5]
-    if chance < math.log(LEVEL) and len(moved) >= 2:
+    blocks, at = blocks_beside(len(y), stretch.start, stretch.end)
+    if chance < math.log(LEVEL) and len(moved) >= 2 and not inputs_apart(
+            task.parts[i].x, np.where(inside, best[y], y), blocks, at):
         said = ", ".join(f"{label_name(task.data.shards, task.field, task.kinds[k])} means "
                          f"{label_name(task.data.shards, task.field, task.kinds[best[k]])}" for k in moved[:4])
         yield _finding(task, i, stretch, f"{said} there", hits, {"kind": "stretch-mapped", "moved": len(moved)})

@@ -30,6 +30,7 @@ INSIDE = 0.85
 OUTSIDE = 0.2
 LONGEST = 0.5
 AS_NEAR = 1.15
+CLEARER = 1.25
 FEWEST = 16
 FEWEST_KINDS = 4
 """Kinds of a word of the names, one of which can be odd."""
@@ -48,6 +49,7 @@ RULE = Rule(
         "inside": Threshold(INSIDE, "share of the part", "that must come nearer"),
         "outside": Threshold(OUTSIDE, "share of all others", "that may come nearer"),
         "as_near": Threshold(AS_NEAR, "times the distance of the others", "after the change, so that it explains them"),
+        "clearer": Threshold(CLEARER, "times nearer", "a whole split comes to training by the change, at least"),
         "longest": Threshold(LONGEST, "share of all pictures", "above, nobody knows which part is the odd one"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all stretches, changes and fields"),
     },
@@ -62,6 +64,17 @@ def check(view: View) -> Iterator[Finding]:
             for pictures in pictures_of(shown) if shown else ():
                 found = list(_of(data, shown, pictures, view.comparisons))
                 yield from found or _by_names(view, data, shown, pictures)
+        yield from _by_split(data, view.comparisons)
+
+
+def _by_split(data: DataSet, comparisons: int) -> Iterator[Finding]:
+    """The same of all pictures of a held-out split beside those of training: within it none is odd."""
+    train = tuple(s for s in data.splits.get("train", ()) if s.columns and s.rows)
+    for split, some in data.splits.items():
+        held = tuple(s for s in some if s.columns and s.rows)
+        for pictures in pictures_of((*train, *held)) if split != "train" and train and held else ():
+            start = int((pictures.shards < len(train)).sum())
+            yield from _of(data, (*train, *held), pictures, comparisons, Stretch(start, len(pictures.shards)))
 
 
 def _by_names(view: View, data: DataSet, group: Sequence[Shard], pictures: Pictures) -> Iterator[Finding]:
@@ -94,7 +107,9 @@ def _by_names(view: View, data: DataSet, group: Sequence[Shard], pictures: Pictu
             return
 
 
-def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: int) -> Iterator[Finding]:
+def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: int, whole: Stretch | None = None
+        ) -> Iterator[Finding]:
+    """The surest change, of the stretch that it is told by, or of the one that is given."""
     best: tuple[float, float, str, Stretch, Array] | None = None
     for told, before, after, changed in distances(pictures):
         hits = after < before
@@ -102,8 +117,8 @@ def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: 
         if not 0.0 < rate <= LONGEST + OUTSIDE:
             continue
         low = max(0.02, min(OUTSIDE, rate))
-        found = heaviest(np.where(hits, math.log(0.95 / low), math.log(0.05 / (1 - low))))
-        found = _snapped(found, pictures.shards)
+        found = whole or _snapped(heaviest(np.where(hits, math.log(0.95 / low), math.log(0.05 / (1 - low)))),
+                                  pictures.shards)
         inside = found.inside(len(hits))
         if found.rows < FEWEST or found.rows > LONGEST * len(hits):
             continue
@@ -112,7 +127,10 @@ def _of(data: DataSet, group: Sequence[Shard], pictures: Pictures, comparisons: 
             continue
         if float(np.median(after[inside])) > AS_NEAR * float(np.median(before[~inside])):
             continue  # nearer, and still no picture like the others: another fault
-        if come_in_blocks(pictures.cells[~inside]) or are_copies(changed[inside], pictures.cells[~inside]):
+        if whole is not None and CLEARER * float(np.median(after[inside])) > float(np.median(before[inside])):
+            continue  # a split of another look, as of another camera, may be a little nearer by some change
+        blocks = whole is None and come_in_blocks(pictures.cells[~inside])
+        if blocks or are_copies(changed[inside], pictures.cells[~inside]):
             continue  # by class, by video: parts of the others have a look of their own; or augmented copies
         p = share_tail(int(hits[inside].sum()), found.rows, max(outside, 1.0 / len(hits)))
         chance = math.log(max(p, 1e-300)) + 2 * math.log(len(hits)) + math.log(len(WAYS) * comparisons)

@@ -1,6 +1,7 @@
 """Spans of one part are counted otherwise: in bytes, in units of UTF-16, from 1 on.
 
-In all other parts spans begin and end where words do. In one they cut words, and read in another unit they do not.
+In all other parts spans begin and end where words do, or words that the row quotes stand at the place that it says. In
+one they cut words, or others stand there, and read in another unit they do not.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
+from traindx_tools.on_data.cuts import Cut, cuts_of, in_two, told_by_another_field
 from traindx_tools.on_data.places import percent, place, short
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.stretches import heaviest, log_chance
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.text_quotes import quotes_of
 from traindx_tools.on_data.text_spans import UNITS, Spans, spans_of
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
@@ -30,7 +32,8 @@ RULE = Rule(
     name="span-units",
     title="Spans of one part of the texts are counted otherwise",
     severity=Severity.HIGH,
-    sees="whether spans begin and end at the edges of words, as they are and read in other units, by part",
+    sees="whether spans begin and end at the edges of words, or words that a row quotes stand at their stated place, "
+         "as they are and read in other units, by part",
     matters="The model learns labels of cut words, in this part alone, and is scored on them.",
     alike=("Spans within words (suffixes, subwords): they cut words in all parts.",
            "Offsets in bytes throughout, as some tools want them: a remark."),
@@ -48,12 +51,13 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each part and pair of fields."""
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
-        for spans in spans_of(group) if group else []:
+        for spans in (*spans_of(group), *quotes_of(group)) if group else ():
             yield from _of_spans(data, group, spans, view.comparisons)
 
 
 def _of_spans(data: DataSet, group: Sequence[Shard], spans: Spans, comparisons: int) -> Iterator[Finding]:
     cuts = list(cuts_of(group, data.labels))
+    cuts += in_two(group) if spans.quoted else []  # whether words stand somewhere is exact: of two parts one shows it
     tries = comparisons * len(UNITS) * max(1, sum(len(c.names) for c in cuts))
     told: set[int] = set()
     for unit in range(1, len(UNITS)):
@@ -114,24 +118,28 @@ def _throughout(group: Sequence[Shard], spans: Spans, told: set[int]) -> Iterato
             continue
         if float(spans.fits[unit][changed].mean()) >= FITS > 2 * float(spans.fits[0][changed].mean()):
             yield RULE.finding(
-                f"{spans.start} and {spans.end} of {short(group[0])} are counted in {UNITS[unit][0]} throughout: "
-                f"{percent(float(spans.fits[0][changed].mean()))} of the spans that this changes begin and end with "
-                f"words as characters, {percent(float(spans.fits[unit][changed].mean()))} so",
+                f"{spans.numbers} of {short(group[0])} {_are(spans)} counted in {UNITS[unit][0]} throughout: "
+                f"{percent(float(spans.fits[0][changed].mean()))} of the spans that this changes {spans.fitting} "
+                f"as characters, {percent(float(spans.fits[unit][changed].mean()))} so",
                 place(group[0], spans.start), group[0].name, bearing=Bearing.SIGN, severity=Severity.INFO,
-                measured={"field": spans.start, "fields": (spans.start, spans.end, spans.text), "kind": "throughout",
+                measured={"field": spans.start, "fields": spans.fields, "kind": "throughout",
                           "unit": UNITS[unit][0], "shard": short(group[0])})
             return
+
+
+def _are(spans: Spans) -> str:
+    return "are" if spans.end else "is"
 
 
 def _finding(group: Sequence[Shard], spans: Spans, unit: int, inside: Array, told: str, cut: Cut | None,
              part: int) -> Finding:
     within = inside & spans.changed[unit]
     shard = group[int(spans.shard[np.argmax(inside)])]
-    declared = told_by_another_field(group, cut, part, [spans.start, spans.end, spans.text]) if cut is not None else ""
+    declared = told_by_another_field(group, cut, part, spans.fields) if cut is not None else ""
     said = (
-        f"{spans.start} and {spans.end} of {told} are counted in {UNITS[unit][0]}: "
+        f"{spans.numbers} of {told} {_are(spans)} counted in {UNITS[unit][0]}: "
         f"{percent(float(spans.fits[0][within].mean()))} of the {int(within.sum())} spans there that this changes "
-        f"begin and end with words of {spans.text} as they are, {percent(float(spans.fits[unit][within].mean()))} so, "
+        f"{spans.fitting} as they are, {percent(float(spans.fits[unit][within].mean()))} so, "
         f"and {percent(float(spans.fits[0][~inside].mean()))} of all others as they are"
     )
     said += f"; {declared}" if declared else ""
@@ -143,7 +151,7 @@ def _finding(group: Sequence[Shard], spans: Spans, unit: int, inside: Array, tol
         bearing=Bearing.CAUSE,
         severity=Severity.INFO if declared else None,
         measured={
-            "field": spans.start, "fields": (spans.start, spans.end, spans.text), "unit": UNITS[unit][0],
+            "field": spans.start, "fields": spans.fields, "unit": UNITS[unit][0],
             "by": cut.by or "file" if cut is not None else "stretch", "part": cut.names[part] if cut else "",
             "rows": (int(rows.min()), int(rows.max())), "spans": int(within.sum()),
             "kind": "declared" if declared else "unit", "shard": short(shard),

@@ -2,7 +2,8 @@
 
 Samples at 8 kHz under a header of 16 kHz last half as long, and all that sounds lies an octave too high. Each of both
 may be a speaker's way; both by one ratio, which is that of a usual rate to the header's, while all other origins have
-one length and one spectrum, are a header that was written over other samples.
+one length and one spectrum, are a header that was written over other samples. So is it where the background of a
+recorder hides the spectrum, and the labels of all others hold once what sounds is stretched by that ratio.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.named_runs import looked_of
 from traindx_tools.on_data.origins import groups_of
-from traindx_tools.on_data.places import number, place
+from traindx_tools.on_data.places import number, percent, place
+from traindx_tools.on_data.rates_by_labels import Undone, labels_undone
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import View
@@ -66,13 +69,25 @@ class _Sounds:
     rate: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Odd:
+    """By what an origin is told, which, its sounds, the ratio of rates and that of lengths, and what labels say."""
+
+    by: str
+    which: str
+    inside: Array
+    ratio: float
+    lasts: float
+    undone: Undone | None
+
+
 def check(view: View) -> Iterator[Finding]:
     """At most one finding for each set."""
     for data in view.sets:
         sounds = _sounds(data)
-        found = _odd(sounds, view) if sounds is not None and len(sounds.names) >= GROUPS * FEWEST else None
+        found = _odd(sounds, view, data) if sounds is not None and len(sounds.names) >= GROUPS * FEWEST else None
         if sounds is not None and found is not None:
-            yield _finding(sounds, *found)
+            yield _finding(sounds, found)
 
 
 def _sounds(data: DataSet) -> _Sounds | None:
@@ -99,9 +114,10 @@ def _sounds(data: DataSet) -> _Sounds | None:
                    np.concatenate(spectra)[kept], int(usual))
 
 
-def _odd(sounds: _Sounds, view: View) -> tuple[str, str, Array, float, float] | None:
-    """By what, which, its sounds, the ratio of rates and that of the lengths, of the one origin that is odd."""
-    for by, values in groups_of(sounds.names, view):
+def _odd(sounds: _Sounds, view: View, data: DataSet) -> _Odd | None:
+    """The one origin that is odd, by the first thing that tells it."""
+    told = list(groups_of(sounds.names, view))
+    for by, values in sorted(told, key=lambda g: g[0].startswith("word")):  # a table names an origin in full
         kinds, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
         large = np.flatnonzero(counts >= FEWEST)
         if not GROUPS <= len(large) <= MOST_GROUPS:
@@ -117,8 +133,25 @@ def _odd(sounds: _Sounds, view: View) -> tuple[str, str, Array, float, float] | 
                 np.abs(lengths[others] - usual).max()) > STEADY * abs(shorter):
             continue
         ratio = _of_rates(shorter, sounds.rate)
-        if ratio is not None and _is_stretched(spectra, at, ratio):
-            return by, str(kinds[large[at]]), codes == large[at], ratio, math.exp(-shorter)
+        if ratio is None:
+            continue
+        undone = None if _is_stretched(spectra, at, ratio) else _by_labels(sounds, data, view, values, kinds[large],
+                                                                           at, ratio)
+        if undone is not None or _is_stretched(spectra, at, ratio):
+            return _Odd(by, str(kinds[large[at]]), codes == large[at], ratio, math.exp(-shorter), undone)
+    return None
+
+
+def _by_labels(sounds: _Sounds, data: DataSet, view: View, values: Array, large: Array, at: int, ratio: float
+               ) -> Undone | None:
+    """What labels say of it: those of all other origins hold in this one after the ratio is undone."""
+    of = dict(zip(sounds.names, values.tolist(), strict=True))
+    place_of = {v: k for k, v in enumerate(large.tolist())}
+    for looked in looked_of(data, view.listings):
+        origin = np.array([place_of.get(of.get(n), -1) for n in looked.names])
+        found = labels_undone(looked, origin, at, ratio)
+        if found is not None:
+            return found
     return None
 
 
@@ -153,16 +186,23 @@ def _distance(mine: Array, others: Array, ratio: float) -> float:
     return float(np.std(mine[there] - np.interp(centres[there] - 0.5, np.arange(len(mine)), others)))
 
 
-def _finding(sounds: _Sounds, by: str, which: str, inside: Array, ratio: float, lasts: float) -> Finding:
-    names = [n for n, i in zip(sounds.names, inside, strict=True) if i]
-    true = sounds.rate / ratio
+def _finding(sounds: _Sounds, odd: _Odd) -> Finding:
+    names = [n for n, i in zip(sounds.names, odd.inside, strict=True) if i]
+    true = sounds.rate / odd.ratio
+    if odd.undone is None:
+        told = f"their spectrum is that of the others stretched by {number(odd.ratio)}"
+    else:
+        told = (f"a simple model of the others agrees with {percent(odd.undone.before)} of their {odd.undone.label} as "
+                f"they are and with {percent(odd.undone.after)} once what sounds is stretched by "
+                f"{number(1 / odd.ratio)} ({percent(odd.undone.elsewhere)} elsewhere)")
     return RULE.finding(
-        f"{len(names)} sounds with {which} as {by} last {number(lasts)} times as long as all others (median), and "
-        f"their spectrum is that of the others stretched by {number(ratio)}: their samples are of {true:,.0f} Hz under "
-        f"headers of {sounds.rate:,} Hz, such as {names[0]}",
+        f"{len(names)} sounds with {odd.which} as {odd.by} last {number(odd.lasts)} times as long as all others "
+        f"(median), and {told}: their samples are of {true:,.0f} Hz under headers of {sounds.rate:,} Hz, such as "
+        f"{names[0]}",
         place(sounds.shard),
         sounds.shard.name,
         bearing=Bearing.CAUSE,
-        measured={"by": by, "value": which, "count": len(names), "ratio": ratio, "lasts": lasts, "rate": sounds.rate,
-                  "true_rate": true, "kind": "rate", "field": "frames", "fields": ("frames", "bytes")},
+        measured={"by": odd.by, "value": odd.which, "count": len(names), "ratio": odd.ratio, "lasts": odd.lasts,
+                  "rate": sounds.rate, "true_rate": true, "kind": "rate", "field": "frames",
+                  "fields": ("frames", "bytes")},
     )
