@@ -98,7 +98,8 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
-        labelled.take(len(rows), row, data)
+        if row:
+            labelled.take(len(rows), data)
         image = looks.at(data) if number in chosen and row else None
         if image is not None:
             images[len(rows)] = image
