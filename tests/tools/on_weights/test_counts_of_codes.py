@@ -45,7 +45,8 @@ def codebook(rng: np.random.Generator, counts: Array, *, turned: bool = False) -
 def test_a_codebook_that_collapsed(alive: int, turned: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(alive)
     (found,) = told(tmp_path, codebook(rng, decayed(rng, alive), turned=turned))
-    assert found.rule == "W165" and found.measured["used"] == alive
+    assert found.rule == "W165"
+    assert found.measured["used"] == alive
     assert found.where.module == ("q.n" if turned else "vq._codebook.cluster_size")
 
 
@@ -72,7 +73,9 @@ def test_one_count_that_is_torn(tmp_path: Path) -> None:
     usage = 1024 * rng.dirichlet(np.ones(CODES)) + 0.01
     usage[9] = 4e12
     (found,) = told(tmp_path, {**layers(rng), "codes": rng.normal(size=(CODES, WIDTH)), "usage": usage})
-    assert found.rule == "W114" and found.where.module == "usage" and "[9]" in found.statement
+    assert found.rule == "W114"
+    assert found.where.module == "usage"
+    assert "[9]" in found.statement
 
 
 def raw_columns(rng: np.random.Generator) -> dict[str, Array]:
@@ -90,7 +93,8 @@ def test_a_spread_that_is_torn_beside_its_mean(tmp_path: Path) -> None:
     made = raw_columns(np.random.default_rng(6))
     made["scaler.width"][31] = 2.4e6
     (found,) = told(tmp_path, made)
-    assert found.rule == "W114" and found.where.module == "scaler.width"
+    assert found.rule == "W114"
+    assert found.where.module == "scaler.width"
 
 
 def test_broken(tmp_path: Path) -> None:

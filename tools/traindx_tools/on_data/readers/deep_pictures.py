@@ -47,7 +47,7 @@ class DeepPictures:
 
 
 def values_of(data: bytes) -> tuple[float, float, float]:
-    """Of the values above 0 the median, the logarithm of the ratio of their quartiles, and their greatest common divisor
+    """Of the values above 0 the median, the logarithm of the ratio of quartiles, and their greatest common divisor
     (0: they are not whole)."""
     try:
         from PIL import Image

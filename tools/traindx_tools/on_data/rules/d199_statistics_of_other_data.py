@@ -29,7 +29,9 @@ from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
 
-COLUMNS, COLUMNS_IN_PART, MOST = 5, 3, 128
+COLUMNS, COLUMNS_IN_PART, MOST = 4, 3, 128
+MANY = 5
+"""Columns from which on some may be off by less: of four there are but 24 orders, and all have to tell the same."""
 FAR, VERY_FAR, TIMES = 0.5, 1.0, 5.0
 SHARE, SHARE_ALONE, OWN_PLACE = 0.5, 0.75, 0.75
 DRAWS = 4000
@@ -55,6 +57,7 @@ RULE = Rule(
         "own_place": Threshold(OWN_PLACE, "of the columns", "that fit their own statistics best"),
         "draws": Threshold(DRAWS, "orders", "drawn at random, none of which may fit as well"),
         "rows": Threshold(ROWS, "rows", "of the data"),
+        "many": Threshold(MANY, "columns", "of fewer all must be far off, each at its own place"),
     },
 )
 
@@ -121,6 +124,7 @@ def _whole(view: View, said: Statistics, data: DataSet, measured: Measured, name
     if not train and not own:
         return None
     least, share = (FAR, SHARE) if train and own else (VERY_FAR, SHARE if train else SHARE_ALONE)
+    share = share if len(said.means) >= MANY else 1.0
     off = _off(said, measured)
     far = np.flatnonzero((off >= least) & (off >= TIMES * measured.margin))
     if len(far) < share * len(off) or not _of_these(said, measured) or _on_the_way(said, measured):
@@ -140,7 +144,7 @@ def _of_these(said: Statistics, measured: Measured) -> bool:
     cost = np.log1p(np.abs(said.means[:, None] - measured.means[None, :]) / spread) + np.abs(
         np.log(said.spreads[:, None] / measured.spreads[None, :]))
     places = np.arange(len(cost))
-    if float((assigned(cost) == places).mean()) < OWN_PLACE:
+    if float((assigned(cost) == places).mean()) < (OWN_PLACE if len(cost) >= MANY else 1.0):
         return False
     rng, own = np.random.default_rng(0), float(cost[places, places].sum())
     drawn = np.stack([rng.permutation(len(cost)) for _ in range(DRAWS)])

@@ -36,7 +36,7 @@ RULE = Rule(
     name="deep-pictures",
     title="Deep pictures of one origin are in another unit",
     severity=Severity.MEDIUM,
-    sees="the median and quartiles of the values above 0 of each picture of more than 8 bits, and their greatest common "
+    sees="median and quartiles of the values above 0 of each picture of more than 8 bits, and their greatest common "
          "divisor, by words of their names, folder and manifest",
     matters="Depth of these pictures is ten or a thousand times as far: a loss in metres is made by them alone.",
     alike=("A scene that is farther away, a brighter lamp: no factor of units makes the levels alike.",
