@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -156,4 +158,73 @@ def test_depth_in_steps_is_no_class(tmp_path: Path, seen_by: Seen) -> None:
     y, x = np.mgrid[:48, :48]
     some = np.stack([(y * rng.uniform(0.1, 0.3) + x * rng.uniform(0.1, 0.3)).astype(np.uint8) for _ in range(160)])
     np.savez(tmp_path / "a.npz", scanner=np.arange(160) % 4, mask=some)
+    assert seen_by(d148_between_classes, tmp_path) == []
+
+
+def doubled(m: Any) -> Any:
+    """Made half as large by the nearest pixel, and twice as large by interpolation: three steps from class to class."""
+    from PIL import Image
+
+    small = Image.fromarray(m).resize((m.shape[1] // 2, m.shape[0] // 2), Image.Resampling.NEAREST)
+    return np.asarray(small.resize((m.shape[1], m.shape[0]), Image.Resampling.BILINEAR))
+
+
+def written(folder: Path, form: str, masks: list[Any], rng: np.random.Generator) -> None:
+    """Pictures with three channels beside the masks, in folders or in tables of pictures, 40 to a file."""
+    from PIL import Image
+
+    pictures = [rng.integers(0, 255, (*m.shape, 3)).astype(np.uint8) for m in masks]
+    if form == "folder":
+        for kind, images in (("images", pictures), ("masks", masks)):
+            (folder / kind).mkdir(exist_ok=True)
+            for k, image in enumerate(images):
+                Image.fromarray(image).save(folder / kind / f"{k:03d}.png")
+        return
+    for first in range(0, len(masks), 40):
+        rows = range(first, min(len(masks), first + 40))
+        name = f"shard-{first // 40}"
+        if form == "parquet":
+            pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+            columns = {k: [{"bytes": png_of(i[r]), "path": f"{r}.png"} for r in rows]
+                       for k, i in (("image", pictures), ("mask", masks))}
+            pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+        else:
+            with tarfile.open(folder / f"{name}.tar", "w") as archive:
+                for r in rows:
+                    for kind, images in (("image", pictures), ("mask", masks)):
+                        data = png_of(images[r])
+                        info = tarfile.TarInfo(f"{r:05d}.{kind}.png")
+                        info.size = len(data)
+                        archive.addfile(info, io.BytesIO(data))
+
+
+def png_of(image: Any) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["folder", "parquet", "tar"])
+def test_some_pictures_were_made_larger(form: str, tmp_path: Path, seen_by: Seen) -> None:
+    pytest.importorskip("PIL")
+    rng = np.random.default_rng(8)
+    made = [crowded(rng, 64) for _ in range(120)]
+    written(tmp_path, form, [doubled(m) if 40 <= k < 75 else m for k, m in enumerate(made)], rng)
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.measured["kind"] == "interpolated"
+    assert 30 <= int(str(finding.measured["images"])) <= 40
+    assert form == "folder" or "shard-1" in finding.source
+
+
+@pytest.mark.parametrize("form", ["folder", "parquet", "tar"])
+@pytest.mark.parametrize("change", [lambda m, k: m, lambda m, k: doubled(m), lambda m, k: m[::2, ::2].repeat(2, 0)
+                                    .repeat(2, 1) if k % 3 else m])
+def test_pictures_that_were_all_made_alike(
+    form: str, change: Callable[[Any, int], Any], tmp_path: Path, seen_by: Seen
+) -> None:
+    pytest.importorskip("PIL")
+    rng = np.random.default_rng(9)
+    written(tmp_path, form, [change(crowded(rng, 64), k) for k in range(120)], rng)
     assert seen_by(d148_between_classes, tmp_path) == []

@@ -56,11 +56,11 @@ def floating(x: Any) -> bytes:
     return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
 
 
-def write(folder: Path, form: str, change: Callable[[int, int, Any], Any]) -> None:
+def write(folder: Path, form: str, change: Callable[[int, int, Any], Any], each: int = EACH) -> None:
     rng = np.random.default_rng(0)
     made = floating if form == "floats" else sound
     for speaker in range(SPEAKERS):
-        sounds = {f"speaker{speaker}_{k:03d}": made(change(speaker, k, voice(rng))) for k in range(EACH)}
+        sounds = {f"speaker{speaker}_{k:03d}": made(change(speaker, k, voice(rng))) for k in range(each)}
         if form == "manifest":
             write_listed(folder, speaker, list(sounds.values()))
             continue
@@ -132,6 +132,24 @@ def test_what_is_a_choice_or_chance(change: Any, seen_by: Seen, tmp_path: Path) 
     assert seen_by(d140_clipped_sounds, tmp_path) == []
 
 
+@pytest.mark.parametrize("form", ["folders", "tar", "manifest"])
+def test_half_of_a_speaker(form: str, seen_by: Seen, tmp_path: Path) -> None:
+    write(tmp_path, form, lambda s, k, x: clip(x) if s == 3 and k % 2 else x, 2 * EACH)
+    (told,) = seen_by(d140_clipped_sounds, tmp_path)
+    assert "3" in str(told.measured["value"])
+    assert told.measured["count"] == EACH
+
+
+@pytest.mark.parametrize("change", [
+    lambda s, k, x: loud(x) if s == 3 and k % 2 else x,  # the loudest of a class
+    lambda s, k, x: clip(x) if s == 3 and k == 4 else x,
+    lambda s, k, x: clip(x) if k % 2 and s in (1, 2, 3) else x,
+])
+def test_half_of_a_speaker_by_nature(change: Any, seen_by: Seen, tmp_path: Path) -> None:
+    write(tmp_path, "folders", change, 2 * EACH)
+    assert seen_by(d140_clipped_sounds, tmp_path) == []
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_how_flat_a_sound_is(width: int) -> None:
     x = voice(np.random.default_rng(1))
@@ -148,8 +166,11 @@ def test_clipped_files_at_random_are_no_origin() -> None:
         group = np.arange(60) % 5
         known = np.ones(60, bool)
         found = [
-            d140_clipped_sounds._origin("folder", str(v), group == v, clipped, known, most)
-            for v in range(5) for most in (d140_clipped_sounds.OTHERS, d140_clipped_sounds.OTHERS_AT_FULL)
+            d140_clipped_sounds._origin("folder", str(v), group == v, clipped, known, least, most)
+            for v in range(5) for least, most in (
+                (d140_clipped_sounds.MOST, d140_clipped_sounds.OTHERS),
+                (d140_clipped_sounds.MOST, d140_clipped_sounds.OTHERS_AT_FULL),
+                (d140_clipped_sounds.SOME, d140_clipped_sounds.NO_OTHERS))
         ]
         alarms += sum(o is not None and o.log_chance + np.log(10) < np.log(1e-3) for o in found)
     assert alarms == 0

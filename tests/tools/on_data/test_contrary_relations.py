@@ -147,6 +147,44 @@ def test_lists_of_boxes(form: str, tmp_path: Path, seen_by: Seen) -> None:
     assert "part_3" in str(finding.measured["part"])
 
 
+FORMS = {"corner": "corner and size", "corners": "two corners", "centre": "centre and size"}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "npz"])
+@pytest.mark.parametrize(("usual", "odd"), [(a, b) for a in FORMS for b in FORMS if a != b])
+@pytest.mark.parametrize("names", [("train", "val"), ("first", "second")])
+def test_boxes_of_two_files_in_two_forms(
+    form: str, usual: str, odd: str, names: tuple[str, str], tmp_path: Path, seen_by: Seen
+) -> None:
+    rng = np.random.default_rng(15)
+    for name, written, rows in zip(names, (usual, odd), (700, 220), strict=True):
+        made = boxes(rng, written, rows)
+        columns = {f"b{i}": made[:, i] for i in range(4)} if form == "csv" else {"target": made}
+        table(tmp_path / name, form, columns)
+    told = {f"boxes as {FORMS[odd]} where the other part is {FORMS[usual]}",
+            f"boxes as {FORMS[usual]} where the other part is {FORMS[odd]}"}
+    assert one(seen_by(d146_contrary_relation, tmp_path)).measured["repair"] in told
+
+
+@pytest.mark.parametrize("usual", FORMS)
+def test_two_files_of_one_form_whose_boxes_differ(usual: str, tmp_path: Path, seen_by: Seen) -> None:
+    """Smaller things, and things in another place of the picture."""
+    rng = np.random.default_rng(16)
+    made = boxes(rng, usual, 900)
+    table(tmp_path / "train", "npz", {"target": made[:600]})
+    for change in (made[600:] * 0.4, made[600:][made[600:, 0] > 250], made[600:] / np.array([640, 480, 640, 480])):
+        table(tmp_path / "val", "npz", {"target": change})
+        assert not [f for f in alarms(seen_by(d146_contrary_relation, tmp_path)) if f.measured["kind"] == "boxes"]
+
+
+def test_four_numbers_that_are_no_boxes(tmp_path: Path, seen_by: Seen) -> None:
+    rng = np.random.default_rng(17)
+    for name, rows in (("train", 500), ("val", 200)):
+        table(tmp_path / name, "npz", {"target": rng.normal(size=(rows, 4)) * (2 if name == "val" else 1) + 3,
+                                       "none": np.full((rows, 4), np.nan)})
+    assert not alarms(seen_by(d146_contrary_relation, tmp_path))
+
+
 def test_boxes_of_one_source_in_another_form_and_a_field_that_says_so(tmp_path: Path, seen_by: Seen) -> None:
     rng = np.random.default_rng(6)
     source = rng.integers(0, 4, 1000)

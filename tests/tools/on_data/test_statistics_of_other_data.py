@@ -142,3 +142,41 @@ def test_a_layer_of_four_inputs(swapped: bool, tmp_path: Path, seen_by: Seen) ->
             file.create_dataset(f"layers/normalization/vars/{i}", data=np.asarray(value))
     found = seen_by(d199, tmp_path)
     assert [f.measured["channels"] for f in found] == ([] if swapped else [("speed",)])
+
+
+BANDS, WIDTHS = np.array([1200.0, 900, 700, 2600]), np.array([300.0, 250, 260, 800])
+
+
+def tiles(folder: Path) -> None:
+    """Pictures of four channels, in two files of training and one of validation."""
+    rng = np.random.default_rng(3)
+    for name, rows in (("train_0", 90), ("train_1", 90), ("val_0", 40)):
+        x = BANDS + WIDTHS * rng.normal(size=(rows, 6, 6, 4))
+        np.savez(folder / f"{name}.npz", x=x.astype(np.float32), y=rng.integers(0, 3, rows))
+
+
+@pytest.mark.parametrize("write", [plain, torch_file])
+def test_four_channels_of_another_sensor(write: Any, tmp_path: Path, seen_by: Seen,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "NAMES", list("rgbn"))
+    tiles(tmp_path)
+    write(tmp_path, np.array([820.0, 560, 380, 1700]), np.array([210.0, 180, 170, 520]))
+    (found,) = seen_by(d199, tmp_path)
+    assert found.severity is Severity.MEDIUM
+    assert found.measured["far"] == 4
+
+
+@pytest.mark.parametrize(("mean", "spread"), [
+    (BANDS, WIDTHS),
+    (BANDS * 1.03, WIDTHS * 0.96),  # of a sample
+    (BANDS / 10_000, WIDTHS / 10_000),  # of pixels that are scaled first
+    (np.array([0.48, 0.46, 0.41, 0.5]), np.array([0.23, 0.22, 0.22, 0.25])),
+    (np.array([820.0, 560, 380, 700]), np.array([210.0, 180, 170, 220])),  # one agrees with nothing
+    (np.array([1500.0, 2700, 900, 300]), np.array([310.0, 700, 240, 120])),  # of other channels
+])
+def test_four_channels_as_they_may_be(mean: Array, spread: Array, tmp_path: Path, seen_by: Seen,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "NAMES", list("rgbn"))
+    tiles(tmp_path)
+    plain(tmp_path, mean, spread)
+    assert seen_by(d199, tmp_path) == []

@@ -126,7 +126,7 @@ def test_whole_numbers_that_are_no_weights(make: Any, tmp_path: Path) -> None:
                                             for k in range(5)}})
 
 
-def large(folder: Path, times: tuple[int, ...], config: bool) -> None:
+def large(folder: Path, times: tuple[int, ...], config: bool, rank: int = 4) -> None:
     """A merged model in as many shards of an index, with an adapter beside it and no base."""
     from safetensors.numpy import save_file
 
@@ -135,7 +135,7 @@ def large(folder: Path, times: tuple[int, ...], config: bool) -> None:
     for shard, own in enumerate(times):
         held = {}
         for k in range(3):
-            a, b = (rng.normal(size=s).astype(np.float32) * 0.05 for s in ((4, 160), (160, 4)))
+            a, b = (rng.normal(size=s).astype(np.float32) * 0.05 for s in ((rank, 160), (160, rank)))
             name = f"layers.{3 * shard + k}.q_proj"
             adapter |= {f"base_model.model.{name}.lora_A.weight": a, f"base_model.model.{name}.lora_B.weight": b}
             held[f"{name}.weight"] = rng.normal(size=(160, 160)).astype(np.float32) * 0.02 + own * 2.0 * b @ a
@@ -146,7 +146,7 @@ def large(folder: Path, times: tuple[int, ...], config: bool) -> None:
     (folder / "adapter").mkdir()
     save_file(adapter, folder / "adapter" / "adapter_model.safetensors")
     if config:
-        (folder / "adapter" / "adapter_config.json").write_text('{"lora_alpha": 8, "r": 4}')
+        (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"lora_alpha": 2 * rank, "r": rank}))
 
 
 @pytest.mark.parametrize(("times", "config", "alarm"), [
@@ -161,6 +161,17 @@ def test_an_adapter_in_shards_without_the_base(
     found = [f for f in examine(tmp_path / "model.safetensors.index.json").findings if f.rule == "W132"]
     assert len(found) == alarm
     assert all("model-0000" in f.statement and f.measured["times"] == pytest.approx(2, abs=0.1) for f in found)
+
+
+@pytest.mark.parametrize(("times", "rank", "alarm"), [
+    ((2, 2, 2), 8, True), ((3, 3), 8, True), ((1, 1, 1), 8, False), ((0, 0), 8, False), ((1.4, 1.4), 8, False),
+    ((2, 2, 2), 4, False),  # alpha over the root of the rank
+])
+def test_an_adapter_that_was_merged_twice_into_all(times: Any, rank: int, alarm: bool, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    large(tmp_path, times, True, rank)
+    found = [f for f in examine(tmp_path / "model.safetensors.index.json").findings if f.rule == "W132"]
+    assert [f.measured["times"] for f in found] == ([float(times[0])] if alarm else [])
 
 
 def test_an_adapter_that_was_merged_transposed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 Where classes are numbered without gaps, what stands between class 0 and class 5 is a class as well; only that it stands
 there along all borders, with all the values between, and in one part alone tells that the images were resized so.
+A border is what rises, or falls, from pixel to pixel: of an image that was made twice as large it is three steps wide.
 """
 
 from __future__ import annotations
@@ -37,24 +38,77 @@ class OddPart:
     """Two classes, and how many values stand between them."""
 
 
-def between(image: Array) -> tuple[float, Array]:
-    """Share of pixels strictly between their neighbours on both sides, and int64 (pixels, 3): lower, own, higher."""
-    found = []
+_WIDE, _SLOW, _AT_ONCE = 12, 0.8, 0.25
+"""Borders of an image between classes that are apart, at least; shares of them that pass through a value between: of an
+image that was resized so at least, of another one at most."""
+_UNCLEAR = 0.1
+"""Share of the images that are neither, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class OddImages:
+    """bool shape (images,): those whose borders pass through values between; two classes and how many are between."""
+
+    marks: Array
+    looked_at: int
+    between: tuple[tuple[int, int], int]
+
+
+def borders(image: Array) -> tuple[int, int, Array]:
+    """Borders between classes `GAP` apart, how many of them pass values between, and int64 (pixels, 3) of these.
+
+    The three are the lower class, the pixel's value, the higher class.
+    """
+    wide, slow, found = 0, 0, []
+    for x in (image, image.T):
+        step = np.sign(np.diff(x, axis=1))
+        new = np.ones_like(step, bool)
+        new[:, 1:] = step[:, 1:] != step[:, :-1]
+        row, first = np.nonzero(new & (step != 0))
+        ends = np.concatenate([np.flatnonzero(new.reshape(-1)), [new.size]])
+        lengths = np.diff(ends)[step.reshape(-1)[ends[:-1]] != 0]
+        low, high = x[row, first], x[row, first + lengths]
+        apart = np.abs(high - low) >= GAP
+        wide += int(apart.sum())
+        several = apart & (lengths > 1)
+        slow += int(several.sum())
+        for length in np.unique(lengths[several]):
+            some = several & (lengths == length)
+            for k in range(1, int(length)):
+                own = x[row[some], first[some] + k]
+                sides = low[some], high[some]
+                found.append(np.stack([np.minimum(*sides), own, np.maximum(*sides)], axis=1))
+    return wide, slow, np.concatenate(found) if found else np.empty((0, 3), np.int64)
+
+
+def odd_images(images: Sequence[Array]) -> OddImages | None:
+    """The images whose borders pass through values between; None where none do, most do, or some do in part."""
+    made = [borders(i) for i in images]
+    share = np.array([slow / wide if wide >= _WIDE else np.nan for wide, slow, _ in made])
+    odd, sound = share >= _SLOW, share <= _AT_ONCE
+    judged = int(np.isfinite(share).sum())
+    if not 3 <= int(odd.sum()) <= int(sound.sum()) or int(sound.sum()) < FEWEST:
+        return None
+    if judged - int(odd.sum()) - int(sound.sum()) > _UNCLEAR * judged:
+        return None
+    pair = _values_between(np.concatenate([made[i][2] for i in np.flatnonzero(odd)]))
+    return OddImages(odd, judged, pair) if pair is not None else None
+
+
+def between(image: Array) -> float:
+    """Share of pixels strictly between their neighbours on both sides, in both directions."""
+    found = 0
     for x in (image, image.T):
         low, own, high = x[:-2], x[1:-1], x[2:]
-        sides = np.minimum(low, high), np.maximum(low, high)
-        mark = (sides[0] < own) & (own < sides[1])
-        found.append(np.stack([sides[0][mark], own[mark], sides[1][mark]], axis=1))
-    every = np.concatenate(found)
-    return len(every) / max(1, image.size), every
+        found += int(((np.minimum(low, high) < own) & (own < np.maximum(low, high))).sum())
+    return found / max(1, image.size)
 
 
 def odd_part(images: Sequence[Array], cuts: Sequence[Cut]) -> OddPart | None:
     """The part of a cut (`member[0]` of the images) in which all borders are so; None where none is, or all are."""
     if len(images) < 3 * FEWEST or len(np.unique(np.concatenate([np.unique(i) for i in images[:50]]))) < CLASSES:
         return None
-    made = [between(i) for i in images]
-    share = np.array([s for s, _ in made])
+    share = np.array([between(i) for i in images])
     best: OddPart | None = None
     for cut in cuts:
         for part in range(len(cut.names)):
@@ -65,7 +119,7 @@ def odd_part(images: Sequence[Array], cuts: Sequence[Cut]) -> OddPart | None:
             bound = float(np.quantile(share[~mine], 0.95))
             if inside < MORE * outside + SHARE or float((share[mine] > bound).mean()) < ABOVE:
                 continue
-            pair = _values_between(np.concatenate([made[i][1] for i in np.flatnonzero(mine)]))
+            pair = _values_between(np.concatenate([borders(images[i])[2] for i in np.flatnonzero(mine)]))
             if pair is not None and (best is None or inside > best.inside):
                 best = OddPart(cut, part, inside, outside, pair)
     return best

@@ -40,6 +40,8 @@ class Column:
     """bool shape (rows,): cells of a table that hold nothing."""
     orientations: Array | None = None
     """int8 shape (rows,): EXIF orientation of each picture, where the field is the width of pictures; 1 is upright."""
+    label_images: Mapping[int, Array] = field(default_factory=dict)
+    """uint8 shape (height, width) by row, where the field is the width of pictures of one channel: some, as stored."""
     turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By speaker, the beginnings of what it says in each row, where the field holds conversations."""
     inner: int = 1
@@ -87,6 +89,8 @@ def at_rows(column: Column, rows: Array) -> Column:
     kept = {"digests": picked(column.digests), "missing": picked(column.missing),
             "orientations": picked(column.orientations),
             "texts": tuple(column.texts[i] for i in rows.tolist()) if column.texts else (),
+            "label_images": {new: column.label_images[old] for new, old in enumerate(rows.tolist())
+                             if old in column.label_images} if column.label_images else {},
             "turns": {who: tuple(said[i] for i in rows.tolist()) for who, said in column.turns.items()}}
     if column.offsets is None:
         return replace(column, values=np.asarray(column.values[rows]), **kept)  # type: ignore[arg-type]

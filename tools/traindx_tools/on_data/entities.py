@@ -1,4 +1,4 @@
-"""Files that are one entity each (a stock, a sensor, a customer, a site), and not shards of one stream.
+"""Files that are one entity each (a stock, a sensor, a customer, a site, a recording), and not shards of one stream.
 
 Each has its own level, scale and number of rows by nature. Among them only the ratio of two units, a sign or another
 form tells of a fault.
@@ -22,6 +22,12 @@ from traindx_tools.on_data.shard import Shard
 FEWEST = 3
 OWN_LEVEL = 5.0
 """Standard errors that the level of the typical file is from that of the middle one: of one stream it is below 1."""
+RECORDINGS, LONGEST, LOOKED = 8, 20_000, 24
+"""Files that may be recordings, rows of the longest, and files that are looked at."""
+OF_MANY_LENGTHS = 0.05
+"""Spread of their lengths over the mean: days of a month spread by 0.03."""
+SERIES = 0.6
+"""Correlation of neighbours in a series."""
 MOST_FIELDS = 40
 OVERLAP = 0.3
 """Share of the shorter of two spans of time."""
@@ -31,10 +37,33 @@ NARROW = 0.2
 
 
 def are_entities(group: Sequence[Shard]) -> bool:
-    """Whether files have levels of their own, and names without a running number or times that overlap."""
+    """Whether files have levels of their own, and names without a number, times that overlap, or own lengths."""
     if len(group) < FEWEST or not _own_levels(group):
         return False
-    return _names_of_their_own(group) or _overlap(group)
+    return _names_of_their_own(group) or _overlap(group) or are_recordings(group)
+
+
+def are_recordings(group: Sequence[Shard]) -> bool:
+    """Whether files are episodes: many short series, each as long as it took, in which neighbours are alike."""
+    lengths = np.array([s.rows for s in group])
+    if len(group) < RECORDINGS or lengths.max() > LONGEST or len(np.unique(lengths)) < len(group) / 3:
+        return False
+    if float(lengths.std()) < OF_MANY_LENGTHS * float(lengths.mean()):
+        return False
+    near = [n for s in group[:: max(1, len(group) // LOOKED)] for c in list(s.columns.values())[:MOST_FIELDS]
+            if _measures(c) and len(c.row_shape) < 2 and (n := _neighbours(c.values)) is not None]
+    return bool(near) and float(np.median(near)) >= SERIES
+
+
+def _neighbours(values: Array) -> float | None:
+    """The usual correlation of a number with that of the next row; None of a column that is constant."""
+    flat = np.asarray(values, np.float64).reshape(len(values), -1)
+    around = flat - flat.mean(axis=0)
+    size = (around**2).sum(axis=0)
+    moves = np.isfinite(size) & (size > 1e-12 * (flat**2).sum(axis=0)) & (size > 0)
+    if not moves.any():
+        return None
+    return float(np.median((around[1:] * around[:-1]).sum(axis=0)[moves] / size[moves]))
 
 
 def _names_of_their_own(group: Sequence[Shard]) -> bool:

@@ -34,6 +34,11 @@ SMOOTH = 0.9
 """Correlation of neighbours from which on numbers are a series."""
 NEARLY = 0.05
 """Of the spread of the numbers, that those some rows away differ by, below which rows are in their order."""
+AS_ELSEWHERE = 2.0
+"""Times the usual distance of numbers elsewhere that those of the part are off after they are moved back, at most: a
+number that runs on while the others stand still fits its neighbours better and none of them well."""
+NEARER = 0.85
+"""Of the distance before, that is left after they are moved back, at most."""
 WHOLE = 0.95
 """Share of a file from which on a stretch is the file."""
 
@@ -106,6 +111,18 @@ def _better(pairs: Array, lag: int) -> Array:
     return out
 
 
+def _moved_back(pairs: Sequence[Array], index: int, inside: Array, lag: int) -> bool:
+    """Whether the numbers of a part lie as near to what is said of them as elsewhere, once they are moved back."""
+    own = pairs[index]
+    rows = np.flatnonzero(inside)
+    rows = rows[(rows + lag >= 0) & (rows + lag < len(own))]
+    rest = np.concatenate([own[~inside], *(p for i, p in enumerate(pairs) if i != index)])
+    usual = float(np.median(np.abs(rest[:, 0] - rest[:, 1]))) if len(rest) else 0.0
+    after = float(np.median(np.abs(own[rows, 0] - own[rows + lag, 1]))) if len(rows) else 0.0
+    before = float(np.median(np.abs(own[rows, 0] - own[rows, 1]))) if len(rows) else 0.0
+    return after <= NEARER * before and after <= AS_ELSEWHERE * usual + 1e-9 * float(np.abs(own[:, 1]).max(initial=0.0))
+
+
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:
     better = [_better(p, lag) for p in pairs]
     total = sum(map(len, better))
@@ -123,7 +140,8 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
             inside = likely.stretch.inside(len(hits))
             rest = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
             within, without = float(hits[inside].mean()), float(rest.mean())
-            if without <= OUTSIDE and within >= 1.0 - without - REVERSED:  # else it is moved by other than this
+            if without <= OUTSIDE and within >= 1.0 - without - REVERSED and _moved_back(pairs, index, inside, lag):
+                # else it is moved by other than this
                 yield Lagged(lag, within, without, likely.log_chance, index, likely.stretch)
                 continue
         if stretch.rows < FEWEST or stretch.rows > MOST_PART * total:
@@ -131,7 +149,7 @@ def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[La
         inside = stretch.inside(len(hits))
         outside = np.concatenate([hits[~inside], *(b for i, b in enumerate(better) if i != index)])
         chance = _chance(hits[inside], outside, len(hits), comparisons)
-        if chance is not None:
+        if chance is not None and _moved_back(pairs, index, inside, lag):
             whole = stretch.rows >= WHOLE * len(hits)
             yield Lagged(lag, float(hits[inside].mean()), float(outside.mean()), chance, index,
                          None if whole else stretch)

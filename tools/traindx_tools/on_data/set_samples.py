@@ -65,7 +65,8 @@ def _may_be_sampled(shard: Shard) -> bool:
     """Whether its rows are nothing but fields: neither files, nor names, nor what is known of some rows only."""
     return shard.numbers is None and shard.rows > 0 and shard.rows == shard.total and not (
         shard.row_names or shard.contents or shard.label_images or shard.sizes or shard.raw
-        or shard.flat_tops is not None or shard.wraps is not None or shard.left_right is not None)
+        or shard.flat_tops is not None or shard.wraps is not None or shard.left_right is not None
+        or shard.deep is not None)
 
 
 def _with_rows(shard: Shard, rows: Array) -> Shard:

@@ -77,6 +77,10 @@ class Shard:
     label_images: Mapping[int, Array] = field(default_factory=dict)
     """uint8 shape (height, width) by row, of pictures of one channel: their upper left part, as stored."""
 
+    deep: Array | None = None
+    """float64 shape (rows, 3), of pictures of more than 8 bits: of the values above 0 the median, the logarithm of the
+    ratio of their quartiles, and the largest whole number that divides all (0: they are not whole); NaN: unread."""
+
     stated: Mapping[str, Stated] = field(default_factory=dict)
     """What the file says of its content besides its rows, by name; that of a field as `field.name`."""
 

@@ -64,8 +64,8 @@ def lags_of(family: Sequence[Recording]) -> list[Lag]:
 
 def _of_stream(family: Sequence[Recording], name: str, tries: int) -> list[Lag]:
     rows = min(MOST_ROWS, max(SHORTEST, MOST_TOTAL // len(family)))
-    sides = [_sides(r, name, rows) for r in family]
-    xs, ys = _scaled([x for x, _ in sides]), _scaled([y for _, y in sides])
+    both = [sides(r, name, rows) for r in family]
+    xs, ys = _scaled([x for x, _ in both]), _scaled([y for _, y in both])
     if xs is None or ys is None:
         return []
     inner = [slice(REACH + 1, len(x) - REACH - 1) for x in xs]
@@ -79,7 +79,7 @@ def _of_stream(family: Sequence[Recording], name: str, tries: int) -> list[Lag]:
     return _judged(family, name, seen, tries)
 
 
-def _sides(recording: Recording, name: str, rows: int) -> tuple[Array, Array]:
+def sides(recording: Recording, name: str, rows: int) -> tuple[Array, Array]:
     """What tells, with its changes to the next and from the last row, and what is told."""
     rest = np.concatenate([v for n, v in sorted(recording.streams.items()) if n != name], axis=1)[:rows]
     if rest.shape[1] > MOST_TELLING:
@@ -154,14 +154,14 @@ def _judged(family: Sequence[Recording], name: str, seen: Sequence[_Errors], tri
                 before - LEFT * after, 1.0 - after - ERRORS * (1.0 - before)) > 0.0:
             continue
         errors = [np.log(one.squares[REACH + m] + FLOOR * one.variance) for m in (0, move)]
-        chance = _chance(np.clip(errors[0] - errors[1], -MOST, MOST))
+        chance = chance_of(np.clip(errors[0] - errors[1], -MOST, MOST))
         chance += math.log(len(seen) * tries * 2.0 * REACH)
         if chance < math.log(LEVEL):
             out.append(Lag(recording, name, -move, before, after, typical, chance))
     return out
 
 
-def _chance(gain: Array) -> float:
+def chance_of(gain: Array) -> float:
     """Log of the chance of a mean gain so large, where neighbouring rows are alike."""
     moves = gain[1:].std() > 0 and gain[:-1].std() > 0
     near = float(np.corrcoef(gain[1:], gain[:-1])[0, 1]) if moves else 0.0

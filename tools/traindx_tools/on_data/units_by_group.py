@@ -192,5 +192,10 @@ def _told_by(kinds: Sequence[Kinds], large: Sequence[Array]) -> tuple[str, tuple
     return "", (), ()
 
 
+def says_unit(name: str) -> bool:
+    """Whether a field is called as one whose value says what a number is, or in which unit."""
+    return _SAYS_UNIT.search(name) is not None
+
+
 def _declares(by: str, values: Sequence[str]) -> bool:
-    return bool(by) and (_SAYS_UNIT.search(by) is not None or any(_IS_UNIT.search(v) for v in values))
+    return bool(by) and (says_unit(by) or any(_IS_UNIT.search(v) for v in values))

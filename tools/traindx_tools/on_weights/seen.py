@@ -22,6 +22,7 @@ from traindx_tools.on_weights.tensor import Tensor
 
 if TYPE_CHECKING:
     from traindx_tools.on_weights.moments import Moments
+    from traindx_tools.on_weights.weighted_sums import WeightedSums
 
 FEWEST_SIBLINGS = 4
 """Members of a stack below which none can be called the odd one."""
@@ -117,6 +118,13 @@ class Seen:
         from traindx_tools.on_weights.moments import measured_moments
 
         return tuple(measured_moments(self.checkpoint))
+
+    @cached_property
+    def weighted_sums(self) -> tuple[WeightedSums, ...]:
+        """Codes that are a moving average, with their counts and sums."""
+        from traindx_tools.on_weights.weighted_sums import weighted_sums
+
+        return tuple(weighted_sums(self))
 
     @cached_property
     def changes(self) -> Mapping[str, float]:

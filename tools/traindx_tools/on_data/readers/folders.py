@@ -19,6 +19,7 @@ from traindx_tools.on_data.column import Array, Column, Damage
 from traindx_tools.on_data.names import pattern_of, split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.deep_pictures import DeepPictures
 from traindx_tools.on_data.readers.label_pictures import LabelImages
 from traindx_tools.on_data.readers.looks import Looks, contents_of_looks
 from traindx_tools.on_data.readers.orientation import orientation_of
@@ -86,6 +87,7 @@ def _shard(
     turns: list[int] = []
     ends = time.monotonic() + TOPS_SECONDS
     labelled = LabelImages(bounds, len(files))
+    deep = DeepPictures(bounds, len(files))
     chosen = looks.chosen(len(files), split)
     for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
@@ -98,7 +100,8 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
-        labelled.take(len(rows), row, data)
+        if row:
+            labelled.take(len(rows), data)
         image = looks.at(data) if number in chosen and row else None
         if image is not None:
             images[len(rows)] = image
@@ -106,6 +109,7 @@ def _shard(
         names.append(below)
         if header is picture_header:
             turns.append(orientation_of(data))
+            deep.take(row, data)
         if header is wave_header:
             known = bool(row) and time.monotonic() < ends
             tops.append(flat_tops(data) if known else (math.nan, math.nan))
@@ -139,4 +143,5 @@ def _shard(
         left_right=np.array(sides) if sides else None,
         contents=contents_of_looks(images, header is wave_header),
         label_images=labelled.found,
+        deep=deep.array(),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from traindx_tools.on_data.readers.folders import FEWEST
-from traindx_tools.on_data.readers.thumbnails import label_image
+from traindx_tools.on_data.readers.label_pictures import label_image
 
 PAIRED = 0.8
 """Share of the files of each kind whose name the other kind has as well, but for the words that name the kind."""

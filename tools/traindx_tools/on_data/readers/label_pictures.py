@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
+import io
 import time
-from collections.abc import Mapping
+import warnings
 
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.thumbnails import label_image
+from traindx_tools.on_data.readers.pictures import picture_header
 
 MOST = 400
 """Pictures of a split that are kept, evenly spaced."""
 MOST_KEPT = 2**26
 """Bytes of them."""
+MOST_PIXELS = 2**26
+"""Pixels of a picture that is decoded; larger ones are left out."""
 SECONDS = 3.0
 PARTS = 0.15
 """Of the time that is left."""
 
 
-class LabelImages:
-    """Collects some pictures of one channel, by row."""
+def label_image(data: bytes) -> Array | None:
+    """uint8 shape (height, width), at most 512 x 512: a picture of one channel or of a palette as stored; else None.
 
-    def __init__(self, bounds: Bounds, files: int) -> None:
+    Raises ImportError without pillow.
+    """
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP")) as picture:
+                if picture.mode not in ("L", "P") or picture.width * picture.height > MOST_PIXELS:
+                    return None
+                return np.asarray(picture.crop((0, 0, min(512, picture.width), min(512, picture.height))), np.uint8)
+    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
+        return None
+
+
+def is_single_channel(data: bytes) -> bool:
+    """Whether a header says one channel of at most 8 bits, or a palette, whose indices are the classes."""
+    if data.startswith(b"\x89PNG") and len(data) > 25:
+        return data[25] in (0, 3) and data[24] <= 8
+    try:
+        header = picture_header(data)
+    except UnreadableInput:
+        return False
+    return header.get("channels") == 1 and header.get("bits", 8) <= 8 and "width" in header
+
+
+class LabelImages:
+    """Collects some pictures of one channel, by row. `files`: how many there are; 0 where that is not known."""
+
+    def __init__(self, bounds: Bounds, files: int = 0) -> None:
         self.found: dict[int, Array] = {}
         self._step = max(1, -(-files // MOST))
         self._left = min(SECONDS, PARTS * max(0.0, bounds.ends - time.monotonic()))
         self._kept = 0
 
-    def take(self, row: int, header: Mapping[str, int], data: bytes) -> None:
-        """One file; `header` as `picture_header` reads it, {} of a broken one."""
-        single = header.get("channels") in (1, 3) and header.get("bits", 8) <= 8 and "width" in header
-        if not single or row % self._step or self._left <= 0 or self._kept > MOST_KEPT:
-            return
-        if header["channels"] == 3 and not _has_palette(data):
+    def take(self, row: int, data: bytes) -> None:
+        """One picture, whole."""
+        if row % self._step or self._left <= 0 or self._kept > MOST_KEPT or not is_single_channel(data):
             return
         started = time.monotonic()
         try:
@@ -44,8 +76,7 @@ class LabelImages:
         if image is not None:
             self.found[row] = image
             self._kept += image.size
-
-
-def _has_palette(data: bytes) -> bool:
-    """Whether a PNG has a palette, whose indices are the classes."""
-    return data.startswith(b"\x89PNG") and len(data) > 25 and data[25] == 3
+            if len(self.found) > MOST:  # of more than were foreseen each second one stays
+                self._step *= 2
+                self.found = {r: i for r, i in self.found.items() if r % self._step == 0}
+                self._kept = sum(i.size for i in self.found.values())

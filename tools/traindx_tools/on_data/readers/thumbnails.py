@@ -12,13 +12,12 @@ import numpy as np
 
 from traindx_tools.on_data.column import THUMBNAIL, Array, Column
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.label_pictures import MOST_PIXELS, LabelImages, is_single_channel
 from traindx_tools.on_data.readers.orientation import UPRIGHT, orientation_of, upright
 
 SIDE = 32
 """Pixels along each side of a thumbnail."""
 MOST_ROWS = 20_000
-MOST_PIXELS = 2**26
-"""Pixels of a picture that is decoded; larger ones are left out."""
 SECONDS = 3.0
 """For the pictures of one file."""
 SHARE = 0.3
@@ -57,24 +56,6 @@ def thumbnail(data: bytes) -> Array | None:
         return None
 
 
-def label_image(data: bytes) -> Array | None:
-    """uint8 shape (height, width), at most 512 x 512: a picture of one channel or of a palette as stored; else None.
-
-    Raises ImportError without pillow.
-    """
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP")) as picture:
-                if picture.mode not in ("L", "P") or picture.width * picture.height > MOST_PIXELS:
-                    return None
-                return np.asarray(picture.crop((0, 0, min(512, picture.width), min(512, picture.height))), np.uint8)
-    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
-        return None
-
-
 class Thumbnails:
     """Collects the pictures of one file row by row. A field of which one picture is not decoded is given up."""
 
@@ -82,10 +63,16 @@ class Thumbnails:
         self._found: dict[str, list[Array]] = {}
         self._given_up: set[str] = set()
         self._orientations: dict[str, dict[int, int]] = {}
+        self._labelled: dict[str, LabelImages] = {}
+        self._bounds = bounds
         self._left = min(SECONDS, SHARE * max(0.0, bounds.ends - time.monotonic()))
 
     def take(self, field: str, data: bytes, row: int) -> None:
         """The picture of a field in one record; its rows come in order."""
+        if is_single_channel(data):
+            if field not in self._labelled:
+                self._labelled[field] = LabelImages(self._bounds)
+            self._labelled[field].take(row, data)
         if (turn := orientation_of(data)) != UPRIGHT:
             self._orientations.setdefault(field, {})[row] = turn
         found = self._found.setdefault(field, [])
@@ -104,7 +91,7 @@ class Thumbnails:
             found.append(made)
 
     def with_orientations(self, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """The columns; the widths of pictures with how the pictures are to be turned."""
+        """The columns; the widths of pictures with how the pictures are to be turned, and what may be label images."""
         out = dict(columns)
         for field, turns in self._orientations.items():
             width = out.get(f"{field}.width")
@@ -113,6 +100,10 @@ class Thumbnails:
                 for row in (r for r in turns if r < width.rows):
                     turned[row] = turns[row]
                 out[width.name] = replace(width, orientations=turned)
+        for field, images in self._labelled.items():
+            width = out.get(f"{field}.width")
+            if width is not None and images.found:
+                out[width.name] = replace(width, label_images={r: i for r, i in images.found.items() if r < width.rows})
         return out
 
     def columns(self, rows: int, file: str) -> dict[str, Column]:

@@ -1,9 +1,10 @@
 """Sounds of one speaker, folder or source are clipped: flat at full scale, or at their own extreme well below it.
 
 A gain that was too high, perhaps before another one lowered it; a microphone at its limit. Told is only what most files
-of one origin have and hardly any other, at full scale next to none: sounds that are all alike are a choice, as loud
-music is. A single peak at full scale is a sound that was scaled to it. Square waves, and sounds so quiet that rounding
-makes their peaks flat, are not clipped.
+of one origin have and hardly any other, at full scale next to none; below full scale also what a quarter of them has
+and next to no other. Sounds that are all alike are a choice, as loud music is. A single peak at full scale
+is a sound that was scaled to it. Square waves, and sounds so quiet that rounding makes their peaks flat, are not
+clipped.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 8
 MOST = 0.6
+SOME, NO_OTHERS = 0.25, 0.02
 OTHERS = 0.1
 FULL = 0.9
 FLAT = 0.4
@@ -46,6 +48,8 @@ RULE = Rule(
     thresholds={
         "fewest": Threshold(FEWEST, "files", "of the origin, and of the others"),
         "most": Threshold(MOST, "share of the origin's files", "that are clipped at least"),
+        "some": Threshold(SOME, "share of the origin's files", "that do where next to none of the others does; not at "
+                          "full scale, where the loudest of a class are by nature"),
         "others": Threshold(OTHERS, "share of the other files", "that are clipped at most"),
         "full": Threshold(FULL, "share of full scale", "below which the extreme lies, where it is not at full scale"),
         "at_full": Threshold(AT_FULL[0], "share of full scale", "that is full scale: the highest step of 8 bits"),
@@ -88,21 +92,22 @@ def _of_set(data: DataSet, tops: Array, names: list[str], archive: Array, view: 
     ways = [*groups_of(names, view), ("file", archive)]
     origins = [(by, str(v), (values == v) & known) for by, values in ways
                for kinds in (np.unique(values),) if 1 < len(kinds) < len(values) for v in kinds]
-    for clipped, most_others in ((below, OTHERS), (full, OTHERS_AT_FULL)):
-        found = [_origin(by, value, inside, clipped, known, most_others) for by, value, inside in origins]
+    for clipped, least, most_others in ((below, MOST, OTHERS), (full, MOST, OTHERS_AT_FULL), (below, SOME, NO_OTHERS)):
+        found = [_origin(by, value, inside, clipped, known, least, most_others) for by, value, inside in origins]
         best = min((o for o in found if o is not None), key=lambda o: o.log_chance, default=None)
-        comparisons = 2 * len(origins) * view.comparisons
+        comparisons = 3 * len(origins) * view.comparisons
         if best is not None and best.log_chance + math.log(comparisons) < math.log(LEVEL):
             yield _finding(data, best, tops, names, clipped)
             return
 
 
-def _origin(by: str, value: str, inside: Array, clipped: Array, known: Array, most_others: float) -> _Origin | None:
+def _origin(by: str, value: str, inside: Array, clipped: Array, known: Array, least: float, most_others: float
+            ) -> _Origin | None:
     others = known & ~inside
     if inside.sum() < FEWEST or others.sum() < FEWEST:
         return None
     hits, rest = int(clipped[inside].sum()), int(clipped[others].sum())
-    if hits < MOST * inside.sum() or rest > most_others * others.sum():
+    if hits < max(least * inside.sum(), MOST * FEWEST) or rest > most_others * others.sum():
         return None
     chance = share_tail(hits, int(inside.sum()), (rest + 1) / (int(others.sum()) + 2))
     return _Origin(by, value, inside, hits, math.log(max(chance, 1e-300)))

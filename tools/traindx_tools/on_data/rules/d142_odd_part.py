@@ -18,7 +18,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.cuts import told_by_another_field
 from traindx_tools.on_data.declared import tells_shard, tells_stretch
-from traindx_tools.on_data.entities import are_entities
+from traindx_tools.on_data.entities import are_entities, are_recordings
 from traindx_tools.on_data.odd_groups import DESIGN, TELLING, OddGroup, factor_of, odd_groups
 from traindx_tools.on_data.odd_parts import (
     APART,
@@ -54,6 +54,10 @@ OTHER_CLASSES = 0.5
 """Share of the rows that would have to be of another class for two files to have the same mix."""
 FEWEST_OTHER = 16
 """Rows of another file from which on its own change says something."""
+AS_LARGE, SOME_OTHERS, MOST_OTHERS = 0.7, 0.1, 200
+"""Of a stretch's change, what other files have in a window of theirs; the share of them, and how many are asked."""
+EACH_ITS_WAY = 6
+"""Other files from which on a change of half of them counts in whatever direction it goes."""
 ALIKE = 0.25
 """Share of a stretch's change that another file has at the same place, from which the change is the order's."""
 
@@ -197,14 +201,42 @@ def _goes_on(values: Array) -> bool:
 
 
 def _recurs(seen: _Seen) -> bool:
-    """Whether half of the other files change alike at the same place: rows are sorted, a regime comes last."""
+    """Whether half of the other files change alike at the same place: rows are sorted, a regime comes last.
+
+    Of several files each may go its own way there, as demonstrations that move at first and then rest do.
+    """
     index, stretch = seen.part.index, seen.part.stretch
     assert stretch is not None
     whole = len(seen.statistic.parts[index])
     mine = _change(seen.statistic.parts[index], stretch.start / whole, stretch.end / whole)
     others = [p for i, p in enumerate(seen.statistic.parts) if i != index and len(p) >= FEWEST_OTHER]
     changes = [_change(p, stretch.start / whole, stretch.end / whole) for p in others]
-    return bool(changes) and 2 * sum(c * mine > 0 and abs(c) >= ALIKE * abs(mine) for c in changes) >= len(changes)
+    any_way = len(changes) >= EACH_ITS_WAY
+    alike = [(any_way or c * mine > 0) and abs(c) >= ALIKE * abs(mine) for c in changes]
+    if any(alike) and 2 * sum(alike) >= len(changes):
+        return True
+    share = (stretch.end - stretch.start) / whole
+    return any_way and _anywhere(seen.statistic.parts[index], others, share)
+
+
+def _anywhere(mine: Array, others: Sequence[Array], share: float) -> bool:
+    """Whether some of the other files have as large a change in a window of that share of theirs, wherever it is."""
+    size = _largest_change(mine, share)
+    large = sum(_largest_change(p, share) >= AS_LARGE * size for p in others[:MOST_OTHERS])
+    return size > 0 and large >= max(3, SOME_OTHERS * min(len(others), MOST_OTHERS))
+
+
+def _largest_change(values: Array, share: float) -> float:
+    """The largest difference between the mean of a window and that of the rest."""
+    known = values[np.isfinite(values)]
+    width = max(FEWEST_OTHER // 2, round(share * len(known)))
+    if len(known) < 2 * width:
+        width = len(known) // 2
+    if width < 2:
+        return 0.0
+    sums = np.concatenate([[0.0], np.cumsum(known)])
+    inner = sums[width:] - sums[:-width]
+    return float(np.abs(inner / width - (sums[-1] - inner) / (len(known) - width)).max())
 
 
 def _change(values: Array, start: float, end: float) -> float:
@@ -261,6 +293,8 @@ def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen
     said += f"; also in {'; '.join(more[:MOST_TOLD])}" if more else ""
     said += f"; also its fields {', '.join(f for f in fields if f != statistic.field)}" if len(fields) > 1 else ""
     said += f"; {undone.told}" if undone is not None else ""
+    phase = stretch is not None and undone is None and are_recordings(group)
+    said += "; files are recordings, and may go through phases of their own" if phase else ""
     if statistic.told.startswith("how usual its") and stretch is None:
         said += f"; {renumbered(group, index, statistic.field)}".removesuffix("; ")
     said += f"; {declared}" if declared else ""
@@ -269,7 +303,7 @@ def _finding(view: View, group: Sequence[Shard], made: Sequence[Statistic], seen
         place(shard, statistic.field),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=Severity.INFO if declared else Severity.LOW if _another_topic(best) else None,
+        severity=Severity.INFO if declared else Severity.LOW if phase or _another_topic(best) else None,
         measured={
             "field": statistic.field, "fields": tuple(fields[:20]), "statistic": statistic.told,
             "apart": best.part.apart, "log_p": best.part.log_chance, "shard": short(shard),

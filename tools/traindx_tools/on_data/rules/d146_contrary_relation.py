@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.box_forms import other_forms
-from traindx_tools.on_data.cuts import Cut, cuts_of, told_by_another_field
+from traindx_tools.on_data.cuts import Cut, cuts_of, in_two, told_by_another_field
 from traindx_tools.on_data.odd_parts import odd_stretch
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.relations import (
@@ -69,13 +69,14 @@ def check(view: View) -> Iterator[Finding]:
 
 def _of_set(data: DataSet, group: Sequence[Shard], x: Features) -> Iterator[Finding]:
     cuts = list(cuts_of(group, data.labels))
+    two = [] if cuts else [c for c in in_two(group) if c.by == ""]
     pairs = len(x.names) * (len(x.names) - 1) / 2
     parts = sum(len(c.names) for c in cuts) + len(group)
     told: set[tuple[str, ...]] = set()
-    for cut in cuts:
+    for cut in (*cuts, *two):
         member = np.concatenate([m[x.row[x.shard == i]] for i, m in enumerate(cut.member)])
         beside = np.array([n == cut.by for n in x.fields])
-        found = [c for look in (contrary_orders, other_forms, contrary_signs)
+        found = [c for look in ((other_forms,) if two else (contrary_orders, other_forms, contrary_signs))
                  for c in look(x, member, len(cut.names), pairs * parts)]
         found = [c for c in found if not any(beside[x.names.index(f)] for f in c.fields)]
         for part in dict.fromkeys(c.part for c in found):

@@ -6,15 +6,15 @@ class 7 stand 1 to 6, which are other classes or none. Resizing labels asks for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.between_neighbours import FEWEST, OddPart, odd_part
-from traindx_tools.on_data.column import Array
+from traindx_tools.on_data.between_neighbours import FEWEST, GAP, OddImages, OddPart, odd_images, odd_part
+from traindx_tools.on_data.column import Array, Column
 from traindx_tools.on_data.cuts import Cut, cuts_of, in_two
 from traindx_tools.on_data.label_images import BETWEEN, NEW, SHARE, LabelImages, judged, label_images
 from traindx_tools.on_data.origins import groups_of, in_common
@@ -49,12 +49,29 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         group = tuple(s for s in data.shards if s.columns and s.rows)
         for name in data.fields:
-            found = [(s, f) for s in group if name in s.columns and (f := label_images(s.columns[name])) is not None]
-            told = list(_of_images(found, name, data.labels))
-            yield from told or _of_part_in(found, name, data.labels)
+            found = [(s, f) for s in group if name in s.columns and (f := _images(s.columns[name])) is not None]
+            yield from _first(_of_images, _of_part_in, _of_borders, found=found, name=name, labels=data.labels)
         for shard in data.shards:
             for folder in dict.fromkeys(str(PurePath(shard.row_names[r]).parent) for r in shard.label_images):
                 yield from _of_folder(view, shard, folder)
+
+
+_Found = Sequence[tuple[Shard, tuple[Sequence[Array], Array]]]
+"""Of each file the images that are looked at and their rows."""
+
+
+def _first(*looks: Callable[[_Found, str, Sequence[str]], Iterator[Finding]], found: _Found, name: str,
+           labels: Sequence[str]) -> list[Finding]:
+    """What the first way of looking finds that finds anything."""
+    return next((told for look in looks if (told := list(look(found, name, labels)))), [])
+
+
+def _images(column: Column) -> tuple[Sequence[Array], Array] | None:
+    """The label images of a field of arrays, or of one that holds pictures."""
+    if column.label_images:
+        rows = sorted(column.label_images)
+        return [column.label_images[r].astype(np.int64) for r in rows], np.array(rows)
+    return label_images(column)
 
 
 def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
@@ -74,9 +91,15 @@ def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
     if odd is not None:
         first = next(n for n, m in zip(names, odd.cut.member[0], strict=True) if m == odd.part)
         yield _of_part(shard, "content", odd, f"those with {odd.cut.by} {odd.cut.names[odd.part]}", first, len(images))
+        return
+    slow = odd_images(images)
+    if slow is not None:
+        common = in_common(slow.marks, groups, view.comparisons)
+        marked = [n for n, m in zip(names, slow.marks, strict=True) if m]
+        yield _slow(shard, "content", slow, marked, common[0] if common else "")
 
 
-def _cuts(found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]) -> list[Cut]:
+def _cuts(found: _Found, name: str, labels: Sequence[str]) -> list[Cut]:
     """The parts of the images that were looked at."""
     shards = [s for s, _ in found]
     cuts = [c for c in (*cuts_of(shards, labels), *in_two(shards)) if c.by != name]
@@ -84,9 +107,7 @@ def _cuts(found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels:
             for c in cuts]
 
 
-def _of_images(
-    found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]
-) -> Iterator[Finding]:
+def _of_images(found: _Found, name: str, labels: Sequence[str]) -> Iterator[Finding]:
     every = [image for _, (images, _) in found for image in images]
     seen = judged(every)
     if seen is None:
@@ -104,9 +125,21 @@ def _of_images(
                            common[0] if common else "")
 
 
-def _of_part_in(
-    found: Sequence[tuple[Shard, tuple[Array, Array]]], name: str, labels: Sequence[str]
-) -> Iterator[Finding]:
+def _of_borders(found: _Found, name: str, labels: Sequence[str]) -> Iterator[Finding]:
+    every = [image for _, (images, _) in found for image in images]
+    whole = [s.columns[name].values.dtype.kind != "f" for s, _ in found]
+    seen = odd_images(every) if all(whole) and len(every) >= 2 * FEWEST else None
+    if seen is None:
+        return
+    at = 0
+    for shard, (images, rows) in found:
+        here = seen.marks[at : at + len(images)]
+        at += len(images)
+        if here.any():
+            yield _slow(shard, name, seen, [shard.row(int(r)) for r in rows[here]], "")
+
+
+def _of_part_in(found: _Found, name: str, labels: Sequence[str]) -> Iterator[Finding]:
     every = [image for _, (images, _) in found for image in images]
     if len(every) < 3 * FEWEST or any(s.columns[name].values.dtype.kind == "f" for s, _ in found):
         return
@@ -120,9 +153,27 @@ def _of_part_in(
         yield _of_part(shard, name, odd, odd.cut.told(odd.part), first, len(every))
 
 
+def _slow(shard: Shard, field: str, seen: OddImages, images: Sequence[str], common: str) -> Finding:
+    (low, high), values = seen.between
+    field = field.removesuffix(".width")
+    return RULE.finding(
+        f"{field} of {short(shard)}: in {len(images):,} of the {seen.looked_at:,} label images that were looked at "
+        f"nearly every border between classes that are {GAP} and more apart passes through values between them "
+        f"({values} values between {low} and {high} alone), where in all others one class stands beside the other: "
+        f"these were resized by interpolation, and what stands along borders is no class; "
+        f"{f'{common}: ' if common else ''}{listed(images)}",
+        place(shard, field),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={"field": field, "images": len(images), "of": seen.looked_at, "common": common,
+                  "kind": "interpolated", "shard": short(shard), "rows": tuple(images[:20])},
+    )
+
+
 def _of_part(shard: Shard, field: str, odd: OddPart, where: str, first: str, of: int) -> Finding:
     (low, high), values = odd.between
     count = int((odd.cut.member[0] == odd.part).sum())
+    field = field.removesuffix(".width")
     return RULE.finding(
         f"{field} of {where} ({count:,} of {of:,} label images that were looked at): {percent(odd.inside)} of the "
         f"pixels lie between the classes on both sides of them, against {percent(odd.outside)} in all others, with "

@@ -29,7 +29,11 @@ from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.view import Statistics, View
 from traindx_tools.rules import Rule, Threshold
 
-COLUMNS, COLUMNS_IN_PART, MOST = 5, 3, 128
+COLUMNS, COLUMNS_IN_PART, MOST = 4, 3, 128
+MANY = 5
+"""Columns from which on some may be off by less: of four there are but 24 orders, and all have to tell the same."""
+GAIN = 4.0
+"""Times that spreads are as large in all of few channels, at most: pixels of 0 to 1 and of 0 to 255 are 255 apart."""
 FAR, VERY_FAR, TIMES = 0.5, 1.0, 5.0
 SHARE, SHARE_ALONE, OWN_PLACE = 0.5, 0.75, 0.75
 DRAWS = 4000
@@ -55,6 +59,7 @@ RULE = Rule(
         "own_place": Threshold(OWN_PLACE, "of the columns", "that fit their own statistics best"),
         "draws": Threshold(DRAWS, "orders", "drawn at random, none of which may fit as well"),
         "rows": Threshold(ROWS, "rows", "of the data"),
+        "many": Threshold(MANY, "columns", "of fewer all must be far off, each at its own place after one factor"),
     },
 )
 
@@ -78,7 +83,7 @@ Laid = Sequence[tuple[DataSet, Measured, list[str]]]
 
 def _laid(view: View, data: DataSet, said: Statistics) -> Iterator[tuple[Measured, list[str]]]:
     """The channels and orders of columns that the statistics may be of, and what these are called."""
-    if max((s.rows for s in data.shards), default=0) < ROWS:
+    if sum(s.rows for s in data.shards) < ROWS:
         return
     for m in matching(data, said):
         if _usable(m):
@@ -121,13 +126,14 @@ def _whole(view: View, said: Statistics, data: DataSet, measured: Measured, name
     if not train and not own:
         return None
     least, share = (FAR, SHARE) if train and own else (VERY_FAR, SHARE if train else SHARE_ALONE)
+    share = share if len(said.means) >= MANY else 1.0
     off = _off(said, measured)
     far = np.flatnonzero((off >= least) & (off >= TIMES * measured.margin))
     if len(far) < share * len(off) or not _of_these(said, measured) or _on_the_way(said, measured):
         return None
     if any(transformed(said, measured, int(k), 1.0) for k in far[:3]):
         return None
-    return _finding(said, measured, names, far, "other", train and own)
+    return _finding(said, measured, names, far, "other", train and own and len(off) >= MANY)
 
 
 def _trained_on(data: DataSet) -> bool:
@@ -136,11 +142,17 @@ def _trained_on(data: DataSet) -> bool:
 
 def _of_these(said: Statistics, measured: Measured) -> bool:
     """Whether the statistics are of these columns in this order: no other order fits as well."""
-    spread = np.maximum(said.spreads[:, None], measured.spreads[None, :])
-    cost = np.log1p(np.abs(said.means[:, None] - measured.means[None, :]) / spread) + np.abs(
-        np.log(said.spreads[:, None] / measured.spreads[None, :]))
+    means, spreads = said.means, said.spreads
+    if len(means) < MANY:  # a darker set is so in all channels: what tells few of them apart is what is left of that
+        common = float(np.exp(np.median(np.log(measured.spreads / spreads))))
+        if not 1 / GAIN <= common <= GAIN:
+            return False
+        means, spreads = means * common, spreads * common
+    spread = np.maximum(spreads[:, None], measured.spreads[None, :])
+    cost = np.log1p(np.abs(means[:, None] - measured.means[None, :]) / spread) + np.abs(
+        np.log(spreads[:, None] / measured.spreads[None, :]))
     places = np.arange(len(cost))
-    if float((assigned(cost) == places).mean()) < OWN_PLACE:
+    if float((assigned(cost) == places).mean()) < (OWN_PLACE if len(cost) >= MANY else 1.0):
         return False
     rng, own = np.random.default_rng(0), float(cost[places, places].sum())
     drawn = np.stack([rng.permutation(len(cost)) for _ in range(DRAWS)])

@@ -62,8 +62,6 @@ _VALUES = 128
 """Values that are not 0 in a part of the rows: of fewer, chance makes the scale."""
 _TELLING = 1e-3
 """Root mean square of a vector below which its scale says nothing: biases begin at zero."""
-_PRODUCT, _ROUNDED = 2**24, 0.01
-"""Values of a matrix that is compared with products of others, and by how much of its norm it may be off."""
 
 
 @dataclass(frozen=True)
@@ -236,30 +234,12 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
         apart_from_all = unit > least * middle and unit > _AMPLIFIES
         fixed = bool(trained) and stats.tensor.shape not in trained
         usual = stats.name in told or stats.name in seen.stack_of or fixed
-        if apart_from_all and not usual and not _is_weighted_sum(seen, stats):
+        if apart_from_all and not usual and all(stats is not w.sums for w in seen.weighted_sums):
             yield RULE.finding(
                 f"{stats.name} in {seen.path} is larger than the other matrices by orders of magnitude: rms * "
                 f"sqrt(fan in) is {unit:.3g}, their median {middle:.3g}",
                 seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
                 measured={"name": stats.name, "factor": round(unit / middle, 3), "rms": stats.rms, "kind": "alone"})
-
-
-def _is_weighted_sum(seen: Seen, stats: Stats) -> bool:
-    """Whether it is another matrix with each column, or row, times a count that is stored too: sums of an average.
-
-    Vectors of a codebook are kept as such a quotient of the sum and the number of what was assigned to each.
-    """
-    if stats.size > _PRODUCT:
-        return False
-    own = stats.tensor.load().astype(np.float64)
-    for vector in (s for s in seen.floats if len(s.tensor.shape) == 1 and s.low >= 0 and s.rms > 0):
-        count = vector.tensor.load().astype(np.float64)
-        for axis in (a for a in (0, 1) if own.ndim == 2 and own.shape[a] == len(count)):
-            for other in (s for s in seen.floats if s.tensor.shape == stats.tensor.shape and s.name != stats.name):
-                made = other.tensor.load().astype(np.float64) * (count[:, None] if axis == 0 else count)
-                if np.linalg.norm(made - own) < _ROUNDED * np.linalg.norm(own):
-                    return True
-    return False
 
 
 def _median_of_others(in_order: NDArray[np.float64], value: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.batch_counts import FEWER, few_batches
 from traindx_tools.on_weights.fresh_statistics import Layer, fresh, untouched
 from traindx_tools.on_weights.input_scale import first_layer, standardised_layer
 from traindx_tools.on_weights.norm_makers import follows, scale_and_shift, weights_before
@@ -32,11 +33,13 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="Running mean and variance of each layer, their count of batches, and the weights before them.",
     matters="In evaluation the layer divides by what it never saw: training looks well and evaluation does not.",
-    alike=("layers frozen on purpose with statistics of pretraining", "a model before its first batch",
+    alike=("a new head, or frozen first layers, that counted fewer batches",
+           "layers frozen on purpose with statistics of pretraining", "a model before its first batch",
            "data of another scale or augmentation from some step on"),
     confirm=("evaluate once in train mode: the metric is then as in training",
              "run some batches in train mode without steps and compare the statistics"),
     thresholds={
+        "fewer": Threshold(FEWER, "of the batches", "that most other layers counted, at most"),
         "decades": Threshold(2.5, "powers of ten of variance over squared weights, against the other layers",
                              "layers of trained networks differ by at most 1.5"),
         "quiet": Threshold(0.1, "times the squared weights at most, in each of 8 and more outputs of the first layer",
@@ -67,6 +70,16 @@ def check(seen: Seen) -> Iterator[Finding]:
             told.add(module)
             yield finding
     yield from _untouched(seen, layers, begun)
+    for found in few_batches(seen, [one for one in layers if one[0] not in begun and one[0] not in told]):
+        module, _, var = found.layer
+        if found.as_counted:
+            told.add(module)
+        why = (f"which leaves variances of at least {0.9**found.count:.2f}, as these are: its statistics were begun "
+               "anew and are on their way" if found.as_counted else
+               "although its statistics are those of more: the count alone was set back")
+        yield _finding(seen, var, module, f"counted {found.count:,} batches where {found.others} other layers, before "
+                       f"and behind it, counted {found.usual:,}, {why}", "few-batches",
+                       None if found.as_counted else Severity.LOW, count=found.count, usual=found.usual)
     for finding in _input(seen, told | set(begun)):
         told.add(str(finding.measured["name"]))
         yield finding

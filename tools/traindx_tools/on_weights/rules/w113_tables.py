@@ -242,7 +242,7 @@ def _copies(seen: Seen) -> Iterator[Finding]:
     """Of tensors that all blocks but one hold alike, the one."""
     masks = tuple(s for s in seen.stats.values() if not s.tensor.floating and s.size >= _COPIED)
     for stack in (s for s in (*seen.stacks, *stacks_of(masks)) if s.members[0].size > 1):
-        keys = [(s.low, s.high, s.squares, s.mean) for s in stack.members]
+        keys = [(s.low, s.high, s.squares, s.stored_sample.tobytes()) for s in stack.members]  # orders share the rest
         usual, count = Counter(keys).most_common(1)[0]
         if stack.members[keys.index(usual)].constant:
             continue

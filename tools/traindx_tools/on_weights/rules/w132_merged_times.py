@@ -1,9 +1,11 @@
-"""An adapter was merged into some tensors more or less often than into the others.
+"""An adapter was merged into some tensors more or less often than into the others, or twice into all of them.
 
 A low-rank adapter (LoRA) is merged by adding `scale * B A` to its weight. How often it is in there can be read without
 the weights from before: the product is a direction that weights have nothing of by themselves, so that the projection
 on it gives the scale, the more exactly the larger the matrix. The adapter is the file laid beside, or one that lies
 beside the checkpoint and is called so. With the base as the second file the projection of the difference is exact.
+What the scale should be the adapter's configuration says; twice that in all tensors alike is a model that was merged,
+loaded with the adapter and merged again.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from traindx_tools.rules import Rule, Threshold
 
 _FEWEST = 4
 _APART = 0.4
+_EXACT = 0.05
 _ERROR = 0.12
 _MOST_BYTES = 2**27
 _MOST_ADAPTER = 2**30
@@ -43,11 +46,14 @@ RULE = Rule(
     matters="These layers are twice as far from the base as they were trained to be, lack the adapter, or have it "
             "the other way round.",
     alike=("a rank or a scale of its own for some layers: told as a remark where the adapter's matrices differ in rank",
-           "an adapter that is not merged: the projection is zero everywhere"),
+           "an adapter that is not merged: the projection is zero everywhere",
+           "adapters of several kinds that were added with weights of their own: seldom two or three exactly",
+           "alpha over the root of the rank (rslora) for ranks 4 and 9, where it is twice or three times as large"),
     confirm=("subtract the named multiple and evaluate", "merge again from the base, each shard once"),
     thresholds={
         "apart": Threshold(_APART, "of the usual scale", "that a tensor's is off by"),
         "error": Threshold(_ERROR, "of the usual scale", "at most, that chance makes of a projection"),
+        "exact": Threshold(_EXACT, "of two or three times the stated scale", "that all scales are off at most"),
         "tensors": Threshold(_FEWEST, "tensors", "with an adapter"),
     },
 )
@@ -143,6 +149,24 @@ def _by_file(made: Sequence[_Merged]) -> list[_Merged]:
     return out
 
 
+def _throughout(seen: Seen, adapter: Checkpoint, sure: Sequence[_Merged], said: float) -> Iterator[Finding]:
+    """All tensors hold the adapter two or three times, as its configuration scales it."""
+    scales = np.array([m.scale for m in sure])
+    times = round(float(np.median(scales)) / said) if said > 0 else 0
+    bound = [max(_EXACT * times * said, 3 * m.error) for m in sure]
+    if not 2 <= times <= 3 or len(sure) < _FEWEST or (np.abs(scales - times * said) > bound).any():
+        return
+    if abs(float(np.median(scales)) - times * said) > _EXACT * times * said or any(m.rank == times**2 for m in sure):
+        return
+    yield RULE.finding(
+        f"the adapter of {os.path.basename(adapter.path)} is {times} times in each of {len(sure)} tensors "
+        f"({sure[0].stats.name} and others, {seen.path}): a scale of {float(np.median(scales)):.3g} where its "
+        f"configuration says {said:.3g}: it was merged into weights that held it already",
+        seen.where(sure[0].stats.name), seen.path, bearing=Bearing.CAUSE,
+        measured={"kind": "throughout", "name": sure[0].stats.name, "times": float(times), "tensors": len(sure),
+                  "of": len(sure), "scale": round(said, 5)})
+
+
 def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterator[Finding]:
     """By tensor where each is exact enough, else by file."""
     said = _said(adapter)
@@ -154,6 +178,8 @@ def _judged(seen: Seen, adapter: Checkpoint, made: Sequence[_Merged]) -> Iterato
     sure = [m for m in made if m.error <= _ERROR * usual]
     if usual <= 0 or len(sure) < 2:
         return  # not merged, or drowned in the weights
+    if said is not None and not known:
+        yield from _throughout(seen, adapter, sure, said)
     odd = [m for m in sure if abs(m.scale - usual) > max(_APART * usual, 5 * m.error)]
     if not odd or (2 * len(odd) >= len(sure) and not known) or len(odd) == len(sure):
         return
