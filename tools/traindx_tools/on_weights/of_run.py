@@ -142,7 +142,7 @@ def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
     found: list[Finding] = []
     for rule in rules_in(ROOM):
         try:
-            asked = rule.asks == "check_files" and len(held) > 1 and monotonic() < until
+            asked = rule.asks == "check_files" and held and monotonic() < until
             found += list(rule.check(held)) if asked else []
         except TraindxError:
             continue  # what cannot be read was told of the file
@@ -199,17 +199,18 @@ def is_weights(file: str) -> bool:
 
 
 def _like_weights(file: str) -> bool:
-    """Whether the arrays of an npz are called as those of a model, or are weights and their moments by their shapes."""
+    """Whether the arrays of an npz are called as those of a model, or are weights and their moments by their shapes,
+    or masks of matrices."""
     import zipfile
 
-    from traindx_tools.on_weights.npz_shapes import holds_weights_and_moments
+    from traindx_tools.on_weights.npz_shapes import holds_masks, holds_weights_and_moments
 
     pattern = re.compile(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b")
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             called = sum(bool(pattern.search(n)) for n in names)
-            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive)
+            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive) or holds_masks(archive)
     except (zipfile.BadZipFile, OSError):
         return False
 
