@@ -108,8 +108,8 @@ def _finding(one: Pruned, what: str, kind: str, share: float, usual: int, detail
 def _everywhere(pruned: Sequence[Pruned], shares: Sequence[float]) -> Finding:
     first = pruned[0]
     return RULE.finding(
-        f"all {len(pruned)} pruned tensors of {first.file} keep their smallest weights and have lost the larger ones "
-        f"(a kept one is larger in at most {max(shares):.0%} of pairs, {first.name} and others): the masks are inverted",
+        f"all {len(pruned)} pruned tensors of {first.file} keep their smallest weights and lost the larger ones (a "
+        f"kept one is larger in at most {max(shares):.0%} of pairs; {first.name} and others): the masks are inverted",
         Location(file=first.file, module=first.name), first.file, bearing=Bearing.CAUSE, severity=Severity.MEDIUM,
         measured={"kind": "everywhere", "name": first.name, "larger": round(max(shares), 4), "others": 0,
                   "kept": round(float(first.kept.mean()), 4)})
