@@ -120,7 +120,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
-    findings += _of_pairs(held, until)
+    findings += _of_pairs(held, code, until)
     for folder in _states(own):
         findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
@@ -137,13 +137,14 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
         return ()  # each file is told by itself
 
 
-def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
+def _of_pairs(held: Sequence[Checkpoint], code: Sequence[Project], until: float) -> list[Finding]:
     """What the files say of each other: conversions, averages, parts that went back."""
     found: list[Finding] = []
     for rule in rules_in(ROOM):
         try:
-            asked = rule.asks == "check_files" and held and monotonic() < until
-            found += list(rule.check(held)) if asked else []
+            if held and monotonic() < until:
+                given = {"check_files": (held,), "check_run": (held, code)}.get(rule.asks)
+                found += list(rule.check(*given)) if given is not None else []
         except TraindxError:
             continue  # what cannot be read was told of the file
     return found

@@ -34,6 +34,10 @@ class Origin:
     form: tuple[object, ...]
     said: str
     error: float
+    axes: tuple[int, ...] | None = None
+    """Where nothing but the order of the axes was changed: the order; None of any other form."""
+    shape: tuple[int, ...] = ()
+    """Of the source, where the axes are told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,28 @@ def _plain(one: Held, source: Held) -> Iterator[Origin]:
                     form, said, error = made
                     order = "" if axes == tuple(range(given.ndim)) else (
                         "transposed" if given.ndim == 2 else f"with axes in the order {list(axes)}")
-                    yield Origin(source.name, (way, axes if order else (), *form), _said(way, order, said), error)
+                    yield Origin(source.name, (way, axes if order else (), *form), _said(way, order, said), error,
+                                 axes if not form else None, given.shape)
+
+
+    yield from _merged(one, source)
+
+
+def _merged(one: Held, source: Held) -> Iterator[Origin]:
+    """Axes of the source in some order, then put together to a matrix: heads and what each of them holds."""
+    given = source.ways[0][1]
+    if given.ndim <= 2 or given.ndim > _MOST_AXES or _squeezed(given, one.ways[0][1]):
+        return
+    for way, values in one.ways:
+        for axes in permutations(range(given.ndim)) if values.ndim == 2 else ():
+            sizes = [given.shape[a] for a in axes]
+            if all(math.prod(sizes[:k]) != values.shape[0] for k in range(1, given.ndim)):
+                continue
+            made = _made(given.transpose(axes).reshape(values.shape), values)
+            if made is not None and made[0] == ():
+                said = f"with axes in the order {list(axes)}, put together to two"
+                yield Origin(source.name, (way, "merged", axes), _said(way, said), made[2], axes,
+                             given.shape)
 
 
 def _squeezed(one: Values, other: Values) -> bool:
