@@ -81,7 +81,8 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     files of the run: folders of them that are one checkpoint are read as one.
     """
     named = [f for t in texts[:MOST_TEXTS] for f in _named_in(Path(t), root)]
-    folders = folders_of(beside)
+    every = list(beside)
+    folders = folders_of(every)
     within = {f for files in folders.values() for f in files}
     own = [f for f in given if f not in within and is_weights(f)] + list(folders)
     files = dict.fromkeys([*own, *named])
@@ -120,7 +121,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
-    findings += _of_pairs(held, code, until)
+    findings += _of_pairs(held, code, list(dict.fromkeys([*every, *files, *map(str, texts)])), until)
     for folder in _states(own):
         findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
@@ -137,14 +138,15 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
         return ()  # each file is told by itself
 
 
-def _of_pairs(held: Sequence[Checkpoint], code: Sequence[Project], until: float) -> list[Finding]:
-    """What the files say of each other: conversions, averages, parts that went back."""
+def _of_pairs(held: Sequence[Checkpoint], code: Sequence[Project], every: Sequence[str], until: float
+              ) -> list[Finding]:
+    """What the files say of each other: conversions, averages, parts that went back, lists and tables."""
     found: list[Finding] = []
     for rule in rules_in(ROOM):
         try:
-            if held and monotonic() < until:
-                given = {"check_files": (held,), "check_run": (held, code)}.get(rule.asks)
-                found += list(rule.check(*given)) if given is not None else []
+            given = {"check_files": (held,), "check_run": (held, code), "check_beside": (every,)}.get(rule.asks)
+            if given is not None and given[0] and monotonic() < until:
+                found += list(rule.check(*given))
         except TraindxError:
             continue  # what cannot be read was told of the file
     return found
