@@ -133,7 +133,8 @@ def _of_vectors(names: NameList, ordered: Sequence[str], file: str, name: str, r
                                                     "them out" if added else ""),
         Location(file=file, module=name), file, bearing=Bearing.SIGN if added else Bearing.CAUSE,
         severity=Severity.INFO if added else None,
-        measured={"kind": "shifted", "name": name, "rows": off.rows, "first": off.first, "moved": off.moved,
+        measured={"kind": "shifted", "name": name, "rows": off.rows, "apart": abs(off.rows),
+                  "first": off.first, "moved": off.moved,
                   "same": off.same, "list": names.file, "beside": vectors.file})
 
 
@@ -159,5 +160,6 @@ def _by_counts(names: NameList, table: _Table, counts: dict[str, int]) -> Iterat
         f"({word!r}) names and rows are {step} off, an entry {'too many' if off.rows < 0 else 'missing'} in the list",
         Location(file=names.file, module=name), table.file, bearing=Bearing.SIGN if added else Bearing.CAUSE,
         severity=Severity.INFO if added else None,
-        measured={"kind": "counts", "name": name, "rows": off.rows, "first": off.first, "here": round(off.here, 3),
+        measured={"kind": "counts", "name": name, "rows": off.rows, "apart": abs(off.rows),
+                  "first": off.first, "here": round(off.here, 3),
                   "there": round(off.there, 3), "words": off.words, "list": names.file})
