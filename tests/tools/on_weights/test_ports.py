@@ -174,3 +174,65 @@ def test_one_library_and_broken_files(tmp_path: Path) -> None:
     empty = write_npz(tmp_path / "none.npz", {"c.weight": np.zeros((3, 3, 2, 0), np.float32), "d.weight": np.zeros(
         (4, 4), np.float32)})
     assert told("W172", source, cut, empty) + told("W161", source, cut, empty) == []
+
+
+def decoder(layers: int = 4, width: int = 24) -> Arrays:
+    """As torch lays them: queries, keys and values packed, outputs by inputs."""
+    rng, made = np.random.default_rng(7), {}
+    for i in range(layers):
+        made |= {f"h.{i}.qkv.weight": drawn(rng, 3 * width, width), f"h.{i}.qkv.bias": drawn(rng, 3 * width),
+                 f"h.{i}.up.weight": drawn(rng, 2 * width, width), f"h.{i}.down.weight": drawn(rng, width, 2 * width),
+                 f"h.{i}.o.weight": drawn(rng, width, width)}
+    return made
+
+
+def as_pairs(values: Any, heads: int = 3) -> Any:
+    """Rows of each head from halves to pairs, as rotary positions want them."""
+    split = values.reshape(heads, 2, -1, *values.shape[1:])
+    return np.ascontiguousarray(split.swapaxes(1, 2)).reshape(values.shape)
+
+
+def unpacked(source: Arrays, pairs: tuple[str, ...]) -> Arrays:
+    """Queries, keys and values apart; those whose name holds one of `pairs` with their rows as pairs."""
+    made = {}
+    for name, values in source.items():
+        parts = zip("qkv", np.split(values, 3), strict=True) if ".qkv." in name else [("", values)]
+        for part, own in parts:
+            called = name.replace("qkv", f"{part}_proj")
+            made[called] = as_pairs(own) if any(p in called for p in pairs) else np.ascontiguousarray(own)
+    return made
+
+
+@pytest.mark.parametrize(("pairs", "odd"), [
+    (("q_proj.weight", "k_proj.weight"), "h.0.q_proj.bias"), (("q_proj",), "h.0.k_proj.weight"),
+    (("q_proj", "k_proj"), ""), ((), "")])
+def test_rows_of_queries_in_another_order(pairs: tuple[str, ...], odd: str, tmp_path: Path) -> None:
+    source = write_npz(tmp_path / "packed.npz", decoder())
+    found = told("W161", source, write_npz(tmp_path / "apart.npz", unpacked(decoder(), pairs)))
+    assert [f.measured["name"] for f in found] == ([odd] if odd else [])
+
+
+def test_queries_of_one_layer_in_another_order(tmp_path: Path) -> None:
+    source = write_npz(tmp_path / "packed.npz", decoder())
+    made = unpacked(decoder(), ("h.2.q_proj", "h.2.k_proj"))
+    found = told("W161", source, write_npz(tmp_path / "apart.npz", made))
+    assert {f.measured["name"] for f in found} >= {"h.2.q_proj.weight", "h.2.k_proj.weight"}
+    assert all("h.2" in str(f.measured["name"]) for f in found)
+
+
+def moved(source: Arrays, by: int, layers: int = 4) -> Arrays:
+    return {n if not n.startswith("h.") else f"h.{(int(n.split('.')[1]) + by) % layers}.{n.split('.', 2)[2]}":
+            v.astype(np.float16) for n, v in source.items()}
+
+
+def test_layers_that_are_one_place_off(tmp_path: Path) -> None:
+    source = write_npz(tmp_path / "theirs.npz", decoder())
+    (found,) = told("W161", source, write_npz(tmp_path / "ours.npz", moved(decoder(), 1)))
+    assert (found.measured["kind"], found.measured["off"]) == ("layers", -1)
+    assert told("W161", source, write_npz(tmp_path / "same.npz", moved(decoder(), 0))) == []
+
+
+def test_layers_that_are_counted_from_one(tmp_path: Path) -> None:
+    source = write_npz(tmp_path / "theirs.npz", decoder())
+    later = {n.replace(f"h.{n[2]}", f"h.{int(n[2]) + 1}"): v.astype(np.float16) for n, v in decoder().items()}
+    assert told("W161", source, write_npz(tmp_path / "ours.npz", later)) == []

@@ -15,6 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Member, Odd, known_share, odd_ones, pair
 from traindx_tools.on_weights.layouts import Turned, turned_otherwise
+from traindx_tools.on_weights.orders_apart import Apart, layers_off, orders_apart
 from traindx_tools.on_weights.origins import CLOSE, Held
 from traindx_tools.rules import Rule, Threshold
 
@@ -58,12 +59,15 @@ def _told(ways: Sequence[Way], narrower: bool) -> Iterator[Finding]:
     times of the files say nothing: copying changes them.
     """
     asked = [(known_share(way[2][0]), list(odd_ones(*way[2], lost=_another_form(*way[:2]))), way) for way in ways]
-    _, odd, (made, source, (members, _)) = max(
+    _, odd, (made, source, (members, sources)) = max(
         asked, key=lambda a: (a[0], _named_by(*a[2][:2]), not narrower and any(o.kind != "lost" for o in a[1])))
     either = not narrower and len(asked) > 1 and asked[0][0] == asked[1][0] and not _named_by(made, source)
     yield from (_finding(made, source, o, either) for o in odd)
     told = {o.name for o in odd}
     yield from (_turned(made, source, t, either) for t in turned_otherwise(members) if told.isdisjoint(t.names))
+    yield from (_apart(made, source, a) for a in orders_apart(members, sources))
+    if (off := layers_off(members, sources)) is not None:
+        yield _layers(made, source, *off)
 
 
 def _named_by(made: Checkpoint, source: Checkpoint) -> bool:
@@ -98,6 +102,27 @@ def _turned(made: Checkpoint, source: Checkpoint, odd: Turned, either: bool) -> 
         Location(file=made.path, module=name), made.path, bearing=Bearing.CAUSE,
         measured={"kind": "form", "name": name, "names": odd.names, "source": odd.source, "usual": odd.others,
                   "of": odd.others + count, "form": "transposed" if len(odd.axes) == 2 else "axes"})
+
+
+def _apart(made: Checkpoint, source: Checkpoint, apart: Apart) -> Finding:
+    """Rows in another order, and not in what belongs to them."""
+    name, count, (row, was) = apart.names[0], len(apart.names), apart.row
+    more = f" and {count - 1} more matrices" if count > 1 else ""
+    other = {"bias": "its bias", "keys": "the keys that are multiplied with it"}[apart.kind]
+    return RULE.finding(
+        f"the rows of {name}{more} of {made.path} stand in another order than in {_beside(made, source)} (row {row} "
+        f"was row {was}), and {other}, {apart.beside}, {'does' if apart.kind == 'bias' else 'do'} not stand so",
+        Location(file=made.path, module=apart.beside), made.path, bearing=Bearing.CAUSE,
+        measured={"kind": "order", "name": apart.beside, "names": apart.names, "of": count, "form": "order of rows"})
+
+
+def _layers(made: Checkpoint, source: Checkpoint, off: int, count: int, name: str, theirs: str) -> Finding:
+    """All layers one place off, where both files have layers of the same numbers."""
+    return RULE.finding(
+        f"the layers of {made.path} are {abs(off)} {'place' if abs(off) == 1 else 'places'} off: {count} matrices are "
+        f"those of layer {off:+d} of {_beside(made, source)} ({name} is {theirs}), and both number their layers "
+        f"alike", Location(file=made.path, module=name), made.path, bearing=Bearing.CAUSE,
+        measured={"kind": "layers", "name": name, "source": theirs, "off": off, "of": count, "form": "order of layers"})
 
 
 def _axes(axes: tuple[int, ...]) -> str:
