@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
+from traindx_tools.on_weights.between_files import between_files
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.checkpoint_folders import folders_of
-from traindx_tools.on_weights.examine import ROOM, examine
+from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.file_families import Family, families, of_ranks, read_family
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
@@ -26,7 +27,6 @@ from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
 from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
 from traindx_tools.on_weights.tensor import Damaged
-from traindx_tools.rules import rules_in
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.project import Project
@@ -121,7 +121,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
-    findings += _of_pairs(held, code, list(dict.fromkeys([*every, *files, *map(str, texts)])), until)
+    findings += between_files(held, code, list(dict.fromkeys([*every, *files, *map(str, texts)])), until)
     for folder in _states(own):
         findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
@@ -136,20 +136,6 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
         return examine(read_family(family), seconds=left).findings if left > 0 else ()
     except TraindxError:
         return ()  # each file is told by itself
-
-
-def _of_pairs(held: Sequence[Checkpoint], code: Sequence[Project], every: Sequence[str], until: float
-              ) -> list[Finding]:
-    """What the files say of each other: conversions, averages, parts that went back, lists and tables."""
-    found: list[Finding] = []
-    for rule in rules_in(ROOM):
-        try:
-            given = {"check_files": (held,), "check_run": (held, code), "check_beside": (every,)}.get(rule.asks)
-            if given is not None and given[0] and monotonic() < until:
-                found += list(rule.check(*given))
-        except TraindxError:
-            continue  # what cannot be read was told of the file
-    return found
 
 
 def _told(finding: Finding, told: Set[tuple[str, str | None, str | None]]) -> bool:
