@@ -172,7 +172,7 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
 
     files = [reach.weights(name) for name in (given.file, given.against) if name]
     say("reading weights")
-    seen = examine(*files, seconds=given.seconds)
+    seen = examine(*files, seconds=given.seconds, between=True)
     wanted = list(_wanted(seen.findings, "", given.min_severity))
     lines = [_compact({k: v for k, v in f.to_json().items() if k not in ("title", "source", "patch")}) for f in wanted]
     left = [f"{len(seen.left_out)} tensors were not measured in {given.seconds:g} s"] if seen.left_out else []

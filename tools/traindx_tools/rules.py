@@ -86,9 +86,10 @@ class RuleModule:
     asks: str = "check"
 
 
-KINDS = ("check", "check_files", "check_code")
+KINDS = ("check", "check_files", "check_code", "check_run", "check_beside")
 """How the function of a rule is called, by what it is given: the one thing that its room looks at; several files that
-lie beside each other; a file and the programs that may load it."""
+lie beside each other; a file and the programs that may load it; several files and the programs;
+the paths of all files of a run, whatever they hold."""
 
 
 ROOMS = (

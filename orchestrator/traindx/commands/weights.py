@@ -104,6 +104,6 @@ def command(file: str, file2: str | None, seconds: float | None, model: str | No
     code = code_beside(file)
     programs = audit(code, rules=("C206",)).projects if code and model is None else ()
     seen = examine(file, file2, model=shapes, seconds=float("inf") if seconds is None else seconds, code=programs,
-                   unloaded=True)
+                   unloaded=True, between=True)
     click.echo(json.dumps(seen.to_json(), indent=1, allow_nan=False) if as_json else text(seen))
     return seen.exit_code

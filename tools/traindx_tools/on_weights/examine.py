@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from traindx_tools.collection import undisturbed
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_weights.between_files import ROOM, between_files
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.measuring import measure_all
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from traindx_tools.on_code.project import Project
     from traindx_tools.on_weights.of_code import Beside
 
-ROOM = "traindx_tools.on_weights.rules"
 UP = 2
 OF_CHECKPOINTS = re.compile(r"(?i)^(?:.*(?:checkpoint|ckpt|weights|snapshot).*|(?:global_?|step_?|epoch_?)?\d+)$")
 """What folders of checkpoints are called."""
@@ -99,13 +99,15 @@ def _told(path: str, found: Matched) -> dict[str, Any]:
 
 @undisturbed()
 def examine(path: str | Path | Checkpoint, against: str | Path | None = None, *, model: Checkpoint | None = None,
-            seconds: float = math.inf, code: Sequence[Project] = (), unloaded: bool = False) -> Examined:
+            seconds: float = math.inf, code: Sequence[Project] = (), unloaded: bool = False,
+            between: bool = False) -> Examined:
     """What is wrong in a checkpoint: a file, an index of shards or a folder, or one that was read; and against another
     one or a model.
 
     Nothing is executed, loaded as a whole or written. `model`: names and shapes that the checkpoint is to be loaded
     into (`of_model.py`). `code`: programs that may load it, followed and never run (`of_code.py`); with `unloaded` the
-    class that fits best is laid beside it where none of them does. `seconds`: what measuring may take; tensors that it
+    class that fits best is laid beside it where none of them does. `between`: whether the rules are asked that lay
+    files beside each other, as within a diagnosis. `seconds`: what measuring may take; tensors that it
     does not suffice for are named. Raises UnreadableInput where a path holds nothing that is read, MissingExtra where a
     format needs a package.
     """
@@ -134,6 +136,9 @@ def examine(path: str | Path | Checkpoint, against: str | Path | None = None, *,
         beside_it = beside_code(checkpoint, code, unloaded=unloaded)
         findings += findings_beside(checkpoint, beside_it, code)
         findings += [f for r in rules_in(ROOM) if r.asks == "check_code" for f in r.check(checkpoint, code)]
+    if between:
+        both = [c for c in (checkpoint, other) if c is not None]
+        findings += between_files(both, code, [c.path for c in both])
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)

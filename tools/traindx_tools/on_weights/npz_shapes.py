@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections import Counter
 
@@ -30,8 +31,24 @@ def holds_weights_and_moments(archive: zipfile.ZipFile) -> bool:
         for place, length in repeated(shapes) if (series := shapes[place:place + length]))
 
 
+def holds_masks(archive: zipfile.ZipFile) -> bool:
+    """Whether all arrays are truth values of matrices with other numbers of rows: what was pruned, and no labels."""
+    names = [n for n in archive.namelist() if n.endswith(".npy")]
+    if not FEWEST <= len(names) <= MOST_ARRAYS:
+        return False
+    held = [_header(archive, n) for n in names]
+    shapes = [h[0] for h in held if h is not None and h[1] == "b" and len(h[0]) > 1]
+    return len(shapes) == len(names) and len({s[0] for s in shapes}) > 1
+
+
 def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...] | None:
     """Of an array of real numbers with more than one value; None of any other."""
+    held = _header(archive, name)
+    return held[0] if held is not None and held[1] == "f" and held[0] and math.prod(held[0]) > 1 else None
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], str] | None:
+    """The shape of an array and the kind of its numbers; None where it cannot be read."""
     try:
         with archive.open(name) as stream:
             version = np.lib.format.read_magic(stream)
@@ -40,4 +57,4 @@ def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...] | None:
     except (ValueError, SyntaxError, TypeError, EOFError, OSError, RecursionError, RuntimeError, MemoryError,
             zipfile.BadZipFile):
         return None
-    return shape if dtype.kind == "f" and shape and int(np.prod(shape, dtype=np.float64)) > 1 else None
+    return shape, dtype.kind

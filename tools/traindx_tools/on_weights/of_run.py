@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
+from traindx_tools.on_weights.between_files import between_files
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.checkpoint_folders import folders_of
-from traindx_tools.on_weights.examine import ROOM, examine
+from traindx_tools.on_weights.examine import examine
 from traindx_tools.on_weights.file_families import Family, families, of_ranks, read_family
 from traindx_tools.on_weights.formats.keras_files import holds_variables
 from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of, read_checkpoint
@@ -26,7 +27,6 @@ from traindx_tools.on_weights.rules.w116_damaged import damaged
 from traindx_tools.on_weights.rules.w140_counts_apart import RULE as W140
 from traindx_tools.on_weights.rules.w142_schedule_ahead import RULE as W142
 from traindx_tools.on_weights.tensor import Damaged
-from traindx_tools.rules import rules_in
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.project import Project
@@ -81,7 +81,8 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
     files of the run: folders of them that are one checkpoint are read as one.
     """
     named = [f for t in texts[:MOST_TEXTS] for f in _named_in(Path(t), root)]
-    folders = folders_of(beside)
+    every = list(beside)
+    folders = folders_of(every)
     within = {f for files in folders.values() for f in files}
     own = [f for f in given if f not in within and is_weights(f)] + list(folders)
     files = dict.fromkeys([*own, *named])
@@ -120,7 +121,7 @@ def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | 
         if seen.left_out:
             notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
                          f"{file}")
-    findings += _of_pairs(held, until)
+    findings += between_files(held, code, list(dict.fromkeys([*every, *files, *map(str, texts)])), until)
     for folder in _states(own):
         findings += _of_state(folder, until)
     known = {os.path.realpath(f) for f in own}
@@ -135,18 +136,6 @@ def _of_family(family: Family, until: float) -> Sequence[Finding]:
         return examine(read_family(family), seconds=left).findings if left > 0 else ()
     except TraindxError:
         return ()  # each file is told by itself
-
-
-def _of_pairs(held: Sequence[Checkpoint], until: float) -> list[Finding]:
-    """What the files say of each other: conversions, averages, parts that went back."""
-    found: list[Finding] = []
-    for rule in rules_in(ROOM):
-        try:
-            asked = rule.asks == "check_files" and len(held) > 1 and monotonic() < until
-            found += list(rule.check(held)) if asked else []
-        except TraindxError:
-            continue  # what cannot be read was told of the file
-    return found
 
 
 def _told(finding: Finding, told: Set[tuple[str, str | None, str | None]]) -> bool:
@@ -199,17 +188,18 @@ def is_weights(file: str) -> bool:
 
 
 def _like_weights(file: str) -> bool:
-    """Whether the arrays of an npz are called as those of a model, or are weights and their moments by their shapes."""
+    """Whether the arrays of an npz are called as those of a model, or are weights and their moments by their shapes,
+    or masks of matrices."""
     import zipfile
 
-    from traindx_tools.on_weights.npz_shapes import holds_weights_and_moments
+    from traindx_tools.on_weights.npz_shapes import holds_masks, holds_weights_and_moments
 
     pattern = re.compile(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b")
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             called = sum(bool(pattern.search(n)) for n in names)
-            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive)
+            return called >= max(1, len(names) / 3) or holds_weights_and_moments(archive) or holds_masks(archive)
     except (zipfile.BadZipFile, OSError):
         return False
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
@@ -23,7 +23,7 @@ _LINES = 2048
 _LIKE = 0.98
 """Cosine of a line with itself, rounded."""
 _ONE, _DIGITS = 0.01, 3
-_MOST_AXES, _SLICES = 5, 16
+_MOST_AXES, _SLICES, _PARTS = 5, 16, 4
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,12 @@ class Origin:
     form: tuple[object, ...]
     said: str
     error: float
+    axes: tuple[int, ...] | None = None
+    """Where nothing but the order of the axes was changed: the order; None of any other form."""
+    shape: tuple[int, ...] = ()
+    """Of the source, where the axes are told."""
+    order: tuple[int, ...] | None = None
+    """Where rows stand in another order and nothing else was done: of each row the place that it had."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,8 @@ def origins(one: Held, sources: Sequence[Held]) -> list[Origin]:
     """Every source that it may have been made from: plain forms first, other orders of lines where there is none."""
     whole = [s for s in sources if s.size == one.size]
     found = [o for source in whole for o in _plain(one, source)]
-    return found or [o for s in whole for o in _ordered(one, s)] or [o for s in sources for o in _sliced(one, s)]
+    return (found or [o for s in whole for o in _ordered(one, s)] or [o for s in sources for o in _sliced(one, s)]
+            or [o for s in sources for o in _part_ordered(one, s)])
 
 
 def _sliced(one: Held, source: Held) -> Iterator[Origin]:
@@ -85,6 +92,17 @@ def _sliced(one: Held, source: Held) -> Iterator[Origin]:
                              error)
 
 
+def _part_ordered(one: Held, source: Held) -> Iterator[Origin]:
+    """One of the equal parts of a packed source, with its rows in another order: heads whose values interleave."""
+    given, rows = source.ways[0][1], one.shape[0]
+    if given.ndim != 2 or len(one.shape) != 2 or given.shape[1] != one.shape[1] or given.shape[0] % rows:
+        return
+    for at in range(0, given.shape[0], rows) if rows < given.shape[0] <= _PARTS * rows else ():
+        for origin in _ordered(one, Held(source.name, (("", given[at:at + rows]),))):
+            yield replace(origin, form=(at, *origin.form), said=f"rows {at}-{at + rows - 1}, {origin.said}",
+                          order=None if origin.order is None else tuple(i + at for i in origin.order))
+
+
 def _plain(one: Held, source: Held) -> Iterator[Origin]:
     given = source.ways[0][1]
     for way, values in one.ways:
@@ -96,7 +114,28 @@ def _plain(one: Held, source: Held) -> Iterator[Origin]:
                     form, said, error = made
                     order = "" if axes == tuple(range(given.ndim)) else (
                         "transposed" if given.ndim == 2 else f"with axes in the order {list(axes)}")
-                    yield Origin(source.name, (way, axes if order else (), *form), _said(way, order, said), error)
+                    yield Origin(source.name, (way, axes if order else (), *form), _said(way, order, said), error,
+                                 axes if not form else None, given.shape)
+
+
+    yield from _merged(one, source)
+
+
+def _merged(one: Held, source: Held) -> Iterator[Origin]:
+    """Axes of the source in some order, then put together to a matrix: heads and what each of them holds."""
+    given = source.ways[0][1]
+    if given.ndim <= 2 or given.ndim > _MOST_AXES or _squeezed(given, one.ways[0][1]):
+        return
+    for way, values in one.ways:
+        for axes in permutations(range(given.ndim)) if values.ndim == 2 else ():
+            sizes = [given.shape[a] for a in axes]
+            if all(math.prod(sizes[:k]) != values.shape[0] for k in range(1, given.ndim)):
+                continue
+            made = _made(given.transpose(axes).reshape(values.shape), values)
+            if made is not None and made[0] == ():
+                said = f"with axes in the order {list(axes)}, put together to two"
+                yield Origin(source.name, (way, "merged", axes), _said(way, said), made[2], axes,
+                             given.shape)
 
 
 def _squeezed(one: Values, other: Values) -> bool:
@@ -149,7 +188,8 @@ def _ordered(one: Held, source: Held) -> Iterator[Origin]:
                 if error <= CLOSE:
                     first = int(np.flatnonzero(order != np.arange(len(order)))[0])
                     said = f"with its {what} in another order ({what[:-1]} {first} was {what[:-1]} {order[first]})"
-                    yield Origin(source.name, (way, what, hash(order.tobytes())), _said(way, said), error)
+                    yield Origin(source.name, (way, what, hash(order.tobytes())), _said(way, said), error,
+                                 order=None if axis else tuple(int(i) for i in order))
 
 
 def _order(given: Values, values: Values) -> NDArray[np.intp] | None:

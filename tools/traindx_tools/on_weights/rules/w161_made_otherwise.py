@@ -14,6 +14,8 @@ from itertools import combinations
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.conversions import FEWEST, KNOWN, SHARE, Member, Odd, known_share, odd_ones, pair
+from traindx_tools.on_weights.layouts import Turned, turned_otherwise
+from traindx_tools.on_weights.orders_apart import Apart, layers_off, orders_apart
 from traindx_tools.on_weights.origins import CLOSE, Held
 from traindx_tools.rules import Rule, Threshold
 
@@ -57,10 +59,21 @@ def _told(ways: Sequence[Way], narrower: bool) -> Iterator[Finding]:
     times of the files say nothing: copying changes them.
     """
     asked = [(known_share(way[2][0]), list(odd_ones(*way[2], lost=_another_form(*way[:2]))), way) for way in ways]
-    _, odd, (made, source, _) = max(
-        asked, key=lambda a: (a[0], not narrower and any(o.kind != "lost" for o in a[1])))
-    either = not narrower and len(asked) > 1 and asked[0][0] == asked[1][0]
+    _, odd, (made, source, (members, sources)) = max(
+        asked, key=lambda a: (a[0], _named_by(*a[2][:2]), not narrower and any(o.kind != "lost" for o in a[1])))
+    either = not narrower and len(asked) > 1 and asked[0][0] == asked[1][0] and not _named_by(made, source)
     yield from (_finding(made, source, o, either) for o in odd)
+    told = {o.name for o in odd}
+    yield from (_turned(made, source, t, either) for t in turned_otherwise(members) if told.isdisjoint(t.names))
+    yield from (_apart(made, source, a) for a in orders_apart(members, sources))
+    if (off := layers_off(members, sources)) is not None:
+        yield _layers(made, source, *off)
+
+
+def _named_by(made: Checkpoint, source: Checkpoint) -> bool:
+    """Whether a file itself names the other one as what it was made from."""
+    return any(isinstance(v, str) and os.path.basename(v) == os.path.basename(source.path)
+               for v in made.values.values())
 
 
 def _width(checkpoint: Checkpoint) -> int:
@@ -76,10 +89,58 @@ def _another_form(made: Checkpoint, source: Checkpoint) -> bool:
     return not both or sum(types[0][n] != types[1][n] for n in both) > len(both) / 2
 
 
+def _turned(made: Checkpoint, source: Checkpoint, odd: Turned, either: bool) -> Finding:
+    """Square tensors that were turned otherwise than all others."""
+    theirs = _beside(made, source)
+    name, count = odd.names[0], len(odd.names)
+    more = f" and {count - 1} more ({', '.join(odd.names[1:4])}{', ...' if count > 4 else ''})" if count > 1 else ""
+    turned = "; which of the two was made from the other, the values do not say" if either else ""
+    return RULE.finding(
+        f"{name}{more} of {made.path} {'is' if count == 1 else 'are'} {_axes(odd.axes)} beside {odd.source} of "
+        f"{theirs}, where the other {odd.others} {'matrices' if len(odd.axes) == 2 else 'kernels'} are "
+        f"{_axes(odd.usual)}: the values show it, the shape {list(odd.shape)} is the same either way{turned}",
+        Location(file=made.path, module=name), made.path, bearing=Bearing.CAUSE,
+        measured={"kind": "form", "name": name, "names": odd.names, "source": odd.source, "usual": odd.others,
+                  "of": odd.others + count, "form": "transposed" if len(odd.axes) == 2 else "axes"})
+
+
+def _apart(made: Checkpoint, source: Checkpoint, apart: Apart) -> Finding:
+    """Rows in another order, and not in what belongs to them."""
+    name, count, (row, was) = apart.names[0], len(apart.names), apart.row
+    more = f" and {count - 1} more matrices" if count > 1 else ""
+    other = {"bias": "its bias", "keys": "the keys that are multiplied with it"}[apart.kind]
+    return RULE.finding(
+        f"the rows of {name}{more} of {made.path} stand in another order than in {_beside(made, source)} (row {row} "
+        f"was row {was}), and {other}, {apart.beside}, {'does' if apart.kind == 'bias' else 'do'} not stand so",
+        Location(file=made.path, module=apart.beside), made.path, bearing=Bearing.CAUSE,
+        measured={"kind": "order", "name": apart.beside, "names": apart.names, "of": count, "form": "order of rows"})
+
+
+def _layers(made: Checkpoint, source: Checkpoint, off: int, count: int, name: str, theirs: str) -> Finding:
+    """All layers one place off, where both files have layers of the same numbers."""
+    return RULE.finding(
+        f"the layers of {made.path} are {abs(off)} {'place' if abs(off) == 1 else 'places'} off: {count} matrices are "
+        f"those of layer {off:+d} of {_beside(made, source)} ({name} is {theirs}), and both number their layers "
+        f"alike", Location(file=made.path, module=name), made.path, bearing=Bearing.CAUSE,
+        measured={"kind": "layers", "name": name, "source": theirs, "off": off, "of": count, "form": "order of layers"})
+
+
+def _axes(axes: tuple[int, ...]) -> str:
+    """How axes were turned, in words."""
+    if axes == tuple(range(len(axes))):
+        return "not transposed" if len(axes) == 2 else "with their axes as they were"
+    return "transposed" if len(axes) == 2 else f"with axes in the order {list(axes)}"
+
+
+def _beside(made: Checkpoint, source: Checkpoint) -> str:
+    """The path of the source as seen from the folder of both."""
+    both = [os.path.dirname(os.path.abspath(p.path)) for p in (made, source)]
+    return os.path.relpath(source.path, os.path.commonpath(both)) if os.path.isabs(source.path) else source.path
+
+
 def _finding(made: Checkpoint, source: Checkpoint, odd: Odd, either: bool) -> Finding:
     """`either`: it may be the other file that was made from this one."""
-    theirs = os.path.relpath(source.path, os.path.commonpath([os.path.dirname(os.path.abspath(p.path)) for p in (
-        made, source)])) if os.path.isabs(source.path) else source.path
+    theirs = _beside(made, source)
     others = f"{odd.usual} of {odd.of} of its kind"
     what = {"form": f"is {odd.source} of {theirs} {odd.got}, where {others} are so {odd.expected}",
             "source": f"is {odd.got} of {theirs}, and by {others} it should be {odd.source}",
