@@ -55,8 +55,8 @@ def _finding(shard: Shard, found: Moves) -> Finding:
         f"{late} of {short(shard)} {are} an hour late in summer (daylight saving time), from row {found.first} on, in "
         f"all years: at each of {found.changes} changes of the clocks ({found.rules} dates) the mean day comes an hour "
         f"later by {found.time} in summer, while that of {early} comes earlier, as people's days do on times that keep "
-        "one clock (UTC): on no times can both be. The hour of the clock on the wall was taken off twice, or not at all "
-        f"(or, on local times, {early} is early)",
+        "one clock (UTC): on no times can both be. The hour of the clock on the wall was taken off twice, or not at "
+        f"all (or, on local times, {early} is early)",
         place(shard, found.later[0]),
         shard.name,
         bearing=Bearing.CAUSE,
