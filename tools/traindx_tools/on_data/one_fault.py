@@ -204,6 +204,7 @@ TOLD = (
     Told(HEADER, "D131 D154", "Headers that are wrong are told as such, and not as headers that differ.", _same_header),
     Told("D108 D109 D123 D152 D191", "D180", "What a model makes of stretched sounds is no fault of their labels.",
          _same_set),
+    Told("D129 D104 D106", "D221 D224", "What a column is made of says why it tells the target, and has other levels."),
     Told("D170 D146 D194", "D221", "An input that contains the target in training obeys another equation there.",
          _of_that_input),
     Told("D106 D165", MAPPED, "Shifted labels have another mix and other counts.", _is_shift),

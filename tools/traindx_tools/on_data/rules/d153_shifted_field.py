@@ -25,6 +25,7 @@ from traindx_tools.on_data.row_lengths import with_lengths
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import DataSet
+from traindx_tools.on_data.transitions import fits_of_transitions
 from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -60,6 +61,8 @@ def check(view: View) -> Iterator[Finding]:
             group = tuple(s for s in group if s.columns and s.rows >= FEWEST)
             if group and all(s.numbers is None and s.rows <= MOST_ROWS for s in group):
                 yield from _of_group(data, group)
+            elif group and all(s.numbers is None for s in group):
+                yield from _of_transitions(data, group)
 
 
 def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
@@ -77,6 +80,18 @@ def _of_group(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
         if found:
             yield _finding(group, found)
             return
+    yield from _of_transitions(data, group)
+
+
+def _of_transitions(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
+    """Numbers of a step from a state to the next one, which tell by themselves no more than the state does."""
+    cuts = list(by_field(group, data.labels))
+    parts = sum(len(c.names) for c in cuts) + len(group)
+    made = list(fits_of_transitions(group, data.fields))
+    found = [(name, told, one) for name, told, pairs, _ in made
+             if (one := lagged(pairs, cuts, 2 * len(made) * parts)) is not None]
+    if found:
+        yield _finding(group, found)
 
 
 def _is_whole(column: Column) -> bool:
