@@ -191,7 +191,7 @@ TOLD = (
          _names_the_fault),
     Told("D146", "D126 D152 D160", "Two exchanged columns, labels of a group and misread numbers say what it is."),
     Told("D190", "D152", "Labels of a group that is named are told by that."),
-    Told("D208", "D109 D123 D152 D153", "How a number is off as a label or as a column says more."),
+    Told("D208", "D108 D109 D123 D152 D153", "How a number is off as a label or as a column says more."),
     Told("D207", "D114", "Turned copies come nearer to all others by some turn, which need not be theirs."),
     Told("D153", "D109 D123 D152", "A column that is shifted is told by what predicts it as a label."),
     Told("D188", "D109 D123 D152 D153", "Of one file that is shifted those say it; this one of several and of groups.",
