@@ -15,8 +15,8 @@ from typing import Literal
 from traindx_tools.errors import BadUsage
 
 Event = Literal["nonfinite", "error", "exit", "hang"]
-Number = Literal["level", "fall", "rise", "gap", "step-time", "memory-growth"]
-Kind = Literal["nonfinite", "error", "exit", "hang", "level", "fall", "rise", "gap", "step-time", "memory-growth"]
+Number = Literal["level", "fall", "rise", "spike", "gap", "step-time", "memory-growth"]
+Kind = Event | Number
 
 EVENTS: Mapping[str, str] = {
     "nonfinite": "a loss or gradient that is not finite",
@@ -28,10 +28,13 @@ NUMBERS: Mapping[str, str] = {
     "level": "where a curve ends: level:validation accuracy>0.9; the bound after < or > says when it is well",
     "fall": "how far a loss fell from its start, a score rose: gone from a tenth on",
     "rise": "how far a curve went from its best back the wrong way: gone below a tenth of its start",
+    "spike": "how far a curve jumps at most the wrong way from the values before",
     "gap": "held-out minus training, of the last values",
     "step-time": "seconds a step",
     "memory-growth": "bytes that the processes hold more after each step",
 }
+TRENDS = ("fall", "rise", "spike")
+"""Numbers that are shares of a start, or of a middle: that of the control, where runs are compared."""
 QUIET_SECONDS = 30.0
 """Without output and steps: then a run counts as standing still. A checkpoint or an evaluation may be as quiet."""
 FELL = 0.1
@@ -67,7 +70,7 @@ class Outcome:
     @property
     def up(self) -> bool:
         """Whether a larger number is better."""
-        if self.kind in ("rise", "gap", "step-time", "memory-growth"):
+        if self.kind in ("rise", "spike", "gap", "step-time", "memory-growth"):
             return False
         if self.kind == "fall":
             return True
@@ -94,6 +97,7 @@ class Outcome:
                 "hang": f"no output and no step for {self.quiet_seconds:g} s" if self.kind == "hang" else "",
                 "level": f"where {of} ends", "fall": f"how far {of} {'rises' if better_high(self.metric) else 'falls'}",
                 "rise": f"how far {of} goes back from its best",
+                "spike": f"how far {of} jumps at most",
                 "gap": f"the gap between {self.other or 'validation'} and {of}",
                 "step-time": "seconds a step", "memory-growth": "bytes more after each step"}[self.kind]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.trace import LOOKED_FOR_BY_ITSELF
 
 SENSITIVITY = 0.9
 """How often a change takes the symptom away where one of its modes is the cause; assumed, for the choice alone: what a
@@ -60,8 +61,10 @@ class Decision:
     def fits(self, code: str, parts: Mapping[str, str]) -> bool:
         """Whether it has something to take hold of. `parts`: what a run was seen to have, empty where none was watched;
         then the program's text says it."""
-        if self.has and parts:
-            return any(p in parts for p in self.has)
+        if any(p in parts for p in self.has):
+            return True
+        if self.has and not parts.keys() <= LOOKED_FOR_BY_ITSELF:
+            return False
         return not self.needs or re.search(self.needs, code) is not None
 
     def seen(self, parts: Mapping[str, str]) -> str:
