@@ -100,10 +100,6 @@ def main() -> int:
     words, runs, whole = null(World(start=0.02, spread=0.003), count, "fall")
     bad = bad or words["removes"] + words["moves"] > most
     print(row("how far a loss falls that hardly moves", words, runs, whole), flush=True)
-    for kind in ("rise", "spike"):
-        words, runs, whole = null(World(), count, kind)  # type: ignore[arg-type]
-        bad = bad or words["removes"] + words["moves"] > most
-        print(row(f"a {kind} of a loss", words, runs, whole), flush=True)
     for chance in CHANCES:
         words, runs, whole = null(World(chance=chance), count)
         bad = bad or words["removes"] > most
