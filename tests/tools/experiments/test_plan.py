@@ -132,7 +132,7 @@ def test_what_few_programs_have_makes_its_modes_likelier_and_its_experiment_the_
     seldom = Decision(Change("names-by-number"), frozenset({"a"}), "why", has=("names-by-text",), specific=True,
                       seldom=20.0)
     usual = Decision(Change("learning-rate", {"times": 0.1}), frozenset({"b", "c", "d"}), "why")
-    beliefs = {m: 0.02 for m in "abcdefghij"}
+    beliefs = dict.fromkeys("abcdefghij", 0.02)
     seen = with_seen(beliefs, [seldom, usual], {"names-by-text": "files holds 30 names"})
     assert sum(seen.values()) == pytest.approx(sum(beliefs.values()))
     assert seen["a"] == pytest.approx(20 * seen["b"])

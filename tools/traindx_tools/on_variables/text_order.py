@@ -27,9 +27,11 @@ def seen(read: Sequence[FileRead] = (), seconds: float = SECONDS) -> str:
     for files in _by_line(read):
         found = apart([os.path.basename(f.path) for f in files])
         if found:
-            return f"{os.path.basename(files[0].file)}:{files[0].line} reads {len(files)} files in the order of their signs, {found}"
+            line = f"{os.path.basename(files[0].file)}:{files[0].line}"
+            return f"{line} reads {len(files)} files in the order of their signs, {found}"
     for held in visit(_listed, seconds):
-        return f"{held.path} of {os.path.basename(held.file)} holds {len(held.value)} names in the order of their signs, {held.taken}"
+        name = f"{held.path} of {os.path.basename(held.file)}"
+        return f"{name} holds {len(held.value)} names in the order of their signs, {held.taken}"
     return ""
 
 
