@@ -10,7 +10,7 @@ from pathlib import Path
 from traindx_tools.catalog.observations import shows
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.outcome import FELL, TRENDS, Kind, Outcome, better_high, usual_name
-from traindx_tools.experiments.reading import event, is_well, number
+from traindx_tools.experiments.reading import GROUPS, event, is_well, number
 from traindx_tools.experiments.trace import Curve, Trace
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
@@ -54,7 +54,9 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     meant = [_level_beaten(_of_statement(s, run), s, run) for s in stated]
     meant = meant or ([*_ends(run)] if symptom.strip() else []) or [_of_findings(findings, run)]
     trace = control if control is not None else Trace(Path(), curves_of(run), ended=True, findings=tuple(findings))
-    asked = [each for o in meant for each in _with_end(_fitting(o, run))]
+    fitted = [(o, _fitting(o, run)) for o in meant]
+    fitted.sort(key=lambda f: f[0] != f[1] and not f[1].metric.startswith(GROUPS))  # what the record denies comes last
+    asked = [each for _, o in fitted for each in _with_end(o)]
     if control is None and not run.series:
         return asked[0]
     certain = control is not None
