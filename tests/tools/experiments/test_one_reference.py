@@ -171,3 +171,18 @@ def test_of_200_trends_without_an_effect_at_most_five_per_cent_are_called_one(ki
         return {val: values}
     words = [experiment(f"{kind}:validation loss", made, made, number=i).word for i in range(200)]
     assert sum(w in ("removes", "moves") for w in words) <= 10
+
+
+@pytest.mark.parametrize(("name", "level", "word"), [
+    (acc, 274.0, "inconclusive"), (acc, 0.99, "moves"), ("validation perplexity", 4.0, "moves"),
+    ("validation reward", 274.0, "moves")])
+def test_a_share_that_passes_one_is_another_quantity(name: str, level: float, word: str) -> None:
+    """Seen: a screen changed the line that computes the accuracy, and 274 was "593 times as large"."""
+    start = 90.0 if name == "validation perplexity" else 0.46
+    verdict = experiment(f"level:{name}", only(name, flat(start)), only(name, flat(level, 0.001)), Change("edit"))
+    assert verdict.word == word
+    assert ("counts it otherwise" in verdict.why) == (word == "inconclusive")
+
+
+def test_percent_is_no_other_quantity() -> None:
+    assert experiment(f"level:{acc}", only(acc, flat(46.0)), only(acc, flat(98.0, 0.001))).better

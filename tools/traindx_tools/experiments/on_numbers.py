@@ -14,6 +14,7 @@ from traindx_tools.experiments.outcome import Outcome, better_high
 from traindx_tools.experiments.reading import (
     Measured,
     at_its_cost,
+    counted_otherwise,
     is_well,
     number,
     only_value,
@@ -49,8 +50,10 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
         few = ("has one value alone in the control, which neither rises nor falls" if single else
                "has too few records to be read in the control")
         return Verdict("inconclusive", healthy or f"{design.outcome.said} {few}", at=horizon, lacks=lacks)
-    if hindered(design, runs):
-        return Verdict("inconclusive", hindered(design, runs), at=horizon)
+    hindrance = hindered(design, runs) or next((w for r in changes(runs) if (
+        w := counted_otherwise(design.outcome, old[0].trace, r.trace, edited=design.change.name == "edit"))), "")
+    if hindrance:
+        return Verdict("inconclusive", hindrance, at=horizon)
     found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
     if found is not None:
         return found

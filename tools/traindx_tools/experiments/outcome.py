@@ -44,6 +44,9 @@ _HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map
                      "bleu", "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
                      "codebook_perplexity", "codebook_used", "c_index", "concordance", "ndcg", "mrr", "hr", "hit_rate",
                      "auprc", "kappa", "mcc", "success_rate", "rouge"})  # fmt: skip
+_AT_MOST_ONE = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map", "dice", "recall", "precision",
+                          "hits", "c_index", "concordance", "ndcg", "mrr", "hr", "hit_rate", "auprc", "kappa", "mcc",
+                          "success_rate", "ssim"})  # fmt: skip
 _BOUND = re.compile(r"\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
 _NAMED = re.compile(r"\s*([a-z-]+)\s*(?:(?::|(?=[<>]))\s*(.*\S))?\s*", re.DOTALL)
 
@@ -120,9 +123,18 @@ def better_high(metric: str) -> bool:
     return _better_high(metric) or _better_high(usual_name(metric))
 
 
+def at_most_one(metric: str) -> bool:
+    """Whether a metric of this name is a share, at most 1 (100 where it is counted in percent)."""
+    return any(n in _AT_MOST_ONE for m in (metric, usual_name(metric)) for n in _names(m))
+
+
 def _better_high(metric: str) -> bool:
+    return any(n in _HIGHER for n in _names(metric))
+
+
+def _names(metric: str) -> tuple[str, str]:
     name = metric.rsplit(" ", 1)[-1].rsplit("/", 1)[-1]
-    return name in _HIGHER or re.sub(r"(?:_?at)?[_@]?\d+$", "", name) in _HIGHER
+    return name, re.sub(r"(?:_?at)?[_@]?\d+$", "", name)
 
 
 def parse_outcome(text: str) -> Outcome:

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 
 from traindx_tools.experiments.level import FLOOR, TIMES_NOISE, in_level, level_of
-from traindx_tools.experiments.outcome import FELL, TRENDS, Outcome, better_high, usual_name
+from traindx_tools.experiments.outcome import FELL, TRENDS, Outcome, at_most_one, better_high, usual_name
 from traindx_tools.experiments.trace import LIVE, Curve, Trace
 from traindx_tools.experiments.trend import Reference, best, reference, trend
 
@@ -26,6 +26,8 @@ WARM_SHARE = 0.2
 """Of the steps, left out where seconds and bytes are measured: caches fill and kernels are chosen in them."""
 FEWEST_OF_TREND = 2
 """Values from which on something rises or falls."""
+SLACK = 1.05
+"""Times the largest share that there is: from there on it is none."""
 FEWEST = 4
 """Records that a number is read from at least."""
 
@@ -179,6 +181,21 @@ def is_well(outcome: Outcome, seen: Measured) -> bool:
         return True
     return outcome.bound is not None and (
         seen.value - room >= outcome.bound if outcome.up else seen.value + room <= outcome.bound)
+
+
+def counted_otherwise(outcome: Outcome, control: Trace, changed: Trace, *, edited: bool = False) -> str:
+    """That a share passes 100 with the change and not without it, "" otherwise: it is another quantity then, as where
+    the line that computes it was changed. `edited`: the change edits the source, so that 1 is passed by that as well;
+    of other changes a share in percent may have begun below 1.
+    """
+    if not at_most_one(outcome.metric):
+        return ""
+    most = [float(np.nanmax(c.values)) if c is not None and np.isfinite(c.values).any() else 0.0
+            for c in (curve_of(t, outcome.metric) for t in (control, changed))]
+    if not any(most[1] > top * SLACK and most[0] <= top * SLACK for top in ((1.0, 100.0) if edited else (100.0,))):
+        return ""
+    return (f"{outcome.metric} comes to {most[1]:.4g} with the change and at most to {most[0]:.4g} without it: the "
+            "change counts it otherwise")
 
 
 def at_its_cost(outcome: Outcome, old: Sequence[Trace], new: Sequence[Trace], upto: float | None) -> str:
