@@ -17,10 +17,10 @@ from traindx_tools.experiments.choosing import choose
 from traindx_tools.experiments.interventions import intervention
 from traindx_tools.experiments.interventions.intervention import ANY
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.plan import LEAST_BITS, Choice, Decision, beliefs_of, weighed
+from traindx_tools.experiments.plan import LEAST_BITS, Choice, Decision, beliefs_of, weighed, with_seen
 from traindx_tools.experiments.preparing import preparing
 from traindx_tools.experiments.screening.arms import KINDS, Arm, arms_of
-from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.trace import LOOKED_FOR_BY_ITSELF, Trace
 
 if TYPE_CHECKING:
     from traindx.examined import Examined
@@ -96,12 +96,13 @@ def arranged(arms: Sequence[Arm], report: Examined | None, control: Trace, outco
     Changes of the catalog that have nothing to take hold of in the run are left out, those that would tell something
     come first, and each says why. The order of the others stays. `report`: None where nothing could be read.
     """
-    beliefs = beliefs_about(report) if report is not None else {}
+    beliefs = with_seen(beliefs_about(report) if report is not None else {}, load_decisions(), control.parts)
     told: dict[str, Choice] = {}
+    sought = not control.parts.keys() <= LOOKED_FOR_BY_ITSELF
     for decision in load_decisions():
-        if decision.decides(outcome) and (decision.fits("", control.parts) if decision.has and control.parts else True):
+        if decision.decides(outcome) and (decision.fits("", control.parts) if decision.has and sought else True):
             told[str(decision.change)] = weighed(decision, beliefs, control.seconds)
-    gone = {str(d.change) for d in load_decisions() if d.has and control.parts and not d.fits("", control.parts)}
+    gone = {str(d.change) for d in load_decisions() if d.has and sought and not d.fits("", control.parts)}
     kept = [a for a in arms if a.own or str(a.change) not in gone]
     kept = [replace(a, why=a.why or why_chosen(told[str(a.change)], control.parts)) if str(a.change) in told else a
             for a in kept]

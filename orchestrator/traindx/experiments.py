@@ -25,10 +25,10 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.arms import MOST_REPEATS
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
-from traindx_tools.experiments.choosing import RELATIVE, where_it_ends
+from traindx_tools.experiments.choosing import where_it_ends
 from traindx_tools.experiments.experiment import Engine, Result, paths
 from traindx_tools.experiments.finding import finding_of
-from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.outcome import TRENDS, Outcome
 from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import metric_of
 from traindx_tools.experiments.table import page
@@ -121,7 +121,7 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
         purse = purse if request.budget is not None else Budget(length=purse.length)
         tried = partial(engine.experiment, change, budget=purse, repeats=request.repeats, least=least_steps(change))
         result = tried(outcome)
-        if request.chosen and outcome.kind in RELATIVE and result.verdict.lacks == "symptom":
+        if request.chosen and outcome.kind in TRENDS and result.verdict.lacks == "symptom":
             outcome = where_it_ends(outcome)
             say(f"{result.verdict.why}; measured instead: {outcome.said} ({outcome})")
             result = tried(outcome)

@@ -103,7 +103,11 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 
 
 def _proves_a_line(weighed: triage.Weighed) -> bool:
-    """Whether it was found in the code, or seen directly at that line of the running program."""
+    """Whether it was found in the code, or seen directly at that line of the running program, or is the line at which
+    a change took hold that undoes this cause alone and took the symptom away."""
+    finding = weighed.finding
+    if finding.rule == "X101" and finding.measured.get("specific") is True and weighed.bearing is Bearing.CAUSE:
+        return True
     return weighed.finding.rule[0] == "C" or (
         weighed.finding.rule[0] in "TJRSV" and weighed.bearing is Bearing.CAUSE)
 

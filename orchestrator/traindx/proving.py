@@ -33,7 +33,7 @@ from traindx_tools.experiments.experiment import Engine, Result, paths
 from traindx_tools.experiments.finding import finding_of
 from traindx_tools.experiments.interventions import with_words
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.plan import Choice, Decision
+from traindx_tools.experiments.plan import Choice, Decision, with_seen
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
 from traindx_tools.experiments.reading import event, number
@@ -240,9 +240,9 @@ class Planned:
         return self.engine.control.parts if self.engine.control is not None else {}
 
     def _choice(self, tried: set[str], left: float | None = None) -> Choice | None:
-        beliefs = beliefs_about(self.report)
         options = [*own_decisions(self.report, self.folder),
                    *fitting_decisions(self.report, self.outcome, self._parts)]
+        beliefs = with_seen(beliefs_about(self.report), options, self._parts)
         return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0),
                                left=self.purse.left if left is None else left, done=tried)
 

@@ -165,3 +165,9 @@ def test_a_value_that_a_loss_has_passed_is_of_another_quantity(tmp_path: Path) -
     better = chosen_for([log], "the loss should be 0.5")
     assert better.bound is not None
     assert not better.up
+
+
+def test_a_statement_that_the_record_denies_gives_way_to_the_next(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"epoch {i} loss {2.0 - 0.05 * i:.4f} val_acc {0.33 + 0.002 * i:.4f}\n" for i in range(12)))
+    assert chosen_for([log], "the model does not learn, validation accuracy is poor").metric == "validation accuracy"

@@ -18,7 +18,7 @@ from traindx_tools.catalog.decisions import (
 from traindx_tools.errors import CatalogError
 from traindx_tools.experiments.change import Change, parse_change
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.plan import Decision, beliefs_of, choose, information
+from traindx_tools.experiments.plan import Decision, beliefs_of, choose, information, with_seen
 
 MODES = ["a", "b", "c", "d"]
 BELIEFS = st.dictionaries(st.sampled_from(MODES), st.floats(0.0, 1.0), max_size=4)
@@ -126,3 +126,26 @@ def test_a_change_reads_back_as_it_was_written() -> None:
         assert str(parse_change(text)).split(":")[0] == text.split(":")[0]
         assert parse_change(str(parse_change(text))) == parse_change(text)
     assert math.isclose(float(parse_change("learning-rate:times=0.1").options["times"]), 0.1)
+
+
+def test_what_few_programs_have_makes_its_modes_likelier_and_its_experiment_the_first() -> None:
+    seldom = Decision(Change("names-by-number"), frozenset({"a"}), "why", has=("names-by-text",), specific=True,
+                      seldom=20.0)
+    usual = Decision(Change("learning-rate", {"times": 0.1}), frozenset({"b", "c", "d"}), "why")
+    beliefs = dict.fromkeys("abcdefghij", 0.02)
+    seen = with_seen(beliefs, [seldom, usual], {"names-by-text": "files holds 30 names"})
+    assert sum(seen.values()) == pytest.approx(sum(beliefs.values()))
+    assert seen["a"] == pytest.approx(20 * seen["b"])
+    assert with_seen(beliefs, [seldom, usual], {"shuffled": "the loader"}) == pytest.approx(beliefs)
+    chosen = [choose([seldom, usual], b, run_seconds=1, left=100) for b in (beliefs, seen)]
+    assert [str(c.decision.change) for c in chosen if c] == ["learning-rate:times=0.1", "names-by-number"]
+
+
+def test_a_part_that_is_looked_for_by_itself_does_not_say_that_others_were_sought() -> None:
+    dropout = Decision(Change("no-dropout"), frozenset({"a"}), "why", needs="Dropout", has=("dropout",))
+    names = Decision(Change("names-by-number"), frozenset({"b"}), "why", needs=r"sorted\(", has=("names-by-text",))
+    assert dropout.fits("nn.Dropout(0.5)", {"names-by-text": "there"})
+    assert not dropout.fits("nn.Dropout(0.5)", {"shuffled": "there"})
+    assert names.fits("", {"names-by-text": "there", "shuffled": "there"})
+    assert not names.fits("sorted(x)", {"shuffled": "there"})
+    assert names.fits("sorted(x)", {})

@@ -78,7 +78,8 @@ def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
             out.append(Decision(check(parse_change(row["change"])), frozenset(row["removes"]),
                                 " ".join(row["why"].split()), int(row.get("runs", 1)),
                                 re.compile(row.get("needs", "")).pattern, _parts(row.get("has", [])),
-                                moves=_outcomes(row.get("moves", []))))
+                                specific=bool(row.get("specific", False)),
+                                seldom=float(row.get("seldom", 1.0)), moves=_outcomes(row.get("moves", []))))
         except (BadUsage, KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise CatalogError(f"experiments.toml: {error} in {row!r}") from error
     return tuple(out)

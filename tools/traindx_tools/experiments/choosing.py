@@ -9,8 +9,8 @@ from pathlib import Path
 
 from traindx_tools.catalog.observations import shows
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.experiments.outcome import FELL, Kind, Outcome, better_high, usual_name
-from traindx_tools.experiments.reading import event, is_well, number
+from traindx_tools.experiments.outcome import FELL, TRENDS, Kind, Outcome, better_high, usual_name
+from traindx_tools.experiments.reading import GROUPS, event, is_well, number
 from traindx_tools.experiments.trace import Curve, Trace
 from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
@@ -21,8 +21,8 @@ from traindx_tools.symptom.subjects import BY_KEY
 
 _BY_DIRECTION: Mapping[str, Kind] = {
     "nonfinite": "nonfinite", "overflow": "nonfinite", "crash": "error", "ends-early": "error", "oom": "error",
-    "hang": "hang", "slow": "step-time", "gap": "gap", "inverted": "gap", "explodes": "rise", "spikes": "rise",
-    "jumps": "rise", "unsettled": "rise", "rises": "rise", "falls": "rise", "still": "fall", "stays": "fall",
+    "hang": "hang", "slow": "step-time", "gap": "gap", "inverted": "gap", "explodes": "rise", "spikes": "spike",
+    "jumps": "spike", "unsettled": "spike", "rises": "rise", "falls": "rise", "still": "fall", "stays": "fall",
     "slow-learning": "fall", "poor": "fall", "high": "fall", "low": "fall", "is": "fall", "unstarted": "fall",
 }  # fmt: skip
 """What a subject does, as something that is measured; of what is not here: where its curve ends."""
@@ -32,8 +32,8 @@ _BY_SYMPTOM: Mapping[str, Kind] = {
     "divergence": "rise", "resume": "rise", "not-learning": "fall", "generalization": "gap", "collapse": "level",
     "wrong-output": "level", "schedule": "level",
 }  # fmt: skip
-RELATIVE = ("fall", "rise")
-"""Outcomes whose bound is a share of a curve's own start."""
+_LEARNS_NOTHING = ("chance", "others")
+"""What a curve is compared with that ends where it would without having learned anything of use."""
 _ERRORS = frozenset({"mse", "rmse", "mae", "nll", "perplexity", "error_rate"})
 _EMPTY = frozenset({"value", "values", "the", "mean", "loss", "of", "term", "average"})
 """Words of names that many series have."""
@@ -51,22 +51,24 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = (), control: Tr
     the log or the control shows to be otherwise (a loss that "does not learn" but falls) is measured by where it ends.
     """
     stated = [s for s in parse(symptom, [s.original for s in run.series]) if s.understood] if symptom else []
-    meant = [_of_statement(s, run) for s in stated] or ([*_ends(run)] if symptom.strip() else []) or [
-        _of_findings(findings, run)]
+    meant = [_level_beaten(_of_statement(s, run), s, run) for s in stated]
+    meant = meant or ([*_ends(run)] if symptom.strip() else []) or [_of_findings(findings, run)]
     trace = control if control is not None else Trace(Path(), curves_of(run), ended=True, findings=tuple(findings))
-    asked = [each for o in meant for each in _with_end(_fitting(o, run))]
+    fitted = [(o, _fitting(o, run)) for o in meant]
+    fitted.sort(key=lambda f: f[0] != f[1] and not f[1].metric.startswith(GROUPS))  # what the record denies comes last
+    asked = [each for _, o in fitted for each in _with_end(o)]
     if control is None and not run.series:
         return asked[0]
     certain = control is not None
     further = (_of_findings(findings, run), *_ends(run), Outcome("level"))
     found = next((o for o in (*asked, *further) if _measured(o, trace, certain=certain)), asked[0])
-    seen = number(found, control) if control is not None and found.kind in RELATIVE else None
+    seen = number(found, control) if control is not None and found.kind in TRENDS else None
     return where_it_ends(found) if seen is not None and is_well(found, seen) else found
 
 
 def _with_end(outcome: Outcome) -> tuple[Outcome, ...]:
     """A trend, and in its place the value where it ends: one value has no trend, and is what a person complains of."""
-    return (outcome, where_it_ends(outcome)) if outcome.kind in RELATIVE and outcome.metric else (outcome,)
+    return (outcome, where_it_ends(outcome)) if outcome.kind in TRENDS and outcome.metric else (outcome,)
 
 
 def where_it_ends(outcome: Outcome) -> Outcome:
@@ -116,6 +118,11 @@ def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:
     if kind == "fall" and family not in ("loss", "score", "reward", "run"):
         kind = "level"
     metric = _metric(stated, run)
+    if stated.direction == "poor" and family == "run":
+        metric = next((o.metric for o in _ends(run)), metric)  # "the model is no better than the mean"
+    if stated.direction == "inverted":
+        base = metric.removeprefix("validation ").removeprefix("test ") or "loss"
+        return Outcome("gap", metric if base != metric else f"validation {base}", base)
     if stated.target is not None and kind in ("fall", "level"):
         return _towards(stated.target, metric, run)
     return _made(kind, metric, run)
@@ -135,6 +142,26 @@ def _towards(target: float, metric: str, run: Run) -> Outcome:
         return Outcome("level", metric)  # a loss of 1.6 is not to become 2: the value is of another quantity
     return Outcome("level", metric, bound=seen.value + MOST_OF_THE_WAY * (wanted - seen.value),
                    higher=wanted > seen.value)
+
+
+def _level_beaten(outcome: Outcome, stated: StatedSymptom, run: Run) -> Outcome:
+    """Of a curve that came to the level which is complained of ("no better than the mean") from elsewhere: that level.
+
+    Its own end is it: it is well where it ends beyond that by a tenth.
+    """
+    if outcome.kind != "fall" or stated.against.kind not in _LEARNS_NOTHING:
+        return outcome
+    trace = Trace(Path(), curves_of(run))
+    seen = number(outcome, trace)
+    ends = number(Outcome("level", outcome.metric), trace)
+    if seen is None or ends is None or seen.value < FELL or not math.isfinite(ends.value):
+        return outcome
+    if better_high(outcome.metric) and stated.against.kind == "chance":
+        return outcome  # a score that has come far is not at chance, whatever is said
+    if better_high(outcome.metric):
+        top = 1.0 if ends.value <= 1 else 100.0
+        return Outcome("level", outcome.metric, bound=ends.value + FELL * max(top - ends.value, 0.0), higher=True)
+    return Outcome("level", outcome.metric, bound=ends.value - FELL * abs(ends.value), higher=False)
 
 
 def _known_way(metric: str) -> bool:
@@ -199,10 +226,12 @@ def _words(text: str) -> list[str]:
 
 def _fitting(outcome: Outcome, run: Run) -> Outcome:
     """Where the log shows the curve: a fall that is there, or a rise that is not, is no symptom of that kind."""
-    if outcome.kind not in ("fall", "rise"):
+    if outcome.kind not in TRENDS:
         return outcome
     curves: Mapping[str, Curve] = curves_of(run)
     seen = number(outcome, Trace(folder=Path(), curves=curves))
+    if outcome.kind == "spike":
+        return outcome if seen is None or not is_well(outcome, seen) else Outcome("level", outcome.metric)
     if seen is not None and (seen.value >= FELL) == (outcome.kind == "fall"):
         return Outcome("level", outcome.metric)
     return outcome

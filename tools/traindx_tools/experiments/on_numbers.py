@@ -10,7 +10,21 @@ from statistics import fmean
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
 from traindx_tools.experiments.compare import LOOKS, Difference, Look, apart, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
-from traindx_tools.experiments.reading import Measured, is_well, number, only_value, said_of, without_value
+from traindx_tools.experiments.outcome import Outcome, better_high
+from traindx_tools.experiments.reading import (
+    Measured,
+    at_its_cost,
+    counted_otherwise,
+    is_well,
+    number,
+    only_value,
+    said_of,
+    shared_by,
+    short_of_best,
+    without_value,
+)
+from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.trend import Reference, may_rescale
 from traindx_tools.experiments.verdict import Verdict, Word
 
 LEAST_RATIO = 1.5
@@ -36,8 +50,10 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
         few = ("has one value alone in the control, which neither rises nor falls" if single else
                "has too few records to be read in the control")
         return Verdict("inconclusive", healthy or f"{design.outcome.said} {few}", at=horizon, lacks=lacks)
-    if hindered(design, runs):
-        return Verdict("inconclusive", hindered(design, runs), at=horizon)
+    hindrance = hindered(design, runs) or next((w for r in changes(runs) if (
+        w := counted_otherwise(design.outcome, old[0].trace, r.trace, edited=design.change.name == "edit"))), "")
+    if hindrance:
+        return Verdict("inconclusive", hindrance, at=horizon)
     found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
     if found is not None:
         return found
@@ -57,7 +73,8 @@ def _no_better(design: Design, runs: Sequence[Run], horizon: float) -> str:
     """Why the first pair of runs gives no reason to go on, "" where it does."""
     if (len(controls(runs)), len(changes(runs))) != (1, 1):
         return ""
-    old, new = _read(design, controls(runs), horizon), _read(design, changes(runs), horizon)
+    by = shared(design.outcome, runs, horizon)
+    old, new = (_read(design, arm, horizon, by) for arm in (controls(runs), changes(runs)))
     if not old or not new:
         return ""
     before, after = old[0].value, new[0].value
@@ -80,9 +97,15 @@ def _healthy(design: Design, control: Run, horizon: float) -> str:
             if is_well(design.outcome, seen) else "")
 
 
-def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | None:
+def shared(outcome: Outcome, runs: Sequence[Run], at: float | None) -> Reference | None:
+    """What the trends of all these runs are measured by: the first control's start, where it is a trend."""
+    traces = [r.trace for r in (*controls(runs), *changes(runs))]
+    return shared_by(outcome, traces, at) if traces else None
+
+
+def _read(design: Design, runs: Sequence[Run], at: float, by: Reference | None) -> list[Measured] | None:
     """The number of each run at a position, None where one cannot be read there yet."""
-    found = [number(design.outcome, r.trace, at) for r in runs if has_come_to(design.outcome, r.trace, at)]
+    found = [number(design.outcome, r.trace, at, by) for r in runs if has_come_to(design.outcome, r.trace, at)]
     told = [m for m in found if m is not None]
     return told if len(told) == len(runs) else None
 
@@ -93,7 +116,17 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
     look = look_for(*counts)
     if look is None and (early or counts != (1, 1)):
         return None
-    old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
+    by = shared(design.outcome, runs, at)
+    told = _told(design, runs, at, look, by, early=early)
+    if told is None or by is None or not told.decided or not _another_quantity(design, runs):
+        return told
+    own = _told(design, runs, at, look, None, early=early)
+    return told if own is not None and (own.word, own.better) == (told.word, told.better) else None
+
+
+def _told(design: Design, runs: Sequence[Run], at: float, look: Look | None, by: Reference | None, *,
+          early: bool) -> Verdict | None:
+    old, new = _read(design, controls(runs), at, by), _read(design, changes(runs), at, by)
     if not old or not new:
         return None
     if len(new) == 1 and old[0].mark and old[0].mark == new[0].mark and not early:
@@ -101,8 +134,30 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
                         f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
     if not all(math.isfinite(m.value) for m in (*old, *new)):
         return _by_finiteness(design, old, new, at)
-    return None if look is None else _by_difference(
-        design, old, new, at, look, said_of(design.outcome, controls(runs)[0].trace), early=early)
+    if look is None:
+        return None
+    found = _by_difference(design, old, new, at, look, said_of(design.outcome, controls(runs)[0].trace), early=early)
+    if found is None or not (found.is_effect and found.better):
+        return found
+    return _with_cost(found, design.outcome, runs, at, early=early)
+
+
+def _with_cost(found: Verdict, outcome: Outcome, runs: Sequence[Run], at: float, *, early: bool) -> Verdict | None:
+    """A curve that neither rises nor jumps because less is learned: a symptom that is less, and no cause shown."""
+    old, new = ([r.trace for r in arm] for arm in (controls(runs), changes(runs)))
+    cost = at_its_cost(outcome, old, new, at)
+    if cost:
+        return None if early else replace(found, word="inconclusive", better=None, why=f"{found.why}; but {cost}")
+    short = short_of_best(outcome, old, new, at, GONE) if found.word == "removes" else ""
+    return replace(found, word="moves", why=f"{found.why}; {short}") if short else found
+
+
+def _another_quantity(design: Design, runs: Sequence[Run]) -> bool:
+    """Whether the change may have counted a loss otherwise: where it starts says little of what was learned then."""
+    if better_high(design.outcome.metric):
+        return False
+    first: Trace = controls(runs)[0].trace
+    return any(may_rescale(design.change.name, first, r.trace) for r in changes(runs))
 
 
 def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look,
@@ -128,7 +183,9 @@ def _gone(design: Design, old: Sequence[Measured], new: Sequence[Measured]) -> b
     """Whether what is left of the symptom is none."""
     if design.outcome.bound is not None:
         return all(is_well(design.outcome, m) for m in new)
-    if design.outcome.kind not in ("gap", "rise", "memory-growth"):
+    if design.outcome.kind == "spike" and all(is_well(design.outcome, m) for m in new):
+        return True
+    if design.outcome.kind not in ("gap", "rise", "spike", "memory-growth"):
         return False
     return fmean(m.value for m in new) <= GONE * fmean(m.value for m in old)
 
@@ -145,10 +202,16 @@ def _by_finiteness(design: Design, old: Sequence[Measured], new: Sequence[Measur
 
 
 def _open(design: Design, runs: Sequence[Run], at: float) -> Verdict:
-    old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
+    by = shared(design.outcome, runs, at)
+    old, new = (_read(design, arm, at, by) for arm in (controls(runs), changes(runs)))
     if not old or not new or not all(math.isfinite(m.value) for m in (*old, *new)):
         return Verdict("inconclusive", "not every run shows the number", at=at, lacks="repeats")
     found = difference(old, new, LOOKS[-1].alpha)
+    if by is not None and found.is_effect and _another_quantity(design, runs):
+        return _verdict("inconclusive", old, new, at, f"{design.outcome.said}, from where the control starts: "
+                        f"{_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change; from each "
+                        "run's own start it is otherwise, and the change may count the loss otherwise: name a score "
+                        "that does not depend on it", found=found)
     return _verdict("inconclusive", old, new, at, f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, "
                     f"{_mean(new)} in {len(new)} with the change: the effect lies between {found.low:.3g} and "
                     f"{found.high:.3g}, the spread of a run is {found.spread:.3g}", found=found, lacks="repeats")

@@ -15,8 +15,8 @@ from typing import Literal
 from traindx_tools.errors import BadUsage
 
 Event = Literal["nonfinite", "error", "exit", "hang"]
-Number = Literal["level", "fall", "rise", "gap", "step-time", "memory-growth"]
-Kind = Literal["nonfinite", "error", "exit", "hang", "level", "fall", "rise", "gap", "step-time", "memory-growth"]
+Number = Literal["level", "fall", "rise", "spike", "gap", "step-time", "memory-growth"]
+Kind = Event | Number
 
 EVENTS: Mapping[str, str] = {
     "nonfinite": "a loss or gradient that is not finite",
@@ -28,10 +28,13 @@ NUMBERS: Mapping[str, str] = {
     "level": "where a curve ends: level:validation accuracy>0.9; the bound after < or > says when it is well",
     "fall": "how far a loss fell from its start, a score rose: gone from a tenth on",
     "rise": "how far a curve went from its best back the wrong way: gone below a tenth of its start",
+    "spike": "how far a curve jumps at most the wrong way from the values before",
     "gap": "held-out minus training, of the last values",
     "step-time": "seconds a step",
     "memory-growth": "bytes that the processes hold more after each step",
 }
+TRENDS = ("fall", "rise", "spike")
+"""Numbers that are shares of a start, or of a middle: that of the control, where runs are compared."""
 QUIET_SECONDS = 30.0
 """Without output and steps: then a run counts as standing still. A checkpoint or an evaluation may be as quiet."""
 FELL = 0.1
@@ -41,6 +44,9 @@ _HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map
                      "bleu", "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
                      "codebook_perplexity", "codebook_used", "c_index", "concordance", "ndcg", "mrr", "hr", "hit_rate",
                      "auprc", "kappa", "mcc", "success_rate", "rouge"})  # fmt: skip
+_AT_MOST_ONE = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map", "dice", "recall", "precision",
+                          "hits", "c_index", "concordance", "ndcg", "mrr", "hr", "hit_rate", "auprc", "kappa", "mcc",
+                          "success_rate", "ssim"})  # fmt: skip
 _BOUND = re.compile(r"\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
 _NAMED = re.compile(r"\s*([a-z-]+)\s*(?:(?::|(?=[<>]))\s*(.*\S))?\s*", re.DOTALL)
 
@@ -67,7 +73,7 @@ class Outcome:
     @property
     def up(self) -> bool:
         """Whether a larger number is better."""
-        if self.kind in ("rise", "gap", "step-time", "memory-growth"):
+        if self.kind in ("rise", "spike", "gap", "step-time", "memory-growth"):
             return False
         if self.kind == "fall":
             return True
@@ -94,6 +100,7 @@ class Outcome:
                 "hang": f"no output and no step for {self.quiet_seconds:g} s" if self.kind == "hang" else "",
                 "level": f"where {of} ends", "fall": f"how far {of} {'rises' if better_high(self.metric) else 'falls'}",
                 "rise": f"how far {of} goes back from its best",
+                "spike": f"how far {of} jumps at most",
                 "gap": f"the gap between {self.other or 'validation'} and {of}",
                 "step-time": "seconds a step", "memory-growth": "bytes more after each step"}[self.kind]
 
@@ -116,9 +123,18 @@ def better_high(metric: str) -> bool:
     return _better_high(metric) or _better_high(usual_name(metric))
 
 
+def at_most_one(metric: str) -> bool:
+    """Whether a metric of this name is a share, at most 1 (100 where it is counted in percent)."""
+    return any(n in _AT_MOST_ONE for m in (metric, usual_name(metric)) for n in _names(m))
+
+
 def _better_high(metric: str) -> bool:
+    return any(n in _HIGHER for n in _names(metric))
+
+
+def _names(metric: str) -> tuple[str, str]:
     name = metric.rsplit(" ", 1)[-1].rsplit("/", 1)[-1]
-    return name in _HIGHER or re.sub(r"(?:_?at)?[_@]?\d+$", "", name) in _HIGHER
+    return name, re.sub(r"(?:_?at)?[_@]?\d+$", "", name)
 
 
 def parse_outcome(text: str) -> Outcome:

@@ -10,6 +10,7 @@ import numpy as np
 
 from traindx_tools.experiments.arms import Run
 from traindx_tools.experiments.experiment import Result
+from traindx_tools.experiments.on_numbers import shared
 from traindx_tools.experiments.reading import curve_of, event, held_out, metric_of, number
 from traindx_tools.experiments.table import heading
 from traindx_tools.experiments.trace import Curve
@@ -79,6 +80,7 @@ def _curves(cell: Axes, result: Result, drawn: Sequence[tuple[Run, Curve]]) -> N
 
 def _values(cell: Axes, result: Result) -> None:
     """One dot a run: the number, or the step of the event's onset (hollow: it did not come so far)."""
+    by = shared(result.design.outcome, result.runs, result.verdict.at)
     for run in result.runs:
         colour, x = (CHANGED, 1.0) if run.changed else (CONTROL, 0.0)
         x += 0.06 * (run.seed - 2)
@@ -86,7 +88,7 @@ def _values(cell: Axes, result: Result) -> None:
             seen = event(result.design.outcome, run.trace)
             cell.plot([x], [seen.at], "o", color=colour, fillstyle="full" if seen.there else "none", markersize=6)
         else:
-            measured = number(result.design.outcome, run.trace, result.verdict.at)
+            measured = number(result.design.outcome, run.trace, result.verdict.at, by)
             if measured is not None and np.isfinite(measured.value):
                 cell.plot([x], [measured.value], "o", color=colour, markersize=6)
     cell.set_xlim(-0.6, 1.6)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.trace import LOOKED_FOR_BY_ITSELF
 
 SENSITIVITY = 0.9
 """How often a change takes the symptom away where one of its modes is the cause; assumed, for the choice alone: what a
@@ -54,14 +55,19 @@ class Decision:
     moves: frozenset[str] = frozenset()
     """Outcomes, by kind or HELD_OUT, that it moves whatever the cause is: training on one batch lowers the training
     loss and ruins every held-out metric."""
+    seldom: float = 1.0
+    """How many times as likely its modes are where the part that it takes hold of was seen: few programs have it.
+    Assumed, for the choice alone."""
     said: str = ""
     """The change in words of this run, "" where its name says it."""
 
     def fits(self, code: str, parts: Mapping[str, str]) -> bool:
         """Whether it has something to take hold of. `parts`: what a run was seen to have, empty where none was watched;
         then the program's text says it."""
-        if self.has and parts:
-            return any(p in parts for p in self.has)
+        if any(p in parts for p in self.has):
+            return True
+        if self.has and not parts.keys() <= LOOKED_FOR_BY_ITSELF:
+            return False
         return not self.needs or re.search(self.needs, code) is not None
 
     def seen(self, parts: Mapping[str, str]) -> str:
@@ -108,6 +114,15 @@ def choose(decisions: Iterable[Decision], beliefs: Mapping[str, float], *, run_s
     found = [weighed(d, beliefs, run_seconds) for d in decisions if str(d.change) not in tried]
     worth = [c for c in found if c.bits >= LEAST_BITS and c.seconds <= left]
     return max(worth, key=lambda c: (c.bits / max(c.seconds, 1e-9), c.bits, str(c.decision.change)), default=None)
+
+
+def with_seen(beliefs: Mapping[str, float], decisions: Iterable[Decision], parts: Mapping[str, str]
+              ) -> dict[str, float]:
+    """Beliefs once it is known what the watched run has; their sum stays, and so does what is unknown."""
+    times = {mode: d.seldom for d in decisions if d.seldom > 1 and d.seen(parts) for mode in d.removes}
+    raised = {mode: p * times.get(mode, 1.0) for mode, p in beliefs.items()}
+    before, after = sum(beliefs.values()), sum(raised.values())
+    return {mode: p * before / after for mode, p in raised.items()} if after > 0 else raised
 
 
 def weighed(decision: Decision, beliefs: Mapping[str, float], run_seconds: float) -> Choice:

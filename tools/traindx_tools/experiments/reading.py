@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
-from traindx_tools.experiments.level import TIMES_NOISE, Level, in_level, level_of
-from traindx_tools.experiments.outcome import FELL, Outcome, better_high, usual_name
+from traindx_tools.experiments.level import FLOOR, TIMES_NOISE, in_level, level_of
+from traindx_tools.experiments.outcome import FELL, TRENDS, Outcome, at_most_one, better_high, usual_name
 from traindx_tools.experiments.trace import LIVE, Curve, Trace
+from traindx_tools.experiments.trend import Reference, best, reference, trend
 
 NONFINITE_RULES = ("T101", "T102", "J101", "J102")
 """Live findings of a value that stopped being finite."""
@@ -25,6 +26,8 @@ WARM_SHARE = 0.2
 """Of the steps, left out where seconds and bytes are measured: caches fill and kernels are chosen in them."""
 FEWEST_OF_TREND = 2
 """Values from which on something rises or falls."""
+SLACK = 1.05
+"""Times the largest share that there is: from there on it is none."""
 FEWEST = 4
 """Records that a number is read from at least."""
 
@@ -108,8 +111,11 @@ def held_out(trace: Trace, outcome: Outcome) -> Curve | None:
     return next((trace.curves[g + base] for g in GROUPS if g + base in trace.curves), None)
 
 
-def number(outcome: Outcome, trace: Trace, upto: float | None = None) -> Measured | None:
-    """The number that the run shows up to a step (inclusive); None where it was not recorded there."""
+def number(outcome: Outcome, trace: Trace, upto: float | None = None, by: Reference | None = None) -> Measured | None:
+    """The number that the run shows up to a step (inclusive); None where it was not recorded there.
+
+    `by`: what a trend is measured by, where several runs are compared (`shared_by`); None: the run's own start.
+    """
     curve = curve_of(trace, metric_of(outcome))
     if curve is None:
         return None
@@ -122,13 +128,25 @@ def number(outcome: Outcome, trace: Trace, upto: float | None = None) -> Measure
         return _typical(part)
     if outcome.kind == "memory-growth":
         return _growth(part)
-    if outcome.kind in ("fall", "rise") and int(np.isfinite(part.values).sum()) < FEWEST_OF_TREND:
+    if outcome.kind in TRENDS and int(np.isfinite(part.values).sum()) < FEWEST_OF_TREND:
         return None
     level = level_of(part.values)
     noise = level.noise / math.sqrt(min(in_level(level.count), level.count))
     if outcome.kind == "level":
         return Measured(level.value, noise, abs(level.value), level.mark)
-    return _share(outcome, part, level, noise)
+    value, off = trend(outcome.kind, part.values, level, noise, up=better_high(outcome.metric), by=by)
+    return Measured(value, off, 1.0, level.mark)
+
+
+def shared_by(outcome: Outcome, traces: Sequence[Trace], upto: float | None = None) -> Reference | None:
+    """What the trends of these runs are measured by together, the control's trace first; None of another number."""
+    if outcome.kind not in TRENDS:
+        return None
+    curves = [curve_of(t, metric_of(outcome)) for t in traces]
+    parts = [cut(c, upto).values for c in curves if c is not None]
+    if curves[0] is None or not len(parts[0]):
+        return None
+    return reference(parts, up=better_high(outcome.metric))
 
 
 def only_value(outcome: Outcome, trace: Trace) -> bool:
@@ -155,12 +173,68 @@ def read_from(outcome: Outcome, trace: Trace) -> str:
 
 def is_well(outcome: Outcome, seen: Measured) -> bool:
     """Whether a number lies on the good side of its bound, by more than it may be off; of a rise, whether there is
-    next to none. False where nothing says what is well."""
+    next to none, of a spike whether chance makes as large ones. False where nothing says what is well."""
     room = TIMES_NOISE * seen.noise
+    if outcome.kind == "spike":
+        return seen.value <= 2 * room
     if outcome.kind == "rise" and seen.value + room < FELL:
         return True
     return outcome.bound is not None and (
         seen.value - room >= outcome.bound if outcome.up else seen.value + room <= outcome.bound)
+
+
+def counted_otherwise(outcome: Outcome, control: Trace, changed: Trace, *, edited: bool = False) -> str:
+    """That a share passes 100 with the change and not without it, "" otherwise: it is another quantity then, as where
+    the line that computes it was changed. `edited`: the change edits the source, so that 1 is passed by that as well;
+    of other changes a share in percent may have begun below 1.
+    """
+    if not at_most_one(outcome.metric):
+        return ""
+    most = [float(np.nanmax(c.values)) if c is not None and np.isfinite(c.values).any() else 0.0
+            for c in (curve_of(t, outcome.metric) for t in (control, changed))]
+    if not any(most[1] > top * SLACK and most[0] <= top * SLACK for top in ((1.0, 100.0) if edited else (100.0,))):
+        return ""
+    return (f"{outcome.metric} comes to {most[1]:.4g} with the change and at most to {most[0]:.4g} without it: the "
+            "change counts it otherwise")
+
+
+def at_its_cost(outcome: Outcome, old: Sequence[Trace], new: Sequence[Trace], upto: float | None) -> str:
+    """That the curve which is to be better ends worse with the change, by more than chance does; "" otherwise.
+
+    Of a rise and of spikes it is the curve itself, of a gap the one that is held out.
+    """
+    if outcome.kind not in ("rise", "spike", "gap") or (outcome.metric.startswith(GROUPS) and outcome.kind == "gap"):
+        return ""
+    metric = outcome.metric
+    if outcome.kind == "gap":
+        metric = outcome.other or f"{GROUPS[0]}{usual_name(metric) or 'loss'}"
+    ends = [[m for t in arm if (m := number(Outcome("level", metric), t, upto)) is not None] for arm in (old, new)]
+    if not all(ends) or not all(math.isfinite(m.value) for arm in ends for m in arm):
+        return ""
+    before, after = (fmean(m.value for m in arm) for arm in ends)
+    worse = before - after if better_high(metric) else after - before
+    room = max(FLOOR * abs(before), TIMES_NOISE * max(m.noise for arm in ends for m in arm))
+    return (f"{metric or 'the training loss'} ends worse, {after:.4g} with the change and {before:.4g} without it: "
+            "less is learned" if worse > room else "")
+
+
+def short_of_best(outcome: Outcome, old: Sequence[Trace], new: Sequence[Trace], upto: float | None, room: float) -> str:
+    """That runs which do not rise have not come where the controls were before they rose: they may be on their way.
+
+    `room`: the share of the controls' rise that may be lacking.
+    """
+    if outcome.kind != "rise":
+        return ""
+    up = better_high(outcome.metric)
+    parts = [[cut(c, upto).values for t in arm if (c := curve_of(t, metric_of(outcome))) is not None]
+             for arm in (old, new)]
+    if not all(len(v) for arm in parts for v in arm) or not all(parts):
+        return ""
+    had = fmean(best(v, up=up) for v in parts[0])
+    ends, last = (fmean(level_of(v).value for v in arm) for arm in parts)
+    lack, risen = (had - last, had - ends) if up else (last - had, ends - had)
+    return (f"it ends at {last:.4g} and the controls were at {had:.4g} before they rose: it may be later, not gone"
+            if lack > max(room * risen, FLOOR * abs(had)) else "")
 
 
 def without_value(outcome: Outcome, trace: Trace) -> str:
@@ -230,44 +304,3 @@ def _growth(part: Curve) -> Measured | None:
     middle = float(np.median(slopes))
     spread = 1.4826 * float(np.median(np.abs(slopes - middle))) / math.sqrt(len(slopes))
     return Measured(middle, spread, float(np.median(values)) / max(float(steps[-1]), 1.0))
-
-
-def _share(outcome: Outcome, part: Curve, level: Level, noise: float) -> Measured:
-    """How far it went the right way from its start, or back from its best, as a share of the start."""
-    up = better_high(outcome.metric)
-    first = _first(part.values)
-    noise = math.hypot(noise, level.noise / math.sqrt(_at_start(part.values)))
-    share = _unit(part.values, first) if up else abs(first) or 1.0
-    if outcome.kind == "fall":
-        moved = level.value - first if up else first - level.value
-    else:
-        moved = max(_smoothed(part.values), key=lambda v: v if up else -v, default=first) - level.value
-        moved = moved if up else -moved
-    return Measured(moved / share, noise / share, 1.0, level.mark)
-
-
-def _unit(values: NDArray[np.float64], first: float) -> float:
-    """Of a score the distance to the best there is: 1, or 100 where it is counted in percent."""
-    known = values[np.isfinite(values)]
-    top = 1.0 if not len(known) or known.max() <= 1 else 100.0 if known.max() <= 100 else float(known.max())
-    return max(top - first, 0.05 * top)
-
-
-def _first(values: NDArray[np.float64]) -> float:
-    """The first tenth of the records, at most three: a single batch may be an odd one."""
-    known = values[np.isfinite(values)]
-    return float(known[:_at_start(values)].mean()) if len(known) else math.nan
-
-
-def _at_start(values: NDArray[np.float64]) -> int:
-    """How many records the start is the mean of."""
-    return max(1, min(3, int(np.isfinite(values).sum()) // 10))
-
-
-def _smoothed(values: NDArray[np.float64]) -> Iterator[float]:
-    """Levels of pieces as long as the last one."""
-    width = min(in_level(len(values)), len(values))
-    for start in range(0, len(values) - width + 1, max(1, width // 2)):
-        window = values[start:start + width]
-        if np.isfinite(window).all():
-            yield float(window.mean())

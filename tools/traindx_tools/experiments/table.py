@@ -6,6 +6,7 @@ import math
 
 from traindx_tools.experiments.arms import Run
 from traindx_tools.experiments.experiment import Made, Result
+from traindx_tools.experiments.on_numbers import shared
 from traindx_tools.experiments.reading import event, number, read_from
 from traindx_tools.experiments.verdict import SAID
 
@@ -27,7 +28,8 @@ def shown(result: Result, run: Run) -> str:
         seen = event(outcome, run.trace)
         reached = "" if math.isnan(seen.at) else f" up to {seen.unit} {seen.at:g}"
         return f"yes, {seen.unit} {seen.at:g}" if seen.there else f"no{reached}"
-    measured = number(outcome, run.trace, result.verdict.at)
+    by = shared(outcome, result.runs, result.verdict.at)
+    measured = number(outcome, run.trace, result.verdict.at, by)
     return "-" if measured is None else f"{measured.value:.4g}"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from traindx_tools.experiments.trace import PARTS
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead, watch_files
-from traindx_tools.on_variables import composed, numbered
+from traindx_tools.on_variables import composed, numbered, text_order
 from traindx_tools.on_variables.digits import Digits, lost_digits
 from traindx_tools.on_variables.equal import Equal, EqualArrays
 from traindx_tools.on_variables.look import Place, take_look
@@ -84,6 +85,8 @@ class VariablesWatch:
             self._schedules = list(schedules())
         if self._mark is not None:
             self._note_numbered(self._mark)
+            if told := text_order.seen([FileRead(**r) for r in watch_files().told()]):
+                self._mark(PARTS, parts={text_order.PART: told})
             self._mark = None
 
     def _note_numbered(self, mark: Callable[..., None]) -> None:

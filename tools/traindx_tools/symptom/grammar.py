@@ -16,7 +16,7 @@ from traindx_tools.symptom.kinds import kinds_of
 from traindx_tools.symptom.meaning import Read, meant
 from traindx_tools.symptom.mentions import Mention, Names, mentions
 from traindx_tools.symptom.owners import by_its_value, fits, owned, pronoun, the_loss
-from traindx_tools.symptom.places import against_in, place_in
+from traindx_tools.symptom.places import against_in, named_level, place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, Predicate
 from traindx_tools.symptom.stated import Place, StatedSymptom, Subject
 from traindx_tools.symptom.subjects import JUDGED_BY_VALUE
@@ -156,38 +156,10 @@ _VERBS = frozenset(
 )
 _LOOSELY = frozenset({"close", "nearly", "almost", "practically", "near", "tiny", "essentially", "virtually"})
 _LEVELS = frozenset({"chance", "at chance", "near chance", "below chance", "guess", "at random", "coin flip"})
-_EMPTY = frozenset(
-    {
-        "be",
-        "show",
-        "read",
-        "print",
-        "report",
-        "equal",
-        "become",
-        "turn",
-        "log",
-        "display",
-        "be about",
-        "reach",
-        "go to",
-        "drop to",
-        "fall to",
-        "reached",
-        "tell",
-        "come out at",
-        "end up at",
-        "start at",
-        "start near",
-        "begin at",
-        "stay",
-        "remain",
-        "sit",
-        "stick",
-        "keep at",
-        "hover",
-    }
-)
+_EMPTY = frozenset({
+    "be", "show", "read", "print", "report", "equal", "become", "turn", "log", "display", "be about", "reach",
+    "go to", "drop to", "fall to", "reached", "tell", "come out at", "end up at", "start at", "start near",
+    "begin at", "stay", "remain", "sit", "stick", "keep at", "hover"})  # fmt: skip
 
 
 def read_clause(clause: Clause, names: Names, before: Subject | None) -> Iterator[tuple[StatedSymptom, Subject | None]]:
@@ -228,6 +200,7 @@ def _without_links(hits: Sequence[Hit[Predicate]], words: Sequence[Token]) -> li
         telling = (
             value is not None
             or relation in ("above", "below")
+            or named_level(" ".join(w.text for w in words[hit.end : end]))
             or any(w in ("above", "below", "under") for w in hit.phrase.split())
         )
         behind = bool(kept) and hit.start - kept[-1].end <= 1 and kept[-1].entry.direction not in ("is", NORMAL)
@@ -314,6 +287,7 @@ def _read_one(
         any(w.base in _LOOSELY for w in words[hit.end : ends]),
         _around(words, hit, floor, ends),
         _lead(words, hits),
+        level=named_level(" ".join(w.text for w in words[hit.end : ends])),
     )
     if value is None and direction != "stays":
         base = replace(base, relation="")
@@ -377,6 +351,9 @@ def _merged(reads: Sequence[Read]) -> list[Read]:
     for i, r in enumerate(reads):
         following = reads[i + 1] if i + 1 < len(reads) else None
         empty = r.direction in ("stays", "is") and r.value is None
+        if empty and r.level and r.subject is not None and r.subject.family in ("loss", "score", "reward"):
+            r = replace(r, direction="poor")  # "stays at the variance of the target"
+            empty = False
         if empty and (following is not None or r.phrase in _EMPTY) and r.relation not in ("above", "below"):
             continue
         if out and r.phrase.startswith("same") and out[-1].direction == "identical":

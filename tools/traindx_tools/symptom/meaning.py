@@ -33,6 +33,8 @@ class Read:
     """The words around the predicate, where its place is looked for first."""
     lead: str = ""
     """The words before the first predicate of the clause: a place there is that of all of them."""
+    level: bool = False
+    """Whether a level that nothing is learned at stands behind it: "the variance of the target"."""
 
 
 GOOD_WAY: Mapping[str, frozenset[str]] = {

@@ -79,8 +79,10 @@ _AGAINST: tuple[tuple[str, str], ...] = (
     (
         "chance",
         r"\bchance\b|\bcoin flip|\brandom(?:ly)?\b(?! seed| crop| augment| split| shuff| sampl)|\bguess\w*|\bmajority|"
-        r"predicting the (?:mean|average)|variance of the|uniform|\bln ?\(?\d+\)?|\blog ?\(\d+\)|base rate|"
-        r"standard deviation of the|ln\(?vocab\)?|always showing the same",
+        r"predicting the (?:mean|average)|variance of |uniform|\bln ?\(?\d+\)?|\blog ?\(\d+\)|base rate|"
+        r"(?:mean|constant|naive|trivial) (?:predict|forecast|model|baseline)|no better than the (?:mean|average)|"
+        r"predicting a constant|\b(?:var|std) ?\(|untrained|standard deviation of |ln\(?vocab\)?|"
+        r"always showing the same",
     ),
     (
         "others",
@@ -114,6 +116,18 @@ _AGAINST: tuple[tuple[str, str], ...] = (
     ),
 )
 _COMPARED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _AGAINST)
+
+
+_LEVEL = re.compile(
+    r"[\s=]*(?:(?:at|near|around|to|about|the|that|a|of|level|exactly|roughly|just|close)\s+)*"
+    r"(?:(?:variance|standard deviation|std) of|(?:var|std) ?\(|base rate|majority|mean (?:predict|baseline)|"
+    r"(?:constant|naive|trivial) (?:predict|forecast|model|baseline)|predicting (?:the|a) |ln ?\(?\d|log ?\(\d)",
+    re.IGNORECASE)
+
+
+def named_level(text: str) -> bool:
+    """Whether words behind "stays" or "equals" name what one gets who has learned nothing, without its number."""
+    return _LEVEL.match(text) is not None
 
 
 def place_in(text: str) -> Place:

@@ -28,6 +28,7 @@ def test_names_come_in_the_order_of_their_numbers(changed: Any, programs: Any) -
         programs.train()
         _step()
     assert told.applied.times == 3
+    assert Path(__file__).name in told.applied.where, told.applied
     assert sorted(PLAIN) != PLAIN
 
 

@@ -255,3 +255,27 @@ def test_the_placebo_changes_no_bit(changed: Any) -> None:
     assert expected[0] == found[0]
     assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), expected[1], found[1])))
     assert told.applied.times >= 1
+
+
+def _grouped(held: Any) -> Any:
+    """A transformation by label, in which the first leaf is held."""
+    def label(params: Any) -> Any:
+        leaves, form = jax.tree_util.tree_flatten(params)
+        return jax.tree_util.tree_unflatten(form, ["rest"] + ["moved"] * (len(leaves) - 1))
+    return optax.multi_transform({"moved": optax.sgd(0.1), "rest": held()}, label)
+
+
+def test_what_a_multi_transform_holds_is_trained(changed: Any) -> None:
+    with changed("thawed:module=*") as told:
+        found = train(lambda: _grouped(optax.set_to_zero))[1]
+    assert close(found, train(lambda: optax.sgd(0.1))[1])
+    assert told.applied.times == 1
+    assert not close(train(lambda: _grouped(optax.set_to_zero))[1], found), "taken out again"
+
+
+@pytest.mark.parametrize("module", ["*", "head.*"])
+def test_nothing_to_thaw_and_a_module_that_optax_does_not_know_are_said(changed: Any, module: str) -> None:
+    with changed(f"thawed:module={module}") as told:
+        train(lambda: _grouped(lambda: optax.sgd(0.01)))
+    assert not told.applied.times
+    assert ("module=*" if module != "*" else "nothing is held") in told.applied.problem

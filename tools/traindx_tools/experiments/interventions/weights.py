@@ -22,12 +22,14 @@ INTERVENTIONS = (
     Intervention(
         "thawed", "frozen modules are trained",
         changes="Parameters that match get gradients before the first call; those in no optimizer join the first group "
-                "of the one that there is.",
+                "of the one that there is. In JAX leaves that `set_to_zero` holds in a `multi_transform` get its first "
+                "other transformation.",
         keeps="The optimizer's other settings: they get the rate and decay of that group.",
         shows="Where the loss now falls, something was frozen that should learn, or was missing in the optimizer.",
         cannot_tell="Where the forward pass itself cuts the graph, no gradient comes and the change says so. Under a "
                     "data-parallel wrapper it cannot be done from outside.",
-        horizon=50, options=(_MODULE,), live={"torch": f"{_LIVE}:Thawed"}),
+        horizon=50, options=(_MODULE,), frameworks=(TORCH, JAX),
+        live={"torch": f"{_LIVE}:Thawed", "jax": "traindx_tools.experiments.live.on_jax.thawing:Thawed"}),
     Intervention(
         "reinitialised", "modules start from fresh weights",
         changes="Before the first call the parameters that match are set by `reset_parameters()` of their modules, or "

@@ -17,7 +17,7 @@ from typing import Literal
 
 from traindx_tools.experiments.compare import apart
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.reading import Measured, event, number
+from traindx_tools.experiments.reading import Measured, counted_otherwise, event, number, shared_by
 from traindx_tools.experiments.trace import Trace
 
 TIMES_SCATTER = 4.0
@@ -63,12 +63,15 @@ def judged(outcome: Outcome, control: Trace, traces: Sequence[Trace], at: float 
     """One word for each arm, in their order. `at`: the step up to which numbers are read."""
     if outcome.is_event:
         return [_of_event(outcome, control, t) for t in traces]
-    base = number(outcome, control, at)
+    by = shared_by(outcome, [control, *traces], at)
+    base = number(outcome, control, at, by)
     if base is None:
         return [Judged("unread", why="the control shows no number") for _ in traces]
-    read = [number(outcome, t, at) for t in traces]
+    read = [number(outcome, t, at, by) for t in traces]
     scatter = scatter_of(base, read)
-    return [_of_number(outcome, base, m, t, scatter) for m, t in zip(read, traces, strict=True)]
+    other = [counted_otherwise(outcome, control, t) for t in traces]
+    return [Judged("failed", why=o) if o else _of_number(outcome, base, m, t, scatter)
+            for m, t, o in zip(read, traces, other, strict=True)]
 
 
 def _of_event(outcome: Outcome, control: Trace, trace: Trace) -> Judged:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from traindx_tools.experiments.trace import PARTS
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
@@ -194,6 +195,10 @@ class State(JaxProbe):
         still = [i for i, (_, same) in seen.items() if same and i in alone]
         if not still:
             return
+        if len(still) < len(seen):
+            self.scene.recorder.mark(PARTS, parts={"held": f"{names[still[0]]} and so in all {len(still)} of the "
+                                     f"{len(seen)} arrays that {known.watched.name} differentiates did not change "
+                                     f"in {calls} calls"})
         fed = fed_by(jaxpr, still, [i for i in seen if i not in still])
         shapes = {i: tuple(int(n) for n in jaxpr.jaxpr.invars[i].aval.shape) for i in seen}
         weights = [Weight(names[i], shapes[i], float(sums[0]) / max(1, math.prod(shapes[i])), float(sums[5]), not same,
