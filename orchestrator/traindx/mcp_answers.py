@@ -63,7 +63,7 @@ def compare_ranks(reach: Reach, given: asked.CompareRanks, say: Say) -> str:
     from traindx_tools.on_ranks.logs.listing import told
 
     admitted = _logs(reach, given.paths, say)
-    many = examine_ranks(discover(admitted.files).sources)
+    many = examine_ranks(discover(admitted.files).sources, asked=True)
     if many is None:
         return "no ranks were told apart: the logs of at least two ranks are needed\n"
     return reach.shorten("\n".join([*told(many, every=given.lines), *map("note: {}".format, admitted.left_out)])) + "\n"

@@ -69,7 +69,7 @@ def _merged(paths: Sequence[str]) -> Iterator[str]:
     from traindx_tools.on_ranks.logs import examine_ranks
     from traindx_tools.on_ranks.logs.listing import merged
 
-    many = examine_ranks(discover(paths, most=100_000).sources)
+    many = examine_ranks(discover(paths, most=100_000).sources, asked=True)
     if many is None:
         raise UnreadableInput("no ranks were told apart: --merged needs the logs of at least two ranks, as files a "
                               "rank "

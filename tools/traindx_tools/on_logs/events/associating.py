@@ -11,7 +11,7 @@ import numpy as np
 from traindx_tools.on_logs.events.anomalous import FEWEST, NEAR, AnomalySet
 from traindx_tools.on_logs.events.candidates import Candidate
 from traindx_tools.on_logs.events.chance import Anomalies, Scanned, bound, displaced, followed, scan, scores_displaced
-from traindx_tools.on_logs.events.separating import separating
+from traindx_tools.on_logs.events.separating import separating, shows_itself
 from traindx_tools.on_logs.run import Ints
 
 LEVEL = 0.01
@@ -70,6 +70,8 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
     placed, fewest = displaced(anomalies.places, n), max(3.0, LEAST_SHARE * len(anomalies.places) / 2)
     found: list[tuple[Candidate, Ints, Scanned]] = []
     for candidate in every:
+        if shows_itself(anomalies.series, candidate):
+            continue
         times = anomalies.records_of(candidate.lines)
         scanned = scan(placed, times) if len(times) >= fewest else None
         if scanned is not None:

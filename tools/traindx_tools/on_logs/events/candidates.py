@@ -13,7 +13,7 @@ import numpy as np
 from traindx_tools.on_logs.events.collecting import PART, EventLog, Lines, places_of
 from traindx_tools.on_logs.events.shapes import TOKEN, Mask
 from traindx_tools.on_logs.roles import is_known
-from traindx_tools.on_logs.run import Series
+from traindx_tools.on_logs.run import Floats, Ints, Series
 
 FEWEST = 3
 """Occurrences from which something can go along with anything."""
@@ -25,6 +25,10 @@ LONG = 90
 """Characters of a line from which only the variable is told, with the word before it."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SHARES = (0.9, 0.95, 0.98)
+_NAMED = re.compile(r"(?![-+~$(]?\.?0).*[^\W\d_]{3}")
+"""A token that is a name with a counter in it (`gs://bucket/run/0.ckpt`), in place of a number with its unit."""
+FEW = 20
+"""Distinct values of a column up to which each is a threshold of its own (a bucket, a number of images)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +116,10 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Ca
                 words[log.masks[i].tokens[token]].append(i)
             for word, having in words.items() if len(words) <= MOST_VALUES else ():
                 lines = np.sort(np.concatenate([by_mask[i] for i in having]))
-                if "0" not in word:
-                    yield Candidate(_told(log, log.masks[having[0]], {token: word}, _held(log, template, having)),
-                                    lines, "word", template)
+                if "0" not in word or (len(words) > 1 and _NAMED.match(word)):
+                    text = _told(log, log.masks[having[0]], {token: word.replace("0", "*")},
+                                 _held(log, template, having))
+                    yield Candidate(text, lines, "word", template)
 
 
 def _held(log: EventLog, template: int, masks: Sequence[int]) -> list[str | None]:
@@ -128,7 +133,11 @@ def _extremes(series: Series) -> Iterator[Candidate]:
     """The highest and lowest values of a number that no rule knows: a length, a size, a share of a source."""
     values = series.values[series.finite]
     lines = series.line[series.finite]
-    if is_known(series) or len(values) < 100 or len(np.unique(values)) < 20:
+    if is_known(series) or len(values) < 100:
+        return
+    levels = np.unique(values)
+    if len(levels) < FEW:
+        yield from _ends(series, values, lines, levels)
         return
     for share in _SHARES:
         for text, off, high in ((f"`{series.original}` at least {np.quantile(values, share):.4g}",
@@ -137,6 +146,17 @@ def _extremes(series: Series) -> Iterator[Candidate]:
                                  values <= np.quantile(values, 1 - share), False)):
             if off.mean() <= 2 * (1 - share):
                 yield Candidate(text, np.sort(lines[off]), "column", series=series, high=high)
+
+
+def _ends(series: Series, values: Floats, lines: Ints, levels: Floats) -> Iterator[Candidate]:
+    """The two highest and the two lowest of few values together, where these are seldom: one alone is a value."""
+    if len(levels) < 4:
+        return
+    for bound, off, high, way in ((levels[-2], values >= levels[-2], True, "least"),
+                                  (levels[1], values <= levels[1], False, "most")):
+        if FEWEST <= off.sum() <= 2 * (1 - _SHARES[0]) * len(values):
+            yield Candidate(f"`{series.original}` at {way} {bound:.4g}", np.sort(lines[off]), "column", series=series,
+                            high=high)
 
 
 def _told(log: EventLog, mask: Mask, fixed: dict[int, str], held: Sequence[str | None] | None = None) -> str:

@@ -1,18 +1,43 @@
-"""The threshold of a column that separates anomalies from everything else best."""
+"""The threshold of a column that separates anomalies from everything else best; events that are the series itself."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.on_logs.events.candidates import Candidate
 from traindx_tools.on_logs.events.chance import MOST_LAG
-from traindx_tools.on_logs.run import Floats, Ints
+from traindx_tools.on_logs.run import Floats, Ints, Series
 
 MOST_DIGITS = 12
 """Digits of a threshold that is told."""
+OWN = 0.9
+"""Share of the lines of an event that are records of the series, from which it may be a value of it."""
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def shows_itself(series: Series, event: Candidate) -> bool:
+    """Whether an event is nothing but the value of the series in its own records.
+
+    A rare number of a column is a spike of the column, and stands at the same records by what it is. So does the same
+    column under another name. An event that other values of the series come with is something else.
+    """
+    if event.series is not None:
+        return event.series is series or np.array_equal(event.series.values, series.values, equal_nan=True)
+    if event.kind != "value" or not len(event.lines) or not len(series):
+        return False
+    lines = series.line
+    if (np.diff(lines) < 0).any():
+        return False
+    at = np.minimum(np.searchsorted(lines, event.lines), len(lines) - 1)
+    own = lines[at] == event.lines
+    values = np.unique(series.values[at[own]])
+    if own.mean() < OWN or len(values) != 1:
+        return False
+    return any(float(told) == float(values[0]) for told in _NUMBER.findall(event.text))
 
 
 def separating(column: Candidate, times: Ints, at: Ints, near: int, far: int) -> Candidate:

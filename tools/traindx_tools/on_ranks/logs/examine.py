@@ -43,6 +43,13 @@ _NO_LOG = frozenset({
     ".safetensors", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5", ".bin", ".zip", ".diff"})  # fmt: skip
 _SAYS_RANK = re.compile(rb"\[(?:rank|default) ?\d+\]|\b[Rr]ank[ =:]{1,2}\d+|process_index[ =:]{1,2}\d+|GLOBAL_RANK: \d")
 
+_AMONG_OTHERS = re.compile(rb"\[rank ?\d+\]|\bProcessGroup(?:NCCL|Gloo)\b|/gloo/transport/|\bNCCL (?:INFO|WARN)\b")
+"""What a process of a job of several says at its end."""
+_OF_A_JOB = re.compile(r"(?i)(?:^|[^a-z])(?:worker|node|host|pod|replica|gpu|trainer)[-_.]?\d")
+_OF_SO_MANY = re.compile(rb"(?<![\d./])0*(\d{1,6})(?:/| of )0*(\d{1,6})(?![\d./])")
+TOP, TAIL = 20, 64 * 2**10
+"""First lines, and last bytes, that are looked at to see whether a log is of a job of several processes."""
+
 
 @dataclass(frozen=True, eq=False)
 class ManyRanks:
@@ -90,24 +97,63 @@ class ManyRanks:
                 "findings": [f.to_json() for f in self.findings]}
 
 
-def rank_logs(sources: Sequence[Source]) -> list[Source]:
-    """Those among the sources that may be logs of several ranks; none where nothing speaks for more than one."""
+def rank_logs(sources: Sequence[Source], *, asked: bool = False) -> list[Source]:
+    """Those among the sources that may be logs of several ranks; none where nothing speaks for more than one.
+
+    `asked`: somebody says that they are; then names that differ in a number speak enough.
+    """
     texts = [s for s in sources if not isinstance(s, StoredRun) and PurePath(s.name).suffix.lower() not in _NO_LOG]
-    if sum(rank_named(s.name) is not None for s in texts) > 1 or _numbered_alike(texts):
+    if sum(rank_named(s.name) is not None for s in texts) > 1 or _numbered_alike(texts, asked=asked):
         return texts
     spread = texts[:: max(1, len(texts) // MOST_LOOKED_AT)]
     speaking = [s for s in spread if _says_rank(s)]
     return texts if any(_several(s) for s in speaking) or len(speaking) > 1 else []
 
 
-def _numbered_alike(sources: Sequence[Source]) -> bool:
-    """Whether at least eight names differ in their numbers only, and a log of one of them says that it is of ranks."""
+def _numbered_alike(sources: Sequence[Source], *, asked: bool = False) -> bool:
+    """Whether names differ in their numbers only, and something says that they are of ranks and no runs of a sweep.
+
+    The logs of one of them, its end too, or the number of the name over the number of files in its first lines
+    (`worker-0013.log`: "[13/64]").
+    """
     groups: dict[str, list[Source]] = {}
     for s in sources:
         path = PurePath(s.name)
         groups.setdefault(re.sub(r"\d+", "#", "/".join(path.parts[-2:])), []).append(s)
     several = max(groups.values(), key=len, default=[])
-    return len(several) > 1 and (attempt_named(several[0].name) is not None or any(map(_says_rank, several[:4])))
+    if len(several) < 2:
+        return False
+    some = several[:4]
+    return (asked or attempt_named(several[0].name) is not None or any(map(_says_rank, some))
+            or sum(map(_ends_among_others, some)) > 1 or all(_numbers_itself(s, len(several)) for s in some))
+
+
+def _ends_among_others(source: Source) -> bool:
+    """Whether the end of a log says that other processes of the job are there."""
+    if not isinstance(source.local, Path) or not source.local.is_file():
+        return False
+    try:
+        with source.open() as stream:
+            if stream.seekable():
+                stream.seek(max(0, source.local.stat().st_size - TAIL))
+            end = stream.read(TAIL)
+    except (OSError, EOFError, ValueError):
+        return False
+    return not is_binary(end) and _AMONG_OTHERS.search(end) is not None
+
+
+def _numbers_itself(source: Source, count: int) -> bool:
+    """Whether a file of a worker says in its first lines that it is this one of so many."""
+    name = PurePath(source.name).name
+    number = re.search(r"\d+(?=\D*$)", name)
+    if number is None or _OF_A_JOB.search(name) is None:
+        return False
+    try:
+        top = b"\n".join(_first(source.head)[:TOP])
+    except OSError:
+        return False
+    told = {(int(m[1]), int(m[2])) for m in _OF_SO_MANY.finditer(top)}
+    return (int(number[0]), count) in told
 
 
 def _says_rank(source: Source) -> bool:
@@ -135,14 +181,14 @@ def _several(source: Source) -> bool:
     return len(told) > 1 or len(ranks) > 1
 
 
-def examine_ranks(sources: Sequence[Source], *, workers: int | None = None, cluster: str | None = None,
-                  progress: Callable[[int, int], None] | None = None) -> ManyRanks | None:
+def examine_ranks(sources: Sequence[Source], *, asked: bool = False, workers: int | None = None,
+                  cluster: str | None = None, progress: Callable[[int, int], None] | None = None) -> ManyRanks | None:
     """What the logs of the ranks say together, or None where the sources are not logs of several ranks.
 
-    `workers`, `cluster` as of `mapping.over`; the result is the same whichever reads. `progress` is called with files
-    done and all.
+    `asked` as of `rank_logs`, `workers`, `cluster` as of `mapping.over`; the result is the same whichever reads.
+    `progress` is called with files done and all.
     """
-    chosen = rank_logs(sources)
+    chosen = rank_logs(sources, asked=asked)
     if not chosen:
         return None
     small = sum(_size(s) for s in chosen) < mapping.ALONE

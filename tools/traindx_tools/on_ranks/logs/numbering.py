@@ -33,6 +33,7 @@ def numbered(files: Sequence[FileTold]) -> None:
     for file in files:
         _attempts(file)
         _by_name(file)
+    _by_siblings(files)
     _by_varying_number([f for f in files if _unknown(f)])
     _by_local_rank(files)
 
@@ -55,6 +56,37 @@ def _by_name(file: FileTold) -> None:
 
 def _unknown(file: FileTold) -> bool:
     return len(file.streams) == 1 and file.streams[0].rank is None and file.streams[0].local is None
+
+
+def _by_siblings(files: Sequence[FileTold]) -> None:
+    """The file whose lines say no rank, among files of its name that do: the one that failed first printed no prefix.
+
+    The number that is another in each name is the rank of those that are known, or apart from it by the same amount.
+    Lines without a prefix in such a file are of its rank, too: only a watchdog writes one.
+    """
+    groups: dict[str, list[FileTold]] = defaultdict(list)
+    for file in files:
+        groups[_NUMBERS.sub("#", "/".join(PurePath(file.name).parts[-2:]))].append(file)
+    for several in groups.values():
+        told = {f.name: {s.rank for s in f.streams if s.rank is not None} for f in several}
+        known = [(f, next(iter(told[f.name]))) for f in several if len(told[f.name]) == 1]
+        others = [f for f in several if len(told[f.name]) != 1]
+        if len(known) < 2 or len(known) < len(others) or not all(map(_unknown, others)):
+            continue
+        for at in range(len(_numbers(known[0][0])) - 1, -1, -1):
+            apart = {rank - _numbers(f)[at] for f, rank in known}
+            by = next(iter(apart))
+            ranks = [_numbers(f)[at] + by for f in several]
+            if len(apart) == 1 and len({*ranks}) == len(several) and min(ranks) >= 0:
+                for file, rank in zip(several, ranks, strict=True):
+                    for stream in file.streams:
+                        stream.rank = rank if stream.rank is None and stream.local is None else stream.rank
+                break
+
+
+def _numbers(file: FileTold) -> list[int]:
+    """The numbers of its folder's and its own name, in order."""
+    return [int(n) for n in _NUMBERS.findall("/".join(PurePath(file.name).parts[-2:]))]
 
 
 def _by_varying_number(files: Sequence[FileTold]) -> None:

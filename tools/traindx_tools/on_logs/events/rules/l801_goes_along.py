@@ -11,7 +11,7 @@ out of a run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.anomalies import Kind
 from traindx_tools.on_logs.events.anomalous import AnomalySet
 from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
+from traindx_tools.on_logs.events.chance import followed
 from traindx_tools.on_logs.events.seen import Seen
 from traindx_tools.on_logs.run import Series
 from traindx_tools.rules import Rule, Threshold
@@ -65,7 +66,7 @@ def _finding(along: Along) -> Finding:
     lines = anomalies.series.line
     return RULE.finding(
         ". ".join(said), anomalies.series.at(int(anomalies.at[0])), anomalies.series.source,
-        bearing=Bearing.COMPANION, severity=_severity(anomalies, first),
+        bearing=Bearing.COMPANION, severity=_severity(anomalies, along.told),
         measured={"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
                   "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near,
                   "far": first.far, "hits": first.hits,
@@ -108,14 +109,19 @@ def _lag(anomalies: AnomalySet, one: Association) -> str:
     return f"{near if near == far else f'{near}-{far}'} {unit if far != '1' else unit[:-1]} before"
 
 
-def _severity(anomalies: AnomalySet, one: Association) -> Severity:
+def _severity(anomalies: AnomalySet, told: Sequence[Association]) -> Severity:
+    one = told[0]
     if anomalies.series.name.startswith(_COSTS) or (anomalies.kind is Kind.SPIKE and not anomalies.up):
         return Severity.INFO
     if one.echo:
         return Severity.INFO
     if one.event.series is not None and not _whole(one.event.series):
         return Severity.LOW
-    strong = one.hits >= STRONG * len(anomalies.at) and one.precision >= EXACT
+    alike = [a for a in told if a.event.template == one.event.template and a.event.kind == one.event.kind]
+    at = anomalies.places
+    hits = int(np.any([followed(at, a.times, a.near, a.far) for a in alike], axis=0).sum())  # two buckets, two hosts
+    precision = 1.0 - sum(a.otherwise for a in alike) / max(1, sum(len(a.times) for a in alike))
+    strong = hits >= STRONG * len(at) and precision >= EXACT
     return Severity.MEDIUM if strong else Severity.LOW
 
 
