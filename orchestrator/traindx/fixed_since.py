@@ -45,7 +45,8 @@ def older_beside_newer(workspace: Path, logs: Iterable[str], named: Container[st
     left = {log: path for log, path in old.items() if os.path.realpath(path) not in named}
     if fix is None or not left or len(old) == len(written):
         return (), ""
-    return tuple(left.values()), f"{', '.join(_short(workspace, log) for log in left)} {_before(fix)}. Not judged beside what was written since"
+    told = ", ".join(_short(workspace, log) for log in left)
+    return tuple(left.values()), f"{told} {_before(fix)}. Not judged beside what was written since"
 
 
 def _short(workspace: Path, log: str) -> str:

@@ -63,7 +63,8 @@ def test_an_old_log_beside_a_new_one_is_not_judged(workspace: Path) -> None:
     report = diagnose([workspace])
     assert not any(f.rule == "L101" for f in report.findings), report.findings
     (note,) = told(workspace)
-    assert note.startswith("log.txt was written before the fix") and "Not judged beside" in note
+    assert note.startswith("log.txt was written before the fix")
+    assert "Not judged beside" in note
     both = diagnose([workspace / "log.txt", new])  # named one by one: the person's choice
     assert any(f.rule == "L101" for f in both.findings)
 
