@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import os
@@ -268,16 +269,23 @@ def diagnose(paths: Sequence[str | Path | History] | str | Path | History, *, sy
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
     still_watched.written_so_far()
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, lines=(*project.lines, *forms),
-                   asked=asked, cluster=cluster)
+    look = functools.partial(examine, paths, symptom=symptom, stdin=stdin, root=here, names=names,
+                             lines=(*project.lines, *forms), cluster=cluster)
+    seen = look(asked=asked)
+    logs = _logs(seen)
+    older, before = fixed_since.older_beside_newer(here, logs, {os.path.realpath(p) for p in paths})
+    seen = look(asked=replace(asked, older=older)) if older else seen
     said = still_watched.note_of(here / a.path for a in seen.run.artifacts)
-    logs = dict.fromkeys((*(s.source for s in seen.run.series), *(e.source for e in seen.run.errors)))
-    before = fixed_since.note_of(here, logs)
+    before = before or fixed_since.note_of(here, logs)
     seen = replace(seen, notes=(*filter(None, (before, said)), *seen.notes))
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths),
                     named_lines(seen.code, here), Notebooks.read(seen.code), seen.scope.entry, seen.scope.arguments)
     return Report(seen, places, subject, missing, names=in_code, asked=asked)
+
+
+def _logs(seen: Examination) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(s.source for s in seen.run.series), *(e.source for e in seen.run.errors))))
 
 
 _SIGNATURE = inspect.signature(diagnose)

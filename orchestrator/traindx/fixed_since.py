@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -19,27 +20,62 @@ def note_of(workspace: Path, logs: Iterable[str]) -> str:
 
     `logs`: as they are named from the workspace or the current directory; what is no file here says nothing.
     """
-    written = {log: at for log in logs if (at := _written(workspace, log)) is not None}
+    written = _times(workspace, logs)
     if not written:
         return ""
-    newest = max(written, key=lambda log: written[log])
-    fixes = [f for f in _fixes(workspace, written[newest]) if f[0] > written[newest]]
-    if not fixes:
+    newest = max(written, key=lambda log: written[log][1])
+    fix = _last(workspace, written[newest][1])
+    if fix is None:
         return ""
-    _, session, fix = max(fixes, key=lambda f: f[0])
-    of = newest if len(written) == 1 else f"all that was read ({newest} last)"
-    return (f"{of} was written before the fix that session {session} made and verified in {', '.join(fix.where)} "
-            f"({fix.summary.rstrip('.')}): it shows the run without that fix. Run the training again and diagnose the "
-            "new log")
+    name = _short(workspace, newest)
+    of = name if len(written) == 1 else f"all that was read ({name} last)"
+    return f"{of} {_before(fix)}. Run the training again and diagnose the new log"
 
 
-def _written(workspace: Path, log: str) -> float | None:
-    """When a file was last written, in seconds since 1970."""
-    for path in (workspace / log, Path(log)):
-        with contextlib.suppress(OSError, ValueError):
-            if path.is_file():
-                return path.stat().st_mtime
-    return None
+def older_beside_newer(workspace: Path, logs: Iterable[str], named: Container[str]) -> tuple[tuple[Path, ...], str]:
+    """The logs from before the last verified fix, where others were written since, and a sentence that says so.
+
+    `named`: real paths that a person named one by one; these stay.
+    """
+    written = _times(workspace, logs)
+    if len(written) < 2:
+        return (), ""
+    fix = _last(workspace, min(at for _, at in written.values()))
+    old = {} if fix is None else {log: path for log, (path, at) in written.items() if at < fix[0]}
+    left = {log: path for log, path in old.items() if os.path.realpath(path) not in named}
+    if fix is None or not left or len(old) == len(written):
+        return (), ""
+    told = ", ".join(_short(workspace, log) for log in left)
+    return tuple(left.values()), f"{told} {_before(fix)}. Not judged beside what was written since"
+
+
+def _short(workspace: Path, log: str) -> str:
+    """As seen from the workspace, which is how places are told."""
+    for prefix in (f"{workspace}/", f"{workspace.resolve()}/"):
+        log = log.removeprefix(prefix)
+    return log
+
+
+def _before(fix: tuple[float, str, Attempt]) -> str:
+    _, session, made = fix
+    return (f"was written before the fix that session {session} made and verified in {', '.join(made.where)} "
+            f"({made.summary.rstrip('.')}): it shows the run without that fix")
+
+
+def _last(workspace: Path, since: float) -> tuple[float, str, Attempt] | None:
+    return max((f for f in _fixes(workspace, since) if f[0] > since), key=lambda f: f[0], default=None)
+
+
+def _times(workspace: Path, logs: Iterable[str]) -> dict[str, tuple[Path, float]]:
+    """The file of each log and when it was last written, in seconds since 1970; without what is no file."""
+    found = {}
+    for log in logs:
+        for path in (workspace / log, Path(log)):
+            with contextlib.suppress(OSError, ValueError):
+                if path.is_file():
+                    found[log] = path, path.stat().st_mtime
+                    break
+    return found
 
 
 def _fixes(workspace: Path, since: float) -> Iterator[tuple[float, str, Attempt]]:

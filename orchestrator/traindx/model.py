@@ -210,6 +210,13 @@ class Diagnosis(Model):
         )
 
     @property
+    def questions_below(self) -> tuple[str, str, str]:
+        """The same, where cause and evidence stand right above them."""
+        _, choice, changes = self.questions
+        return (f"I believe the root cause is the one above. Does this match what you see?{self._doubt}", choice,
+                changes)
+
+    @property
     def _doubt(self) -> str:
         """What is said with the first question below `SURE`: look first, then fix."""
         if self.confidence >= SURE:

@@ -90,9 +90,11 @@ def render_report_html(
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     embedded = {name: _data_url(p) for name, p in (pictures or {}).items()}
-    return _environment().get_template("report.html.j2").render(v=view, pictures=embedded, subject=subject,
-                                                                version=__version__, story=story, review=review,
-                                                                digest=digest, plan=plan, progress=progress)
+    small = {name: _for_a_phone(p) for name, p in (pictures or {}).items()}
+    narrow = {name: _data_url(p) for name, p in small.items() if p is not None}
+    return _environment().get_template("report.html.j2").render(
+        v=view, pictures=embedded, narrow=narrow, subject=subject, version=__version__, story=story, review=review,
+        digest=digest, plan=plan, progress=progress)
 
 
 def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -101,6 +103,14 @@ def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 def _worked(attempts: Sequence[Attempt]) -> Attempt | None:
     return next((a for a in reversed(attempts) if a.verification is not None and a.verification.passed), None)
+
+
+def _for_a_phone(picture: Path | bytes) -> Path | None:
+    """The same picture for a narrow screen, where one was drawn beside it."""
+    from traindx_tools.plots.picture import NARROW
+
+    small = None if isinstance(picture, bytes) else picture.with_suffix(NARROW)
+    return small if small is not None and small.is_file() and not small.is_symlink() else None
 
 
 def _data_url(picture: Path | bytes) -> str:

@@ -62,17 +62,25 @@ def _drawn(folder: Path, artifacts: Sequence[Path]) -> tuple[Run | None, dict[st
     from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
     from traindx_tools.plots import draw_pictures
+    from traindx_tools.plots.picture import NARROW, NARROW_INCHES, plot_run
 
     try:
         run = read_last_run([str(p) for p in artifacts])
         run = replace(run, artifacts=told_as_data(run.artifacts))
-        return run, dict(draw_pictures(run, judge_run(run), folder / "plots"))
+        found = judge_run(run)
+        pictures = dict(draw_pictures(run, found, folder / "plots"))
+        if whole := pictures.get("loss_visualization"):
+            plot_run(run, found, whole.with_suffix(NARROW), NARROW_INCHES)
+        return run, pictures
     except UnreadableInput:
         return None, {}
 
 
 def kept_pictures(folder: Path, but: Collection[Path] = ()) -> dict[str, Path]:
     """Pictures of a session that were drawn before, by their names: those of both runs first; no links are followed."""
-    made = [p for p in sorted((folder / "plots").glob("*.png")) if p not in but and p.is_file() and not p.is_symlink()]
+    from traindx_tools.plots.picture import NARROW
+
+    made = [p for p in sorted((folder / "plots").glob("*.png")) if p not in but and p.is_file() and not p.is_symlink()
+            and not p.name.endswith(NARROW)]
     made.sort(key=lambda p: not p.stem.startswith(BOTH))
     return {**{p.stem: p for p in made}, **experiment_pictures(folder)}

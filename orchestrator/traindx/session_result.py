@@ -378,7 +378,8 @@ def _done(s: Session) -> Standing:
     last = s.attempts[-1] if s.attempts else None
     if last is not None and last.verification is not None and last.verification.passed:
         return ("fixed", f"{last.summary.rstrip('.')}: verified ({'; '.join(last.verification.reasons)})",
-                f"add what was learned to the project's notes? traindx resume {s.id} --remember")
+                "nothing is left to do; to keep what was learned for the next session here: "
+                f"traindx resume {s.id} --remember")
     return ("stopped", "stopped after three strikes",
             f"traindx show {s.id} says what the failed fixes taught; traindx debug begins anew")
 

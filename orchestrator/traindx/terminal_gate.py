@@ -40,7 +40,7 @@ def gate_lines(d: Diagnosis, page: Page) -> Iterator[str]:
     yield from section("What This Fix Will NOT Fix", d.will_not_fix, page)
     yield ""
     yield page.heading("Before anything is changed, please answer")
-    for i, question in enumerate(_questions(d), 1):
+    for i, question in enumerate(d.questions_below, 1):
         yield from page.wrap(question, "     ", f"  {i}. ")
 
 
@@ -78,13 +78,6 @@ def _in_words(seen: Evidence, named: NamedPlaces) -> str:
     statement, place = named.told(seen.statement).rstrip("."), seen.place.partition(",")[0]
     where = f" ({place})" if place and place not in statement else ""
     return f"{statement}{where} [{seen.id}]"
-
-
-def _questions(d: Diagnosis) -> tuple[str, str, str]:
-    """The three questions; cause and evidence stand right above them."""
-    first, choice, changes = d.questions
-    doubt = first.partition("Does this match what you see?")[2]
-    return f"I believe the root cause is the one above. Does this match what you see?{doubt}", choice, changes
 
 
 def _option(fix: Fix, cause: str | None, page: Page) -> Iterator[str]:

@@ -70,10 +70,11 @@ def _edges(bad: np.ndarray) -> np.ndarray:
 def draw(before: Mapping[str, Curve], after: Mapping[str, Curve], names: Sequence[str], out: Path) -> Path | None:
     """The metrics `names` of both runs in one picture; None where neither has one, or where it cannot be drawn."""
     from traindx_tools.plots.before_after import Pair, plot_before_after
-    from traindx_tools.plots.picture import drawn
+    from traindx_tools.plots.picture import NARROW, NARROW_INCHES, drawn
 
     pairs = [Pair(n, _line(before.get(n)), _line(after.get(n))) for n in names]
     try:
+        drawn(lambda: plot_before_after(pairs, out.with_suffix(NARROW), "Before and after", NARROW_INCHES))
         return drawn(lambda: plot_before_after(pairs, out, "The run before the change and with it"))
     except OSError as error:  # a picture is for a person's eyes: the verification stands without it
         _log.warning("the picture of both runs could not be written: %s", error)

@@ -38,21 +38,35 @@ def test_an_old_log_is_told_with_the_session_and_the_place_of_its_fix(workspace:
     result = session(workspace)
     assert result.status == "fixed"
     (note,) = told(workspace)
-    assert note.startswith(f"{workspace}/log.txt was written before the fix that session {result.session} made and "
+    assert note.startswith(f"log.txt was written before the fix that session {result.session} made and "
                            "verified in train.py:4 (Set the learning rate to a stable value)")
     page = " ".join(diagnose([workspace]).terminal(width=200).split())
     assert f"log.txt was written before the fix that session {result.session}" in page
     log(workspace, EARLIER - 60, "older.txt")
-    assert told(workspace)[0].startswith(f"all that was read ({workspace}/log.txt last) was written before")
+    assert told(workspace)[0].startswith("all that was read (log.txt last) was written before")
 
 
 def test_a_log_of_after_the_fix_says_nothing(workspace: Path) -> None:
     log(workspace, EARLIER)
     session(workspace)
-    log(workspace, LATER, "new.txt")
-    assert not told(workspace)
     log(workspace, LATER)
     assert not told(workspace)
+
+
+def test_an_old_log_beside_a_new_one_is_not_judged(workspace: Path) -> None:
+    """The verification wrote the metrics anew and left the log of the run that failed where it was."""
+    (workspace / "log.txt").write_text("".join(f"step {n} loss {2.0 - n / 100:.4f}\n" for n in range(40))
+                                       + "".join(f"step {n} loss nan\n" for n in range(40, 60)))
+    os.utime(workspace / "log.txt", (time.time() + EARLIER,) * 2)
+    session(workspace)
+    new = log(workspace, LATER, "new.txt")
+    report = diagnose([workspace])
+    assert not any(f.rule == "L101" for f in report.findings), report.findings
+    (note,) = told(workspace)
+    assert note.startswith("log.txt was written before the fix")
+    assert "Not judged beside" in note
+    both = diagnose([workspace / "log.txt", new])  # named one by one: the person's choice
+    assert any(f.rule == "L101" for f in both.findings)
 
 
 @pytest.mark.parametrize("verify", ["false", "grep -q nothing train.py"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from traindx.investigators.observed_run import KEPT, at_most, lacked, with_obser
 from traindx.model import Artifacts, Symptom, Verify
 from traindx.session import run_debug_session_sync
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
 FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
 SHOWS = ("print('ValueError: Attempting to unscale FP16 gradients.'); open('made.txt', 'a').write('x')\n"
          "raise SystemExit(1)\n")
@@ -122,7 +124,14 @@ def test_a_script_is_told_the_minutes_and_the_phases(case: Case, capsys: pytest.
     run_debug_session_sync("it does not learn", case.workspace, verify=case.verify, allow_run=True, report=False)
     said = capsys.readouterr().err.splitlines()
     assert "traindx: gathering evidence" in said
-    assert any("in copies: " in line and line.endswith(" min at most") for line in said)
+    assert any("reading leaves the cause open" in line and line.endswith(" min at most") for line in said)
+
+
+def test_minutes_that_nothing_will_take_are_not_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = shutil.copytree(EXAMPLE, tmp_path / "run")
+    result = run_debug_session_sync("loss is NaN", work, verify="python train.py", allow_run=True, report=False)
+    assert result.status == "awaiting_approval", result.reason
+    assert " min at most" not in capsys.readouterr().err
 
 
 SLOW = "import time\ntime.sleep(300)\n"
@@ -165,8 +174,9 @@ def test_what_runs_is_said_with_its_hour_and_what_was_run_before_is_not(case: Ca
     told = replace(case, say=heard.append)
     report = diagnose([case.workspace], root=case.workspace)
     with_observed_run(report, told, may_run=True)
-    assert "train.py` runs in a copy with instruments attached, " in heard[0]
-    assert re.search(r"\d+ s at most, since \d\d:\d\d:\d\d$", heard[0])
+    assert heard[0].startswith("reading leaves the cause open: ")
+    assert "train.py` runs in a copy with instruments attached, " in heard[1]
+    assert re.search(r"\d+ s at most, since \d\d:\d\d:\d\d$", heard[1])
     heard.clear()
     with_observed_run(report, told, may_run=True)
     assert heard == []

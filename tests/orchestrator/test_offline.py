@@ -110,7 +110,7 @@ def test_what_a_solved_session_taught_is_kept_by_a_command(workspace: Path, monk
 
     fixed = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True,
                                    report=False)
-    assert fixed.next_step == ("add what was learned to the project's notes? "
+    assert fixed.next_step == ("nothing is left to do; to keep what was learned for the next session here: "
                                f"traindx resume {fixed.session} --workspace {workspace} --remember")
     monkeypatch.chdir(workspace)
     runner = CliRunner()

@@ -315,6 +315,9 @@ def test_a_person_reads_and_decides_in_a_browser(review: Running, waiting: Sessi
         assert "Three questions for you" in page.text()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate("[...document.querySelectorAll('button')].every(b => b.offsetHeight >= 44)")
+        assert page.evaluate("document.querySelector('button.approve').getBoundingClientRect().bottom") < 2 * 844, \
+            "what a decision rests on, and the first button, stand on two screens"
+        assert page.evaluate("document.documentElement.scrollHeight") < 5 * 844, "the rest is folded"
         page.evaluate("document.querySelector('button[value=reject]').click()")
         page.until("document.querySelector('[role=alert]') !== null")
         page.evaluate("document.querySelector('textarea').value = 'the data is wrong'")

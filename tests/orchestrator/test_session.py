@@ -49,7 +49,7 @@ def go_on(result, *conclusions: object, **options: object):
 def test_from_symptom_to_verified_fix(workspace: Path):
     result = start(workspace, approve=approve())
     assert (result.status, result.next_step) == (
-        "fixed", "add what was learned to the project's notes? "
+        "fixed", "nothing is left to do; to keep what was learned for the next session here: "
                  f"traindx resume {result.session} --workspace {workspace} --remember")
     assert (workspace / "train.py").read_text() == FIXED
     assert set(result.documents) >= {"diagnosis.md", "diagnosis.json", "root_cause_analysis.md", "retrospective.json"}

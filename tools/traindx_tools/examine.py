@@ -270,7 +270,7 @@ def _examined(paths: Sequence[str | Path], symptom: str, stdin: bytes | None, ro
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
     books = Notebooks.read([*files, *(b.path for b in books.books)])  # of two with one cell, the judged one is named
     memory, unread = _memory_snapshots(artifacts)
-    own = reading.without(outside(scope))
+    own = reading.without(outside(scope, asked.older))
     data = on_data.of_run(reading.parts, files, base, read=live.data_files(base), numbered=live.numbered)
     weights = _weights(own, files, base, code.projects)
     if all(a.note.startswith("not read") for a in data.artifacts) and not weights.read:

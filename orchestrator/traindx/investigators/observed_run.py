@@ -87,6 +87,9 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
     command = shown(case.verify.command)
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
+    minutes = max(1, round(at_most(case.seconds_left, case.verify) / 60))
+    case.say(f"reading leaves the cause open: `{command}` is run with instruments, then with one change at a time, in "
+             f"copies, until the cause shows: {minutes} min at most")
     try:
         share = case.seconds_left * SHARE_FOR_EXPERIMENTS
         after = with_rerun(report, command, case.workspace, folder, timeout, min(share, MOST_SECONDS),

@@ -39,6 +39,8 @@ MOST_COMMENT = 4000
 """Characters of a comment that are kept."""
 SECONDS = 20.0
 """For a request to arrive."""
+FIRST_LOOK = 5.0
+"""Seconds after the end of a session that ended before the page looked again; a page that was closed never does."""
 LAST_LOOK = 8.0
 """Seconds that the result waits for the page to ask for it, which it does every two."""
 WAITS = "awaiting_approval"
@@ -134,8 +136,8 @@ class Server:
     @contextlib.contextmanager
     def following(self) -> Iterator[None]:
         """After a decision: the page shows how the session goes on. At the end it waits until the result was shown, for
-        a few seconds and only where somebody looked at all. Where the session came to another diagnosis the page stays:
-        `serve` takes the next decision."""
+        a few seconds: the page looks again every two, and a session may end sooner. Where the session came to another
+        diagnosis the page stays: `serve` takes the next decision."""
         stays = False
         answering = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         answering.start()
@@ -143,7 +145,7 @@ class Server:
             yield
             stays = self._waits_again()
             self._settled = not stays
-            if self._looked.is_set() and not stays:
+            if not stays and self._looked.wait(FIRST_LOOK):
                 self._shown.wait(LAST_LOOK)
         finally:
             self._http.shutdown()

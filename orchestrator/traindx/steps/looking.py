@@ -6,9 +6,7 @@ import contextlib
 
 from traindx import events, gate, patching
 from traindx.characterize import change_evidence, recent_changes
-from traindx.investigators.observed_run import at_most
 from traindx.model import Diagnosis, Healthy, NeedsData
-from traindx.notices import Notice
 from traindx.patching import PatchRefused, ReadOnlyFile
 from traindx.steps.made_of import remember
 from traindx.strike_levels import STRIKES_OUT
@@ -36,10 +34,6 @@ async def hypothesize(turn: Turn) -> bool:
 
 async def gather(turn: Turn) -> bool:
     """New evidence, and the hypotheses as they stand with it."""
-    if turn.allow_run and turn.verify is not None and turn.verify.command:
-        minutes = max(1, round(at_most(turn.seconds_left, turn.verify) / 60))
-        turn.hear(Notice("said", text="where reading leaves the cause open, the command is run with instruments, then "
-                                      f"with one change at a time, in copies: {minutes} min at most"))
     found = await turn.look(turn.investigator.gather)
     turn.note(events.GatheredEvidence(evidence=found.evidence, hypotheses=found.hypotheses))
     return True

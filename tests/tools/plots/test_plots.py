@@ -14,6 +14,7 @@ import pytest
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots import draw_pictures, gradient_heatmap, plot_run, visualize_loss_curve
 
@@ -210,3 +211,18 @@ def test_the_pictures_of_a_run_are_small_enough_for_a_page(tmp_path: Path) -> No
     files = diagnose([example]).write(tmp_path)
     assert Path(files["loss_visualization"]).stat().st_size < 80_000
     assert Path(files["report"]).stat().st_size < 200_000
+
+
+def test_the_picture_for_a_phone_is_narrow_and_its_words_stay_inside(tmp_path: Path) -> None:
+    from PIL import Image
+
+    from traindx_tools.plots.picture import NARROW, NARROW_INCHES, plot_run
+
+    log = tmp_path / "a.log"
+    log.write_text("".join(f"step {n} loss {2.0 - n / 100 if n < 60 else float('nan')}\n" for n in range(100)))
+    run = read_run([str(log)])
+    out = plot_run(run, judge_run(run), tmp_path / f"loss{NARROW}", NARROW_INCHES)
+    picture = Image.open(out).convert("L")
+    assert picture.width == round(NARROW_INCHES * 150)
+    edge = picture.crop((picture.width - 4, 0, picture.width, picture.height))
+    assert edge.getextrema()[0] > 200, "no word is cut at the edge"

@@ -15,8 +15,9 @@ from traindx_tools.plots.decimate import gaps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LETTER = 0.0133
-"""Share of a panel's width that a letter of the words takes at most: of the narrower panel beside a close-up."""
+_LETTER, _LETTER_INCHES = 0.0133, 0.07
+"""Share of a panel's width that a letter of the words takes at most: of the narrower panel beside a close-up; and how
+wide it is, for a picture that is narrower."""
 _MOST_BANDS, _MOST_SIGNS, _MOST_WORDS = 60, 200, 3
 
 
@@ -53,18 +54,19 @@ def _write(cell: Axes, words: Sequence[str], start: float, bounds: Bounds) -> No
     the marks of what led there would run through the words."""
     more = [f"+{len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
     share = (start - bounds.low) / bounds.width
+    letter = max(_LETTER, _LETTER_INCHES / style.inches_of(cell))
     told = [*words[:_MOST_WORDS], *more]
-    if not _has_room(told, share):
+    if not _has_room(told, share, letter):
         told = [part for w in told for part in _in_two(w)]
-    on_right = _has_room(told, share)
+    on_right = _has_room(told, share, letter)
     cell.text(share + (0.012 if on_right else -0.01), 0.5, "\n".join(told),
               transform=cell.transAxes, fontsize=8.5, fontweight="bold", color=style.BAD, va="center",
               ha="left" if on_right else "right", zorder=6, parse_math=False,
               bbox={"facecolor": style.PAPER, "alpha": 0.9, "edgecolor": "none", "pad": 2})
 
 
-def _has_room(words: Sequence[str], share: float) -> bool:
-    return share + 0.012 + _LETTER * max(map(len, words)) < 1.0
+def _has_room(words: Sequence[str], share: float, letter: float = _LETTER) -> bool:
+    return share + 0.012 + letter * max(map(len, words)) < 1.0
 
 
 def _in_two(words: str) -> list[str]:

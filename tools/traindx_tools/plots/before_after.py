@@ -43,27 +43,29 @@ class Pair:
     after: Line | None
 
 
-def plot_before_after(pairs: Sequence[Pair], out: Path, title: str = "Before and after") -> Path | None:
-    """One PNG, 1,500 px wide, a panel for each pair; None where no pair holds a value. Raises OSError."""
+def plot_before_after(pairs: Sequence[Pair], out: Path, title: str = "Before and after",
+                      inches: float = style.WIDTH_INCHES) -> Path | None:
+    """One PNG, 150 pixels an inch, a panel for each pair; None where no pair holds a value. Raises OSError."""
     from matplotlib.figure import Figure
 
     shown = [p for p in pairs if any(line is not None and len(line.values) for line in (p.before, p.after))][:MOST]
     if not shown:
         return None
+    narrow, left = inches < style.WIDTH_INCHES, 0.08 * style.WIDTH_INCHES / inches
     high = _HEAD + _TALL * len(shown) + _FOOT
-    figure = Figure(figsize=(style.WIDTH_INCHES, high), dpi=style.DPI, facecolor=style.PAPER)
+    figure = Figure(figsize=(inches, high), dpi=style.DPI, facecolor=style.PAPER)
     for number, pair in enumerate(shown):
         bottom = (_FOOT + _TALL * (len(shown) - 1 - number)) / high
-        cell = figure.add_axes((0.08, bottom, 0.9, (_TALL - 0.6) / high))
-        _draw(cell, pair, last=number == len(shown) - 1)
-    figure.text(0.012, 1 - 0.1 / high, style.plain(title, 110), va="top", fontsize=10.5, fontweight="bold",
+        cell = figure.add_axes((left, bottom, 0.98 - left, (_TALL - 0.6) / high))
+        _draw(cell, pair, last=number == len(shown) - 1, narrow=narrow)
+    figure.text(0.012, 1 - 0.1 / high, style.plain(title, int(11 * inches)), va="top", fontsize=10.5, fontweight="bold",
                 color=style.INK, parse_math=False)
-    for x, colour, word in ((0.80, BEFORE, "before"), (0.90, AFTER, "after")):
+    for x, colour, word in ((1 - 2.0 / inches, BEFORE, "before"), (1 - 1.0 / inches, AFTER, "after")):
         figure.text(x, 1 - 0.1 / high, f"— {word}", va="top", fontsize=10, color=colour, fontweight="bold")
     return style.save(figure, out)
 
 
-def _draw(cell: Axes, pair: Pair, *, last: bool) -> None:
+def _draw(cell: Axes, pair: Pair, *, last: bool, narrow: bool = False) -> None:
     drawn = [(line, colour, bounded(line.values)) for line, colour in ((pair.before, BEFORE), (pair.after, AFTER))
              if line is not None and len(line.values)]
     scale = scale_of([y for _, _, y in drawn])
@@ -85,8 +87,9 @@ def _draw(cell: Axes, pair: Pair, *, last: bool) -> None:
     cell.tick_params(labelsize=8, colors=style.MUTED, length=3)
     cell.annotate(style.plain(pair.name.replace("_", " "), 40), (0, 1), xytext=(0, 6), xycoords="axes fraction",
                   textcoords="offset points", fontsize=9.5, fontweight="bold", color=style.INK, parse_math=False)
-    cell.annotate("; ".join(words), (1, 1), xytext=(0, 6), xycoords="axes fraction", textcoords="offset points",
-                  ha="right", fontsize=8.5, color=style.MUTED, parse_math=False)
+    beside = {"xytext": (0, -4), "va": "top"} if narrow else {"xytext": (0, 6)}  # no room beside the name
+    cell.annotate("; ".join(words), (1, 1), **beside, xycoords="axes fraction", textcoords="offset points", ha="right",
+                  fontsize=8.5, color=style.MUTED, parse_math=False)
     if last:
         cell.set_xlabel(drawn[0][0].unit, fontsize=8.5, color=style.MUTED, labelpad=2)
 

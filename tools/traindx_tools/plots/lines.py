@@ -26,6 +26,9 @@ Placed = Sequence[tuple[Series, Floats]]
 _DOTTED = 60
 """Values up to which each one gets a dot: beyond it the dots hide the line."""
 
+_NARROW = 4.0
+"""Inches of a panel that has room for two names of lines beside its title, and no more."""
+
 
 def draw_panel(cell: Axes, panel: Panel, axis: Axis, bounds: Bounds, marks: Marks, *, label: str | None,
                closeup: bool = False) -> None:
@@ -123,7 +126,8 @@ def _write_heading(cell: Axes, panel: Panel, placed: Placed, scale: Scale, handl
         return
     if panel.more:
         labels[-1] += f"  (+{panel.more} more)"
-    legend = cell.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=min(len(labels), 4),
+    most = 4 if style.inches_of(cell) > _NARROW else 2
+    legend = cell.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=min(len(labels), most),
                          frameon=False, fontsize=8.5, handlelength=1.6, columnspacing=1.2, borderpad=0.0,
                          borderaxespad=0.3, handletextpad=0.5)
     for text in legend.get_texts():

@@ -24,6 +24,10 @@ from traindx_tools.plots.panels import Panel, panels_of
 from traindx_tools.plots.strip import draw_strip
 
 _TITLE_WIDTH = 104
+NARROW_INCHES = 4.4
+"""Of the picture for a phone: its letters are as large there as those of the text."""
+NARROW = ".narrow.png"
+"""Ends the name of a picture for a phone, beside the usual one."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,8 +59,8 @@ def drawn(draw: Callable[[], Path | None]) -> Path | None:
         return None
 
 
-def plot_run(run: Run, findings: Sequence[Finding], out: Path) -> Path:
-    """One PNG, 1,500 px wide: loss, its terms, gradient norm, learning rate and up to six panels in all.
+def plot_run(run: Run, findings: Sequence[Finding], out: Path, inches: float = style.WIDTH_INCHES) -> Path:
+    """One PNG, 1,500 px wide (150 an inch): loss, its terms, gradient norm, learning rate and up to six panels in all.
 
     Non-finite values are marked, never dropped; the scale is logarithmic where the values span over two decades; an
     onset too narrow to be seen in the whole run has a close-up beside it.
@@ -68,18 +72,23 @@ def plot_run(run: Run, findings: Sequence[Finding], out: Path) -> Path:
         raise UnreadableInput("there is no metric to draw: the artifacts hold no series of values. "
                               "Give the training log or the metrics file of the run")
     marks = marks_of(findings, axis)
-    title = textwrap.wrap(_headline(run, findings), _TITLE_WIDTH, max_lines=2, placeholder=" …")
-    _draw(panels, axis, marks, title, _subtitle(run, axis), out)
+    wide = int(_TITLE_WIDTH * inches / style.WIDTH_INCHES)
+    title = textwrap.wrap(_headline(run, findings), wide, max_lines=2 if inches > NARROW_INCHES else 4,
+                          placeholder=" …")
+    _draw(panels, axis, marks, title, style.plain(_subtitle(run, axis), int(1.4 * wide)), out, inches)
     return out
 
 
-def _draw(panels: Sequence[Panel], axis: Axis, marks: Marks, title: Sequence[str], subtitle: str, out: Path) -> None:
+def _draw(panels: Sequence[Panel], axis: Axis, marks: Marks, title: Sequence[str], subtitle: str, out: Path,
+          inches: float) -> None:
     from matplotlib.figure import Figure
 
     whole = bounds_of(panels, axis, marks)
-    near = closeup_of(panels, axis, marks, whole)
-    layout = layout_of(panels, len(marks.rows), len(title), len(marks.elsewhere[:3]), near is not None)
-    figure = Figure(figsize=(style.WIDTH_INCHES, layout.height), dpi=style.DPI, facecolor=style.PAPER)
+    narrow = inches < style.WIDTH_INCHES
+    near = None if narrow else closeup_of(panels, axis, marks, whole)
+    layout = layout_of(panels, len(marks.rows), len(title), 0 if narrow else len(marks.elsewhere[:3]),
+                       near is not None, inches)
+    figure = Figure(figsize=(inches, layout.height), dpi=style.DPI, facecolor=style.PAPER)
     if marks.rows:
         draw_strip(figure.add_axes(layout.strip), marks, whole)
     for i, panel in enumerate(panels):
@@ -87,8 +96,9 @@ def _draw(panels: Sequence[Panel], axis: Axis, marks: Marks, title: Sequence[str
         draw_panel(figure.add_axes(layout.cells[i]), panel, axis, whole, marks, label=label)
         if near is not None:
             draw_panel(figure.add_axes(layout.closeups[i]), panel, axis, near, marks, label=label, closeup=True)
-    for x, inches, text, look in _frame(layout, title, subtitle, marks, axis, near):
-        figure.text(x, 1 - inches / layout.height, text, va="top", parse_math=False, **look)
+    elsewhere = () if narrow else marks.elsewhere
+    for x, top, text, look in _frame(layout, title, subtitle, elsewhere, marks.more, axis, near):
+        figure.text(x, 1 - top / layout.height, text, va="top", parse_math=False, **look)
     style.save(figure, out)
 
 
@@ -111,7 +121,7 @@ def _subtitle(run: Run, axis: Axis) -> str:
     return f"{sum(len(s) for s in run.series):,} values from {read}, {axis.unit} {first:,.10g} to {last:,.10g}{spread}"
 
 
-def _frame(layout: Layout, title: Sequence[str], subtitle: str, marks: Marks, axis: Axis,
+def _frame(layout: Layout, title: Sequence[str], subtitle: str, elsewhere: Sequence[str], more: int, axis: Axis,
            near: Bounds | None) -> list[tuple[float, float, str, dict[str, Any]]]:
     """The words around the panels: (x as a share, inches from the top, text, look)."""
     quiet: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
@@ -122,8 +132,8 @@ def _frame(layout: Layout, title: Sequence[str], subtitle: str, marks: Marks, ax
         first, last = near.low + near.margin, near.high - near.margin
         words = f"close-up: {axis.unit} {first:,.10g} to {last:,.10g}"
         texts.append((layout.closeups[0][0], layout.heading_top, words, quiet))
-    lines = [style.plain(t, 120) for t in marks.elsewhere[:3]]
-    hidden = marks.more + max(len(marks.elsewhere) - 3, 0)
+    lines = [style.plain(t, 120) for t in elsewhere[:3]]
+    hidden = more + max(len(elsewhere) - 3, 0)
     if lines:
         lines[-1] += f"  (+{hidden} more)" if hidden else ""
         texts.append((left, layout.notes_top, "also found:", quiet))

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 _ON_RIGHT = 0.55
 """Share of the axis up to which a bar's label stands right of its start."""
+_LETTER = 0.078
+"""Inches of a letter of a label."""
+_MOST, _LEAST = 60, 12
+"""Letters of a title."""
 
 
 def draw_strip(cell: Axes, marks: Marks, bounds: Bounds) -> None:
@@ -32,5 +36,8 @@ def _draw_row(cell: Axes, row: int, mark: Mark, bounds: Bounds) -> None:
         cell.barh(row + 0.5, least, left=start, height=0.8, color=colour, linewidth=0)
     on_right = mark.start - bounds.low < _ON_RIGHT * bounds.width
     x = mark.start + bounds.width * (0.01 if on_right else -0.006)
-    cell.text(x, row + 0.53, f"{mark.rule}  {style.plain(mark.title, 60)}", fontsize=8.5, fontweight="bold",
+    share = (bounds.low + bounds.width - x if on_right else x - bounds.low) / bounds.width
+    room = int(share * style.inches_of(cell) / _LETTER) - len(mark.rule) - 2
+    title = style.plain(mark.title, max(min(room, _MOST), _LEAST))
+    cell.text(x, row + 0.53, f"{mark.rule}  {title}", fontsize=8.5, fontweight="bold",
               color=colour, va="center", ha="left" if on_right else "right", parse_math=False)

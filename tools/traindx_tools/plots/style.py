@@ -12,6 +12,7 @@ from traindx_tools.finding import Severity
 from traindx_tools.unlinked import made, opened
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, MUTED, GRID, PAPER = "#1b1f24", "#5b6570", "#e4e8ec", "#ffffff"
@@ -39,6 +40,11 @@ def plain(text: str, most: int) -> str:
     """Text from a log as one bounded line that a legend shows as it stands."""
     line = _CONTROL.sub(" ", text).strip().lstrip("_") or "(unnamed)"
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def inches_of(cell: Axes) -> float:
+    """How wide a panel is."""
+    return float(cell.get_window_extent().width / cell.figure.dpi)
 
 
 def save(figure: Figure, out: Path) -> Path:

@@ -31,6 +31,8 @@ class Asked:
     """Python files that they named one by one; None: those among the paths."""
     aside: tuple[SetAside, ...] = ()
     """Rules and failure modes that they disagree with."""
+    older: tuple[Path, ...] = ()
+    """Logs that show the program as it was before a change, beside newer ones: they are not judged."""
 
 
 @dataclass(frozen=True, eq=False)

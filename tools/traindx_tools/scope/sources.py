@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,9 +41,9 @@ def scope_of(reading: Reading, code: Sequence[Path], paths: Sequence[str | Path]
         tuple(p for p in local if p.suffix.lower() in _SHELL), root))
 
 
-def outside(scope: Scope) -> frozenset[str]:
-    """The real paths of the files that lie beside the run."""
-    return frozenset(os.path.realpath(p) for p in (*scope.beside, *scope.configs_beside, *scope.logs_beside))
+def outside(scope: Scope, older: Iterable[Path] = ()) -> frozenset[str]:
+    """The real paths of the files that lie beside the run, and of logs that are older than it."""
+    return frozenset(os.path.realpath(p) for p in (*scope.beside, *scope.configs_beside, *scope.logs_beside, *older))
 
 
 def _logs(reading: Reading, named: Container[str]) -> tuple[LogLines, ...]:
