@@ -120,10 +120,12 @@ def _chosen(program: Program, trained: list[_Used]) -> Iterator[Breach]:
 
 
 def _told(program: Program, trained: list[_Used]) -> Iterator[Breach]:
-    """A figure that is told as that of held-out rows, all of which are trained on."""
+    """A figure that is told as that of held-out rows, all of which are trained on; not where two paths meet in it."""
     fed = {_named(r): u for u, r in trained}
+    asked = {_named(r) for u in program.row_uses if u.role == "evaluated" for r in u.rows}
     for use in (u for u in program.row_uses if u.role == "told" and u.says in ("val", "test")):
-        if all(_named(r) in fed for r in use.rows) and any(r.cuts for r in use.rows):
+        if not use.meets and any(r.cuts for r in use.rows) and all(_named(r) in fed for r in use.rows) and any(
+                _named(r) in asked for r in use.rows):
             at = fed[_named(next(iter(use.rows)))].at
             yield _breach("C371", f"the figure is told as that of held-out rows, and is taken of rows that are trained "
                           f"on at {at}", use.at, "same rows")

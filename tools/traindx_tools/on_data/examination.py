@@ -7,6 +7,7 @@ import logging
 import os
 import shlex
 import time
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -242,8 +243,21 @@ def _formats(files: Sequence[tuple[Path, str]], reading: _Reading) -> Iterator[t
         except OSError as error:
             reading.artifacts.append(Artifact(name, "unknown", note=f"not read: {error.strerror}"))
             continue
-        if form is not None:
+        if form == "npz" and _is_of_a_model(path):
+            reading.artifacts.append(Artifact(name, form, note="holds weights and their moments: no data"))
+        elif form is not None:
             yield path, name, form
+
+
+def _is_of_a_model(path: Path) -> bool:
+    """Whether an npz holds weights and what an optimizer keeps of each, told by shapes alone."""
+    from traindx_tools.on_weights.npz_shapes import holds_weights_and_moments
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return holds_weights_and_moments(archive)
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _read_one(path: Path, name: str, form: str, bounds: Bounds, root: Path, reading: _Reading) -> None:

@@ -69,3 +69,9 @@ class RowUse:
     """"train", "val" or "test", where what is told, or the name of the source, says one of them."""
     late: bool = False
     """Behind the training, not in each turn of it."""
+
+    @property
+    def meets(self) -> bool:
+        """Whether rows and a part of these same rows both reach it: a variable of two meanings, of which one is."""
+        return any(a.source == b.source and a.steps == b.steps[:len(a.steps)] != b.steps
+                   for a in self.rows for b in self.rows)
