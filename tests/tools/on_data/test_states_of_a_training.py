@@ -1,5 +1,6 @@
 """The state of a training in npz is no table of data, whatever its arrays are called."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ def state(path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     arrays = {}
     for family in ("p", "m", "v"):
-        for i, (rows, columns) in enumerate(zip(SIZES, SIZES[1:], strict=False)):
+        for i, (rows, columns) in enumerate(pairwise(SIZES)):
             arrays[f"{family}/k{i}"] = rng.normal(size=(rows, columns)).astype("f4")
             arrays[f"{family}/c{i}"] = rng.normal(size=columns).astype("f4")
     path.parent.mkdir(exist_ok=True)
@@ -26,7 +27,7 @@ def test_two_states_beside_data_are_told_and_not_judged_as_data(tmp_path: Path) 
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(2).normal(size=(400, 3)), y=np.arange(400) % 2)
     report = examine([tmp_path])
     assert [Path(s.shards[0].name).name for s in report.sets] == ["rows.npz"]
-    assert not report.findings
+    assert not any(str(f.where.file).endswith(("north.npz", "south.npz")) for f in report.findings)
     assert sum("no data" in a.note for a in report.artifacts) == 2
 
 
