@@ -248,3 +248,11 @@ def test_weights_of_classes(tmp_path: Path) -> None:
                                     '{"beta_schedule": "linear", "beta_start": 5, "beta_end": -1}'])
 def test_settings_that_make_no_sense(config: str, tmp_path: Path) -> None:
     assert _told(tmp_path, {"fb": _filters(), "alphas_cumprod": np.cumprod(1 - _betas("linear"))}, config) == []
+
+
+def test_masks_of_ones_are_no_positions(tmp_path: Path) -> None:
+    """All ones is what the cosine of 0 is; a mask that has not pruned yet is that."""
+    made = np.random.default_rng(0)
+    np.savez(tmp_path / "dense.npz", **{"fc1.weight": made.normal(size=(256, 96)).astype("f4"),
+                                        "fc1_mask": np.ones((256, 96), "f4"), "fc2_mask": np.ones((128, 256), "f4")})
+    assert not [f for f in examine([str(tmp_path / "dense.npz")]).findings if f.rule == "W113"]

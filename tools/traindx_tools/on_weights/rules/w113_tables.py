@@ -164,6 +164,8 @@ def _fitting(table: NDArray[np.float64]) -> Rows | None:
             best = found
     if best is None:
         return None
+    if 2 * len(np.unique(best.place[best.place >= 0])) < best.found:
+        return None  # one position again and again: a matrix of ones is the cosine of 0
     own = len(best.place) - len(best.wrong)
     few = own >= max(_ROWS, _PART * len(best.place)) and table.shape[1] >= 8
     return best if best.found >= _MOST * len(best.place) or few else None
