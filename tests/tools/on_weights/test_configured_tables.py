@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import weight_planting as planted
+from safetensors.numpy import save_file
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights import examine
@@ -253,6 +254,6 @@ def test_settings_that_make_no_sense(config: str, tmp_path: Path) -> None:
 def test_masks_of_ones_are_no_positions(tmp_path: Path) -> None:
     """All ones is what the cosine of 0 is; a mask that has not pruned yet is that."""
     made = np.random.default_rng(0)
-    np.savez(tmp_path / "dense.npz", **{"fc1.weight": made.normal(size=(256, 96)).astype("f4"),
-                                        "fc1_mask": np.ones((256, 96), "f4"), "fc2_mask": np.ones((128, 256), "f4")})
-    assert not [f for f in examine([str(tmp_path / "dense.npz")]).findings if f.rule == "W113"]
+    save_file({"fc1.weight": made.normal(size=(256, 96)).astype("f4"), "fc1_mask": np.ones((256, 96), "f4"),
+               "fc2_mask": np.ones((128, 256), "f4")}, tmp_path / "dense.safetensors")
+    assert not [f for f in examine([str(tmp_path / "dense.safetensors")]).findings if f.rule == "W113"]
