@@ -61,6 +61,7 @@ def test_a_column_of_another_window(tmp_path: Path, seen_by: Seen) -> None:
     ({"train": (0, 28), "test": (0, 28)}, 0.0),  # a target: what follows, in all files
     ({"train": (-28, 0), "test": (-28, 0)}, 0.04),  # some events came late
     ({"train": (0, 28), "test": (-28, 0)}, 0.5),  # of other events: no window makes it
+    ({"week_7": (-7, 0), "month_30": (-30, 0)}, 0.0),  # windows by design, as the names say
     ({"train": (0, 28)}, 0.0),  # nothing says that it is no target
 ])
 def test_one_window_targets_and_other_events_are_quiet(windows: Windows, noise: float, tmp_path: Path, seen_by: Seen

@@ -156,8 +156,9 @@ def _made_again(shard: Shard, key: str, events: _Events) -> tuple[str, dict[Wind
             for at_start in (False, True):
                 ends = (seconds, seconds + days * DAY) if behind else (seconds - days * DAY, seconds)
                 # either the time itself counts and the far end does not, or the reverse
-                side = ("left" if at_start else "right") if behind else ("right" if at_start else "left")
-                where = [np.searchsorted(events.order, np.clip(low + e, low, high), side=side) for e in ends]
+                places = [np.clip(low + e, low, high) for e in ends]
+                where = [np.searchsorted(events.order, p, side="left") if behind is at_start else
+                         np.searchsorted(events.order, p, side="right") for p in places]
                 for of, sums in events.sums.items():
                     made[Window(behind, days, of, at_start)] = np.where(there, sums[where[1]] - sums[where[0]], 0.0)
     return found[0], made, rows

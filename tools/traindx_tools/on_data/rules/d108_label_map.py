@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.inputs_apart import inputs_apart
 from traindx_tools.on_data.label_maps import AS_GOOD, GAIN, LabelMap, label_map
 from traindx_tools.on_data.places import listed, of, percent, place, short
 from traindx_tools.on_data.roles import label_name
@@ -20,6 +23,8 @@ from traindx_tools.on_data.view import View
 from traindx_tools.rules import Rule, Threshold
 
 MOST_KINDS = 200
+WHOLLY = 0.9
+"""Of the labels that the model names elsewhere, from which on a permutation explains all, whatever else is odd."""
 
 RULE = Rule(
     id="D108",
@@ -50,8 +55,20 @@ def check(view: View) -> Iterator[Finding]:
             if len(task.kinds) <= MOST_KINDS:
                 for i in range(len(task.parts)):
                     found = label_map(task, i, view.comparisons)
-                    if found is not None:
+                    if found is not None and not _changed(task, i, found):
                         yield _finding(task, i, found)
+
+
+def _changed(task: Task, i: int, found: LabelMap) -> bool:
+    """Whether the inputs of the part are of another kind, and the permutation leaves more than is usual elsewhere."""
+    typical = float(np.median([task.accuracy[j] for j in task.others(i)]))
+    if found.after >= WHOLLY * typical:
+        return False
+    others = [task.parts[j] for j in task.others(i)]
+    parts = [*others, task.parts[i]]
+    classes = np.concatenate([*(p.y for p in others), np.asarray(found.best)[task.parts[i].y]])
+    places = np.split(np.arange(len(classes)), np.cumsum([len(p.y) for p in parts])[:-1])
+    return inputs_apart(np.concatenate([p.x for p in parts]), classes, places, len(others))
 
 
 def _finding(task: Task, i: int, found: LabelMap) -> Finding:

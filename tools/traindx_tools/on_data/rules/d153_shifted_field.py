@@ -24,6 +24,7 @@ from traindx_tools.on_data.row_fit import TOLD, fits
 from traindx_tools.on_data.row_lengths import with_lengths
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.stretches import Stretch
 from traindx_tools.on_data.table import DataSet
 from traindx_tools.on_data.transitions import fits_of_transitions
 from traindx_tools.on_data.view import View
@@ -31,6 +32,8 @@ from traindx_tools.rules import Rule, Threshold
 
 FILLED = 0.99
 """Share of the cells of a column that hold a number."""
+RUNS = 4
+"""Numbers of runs, and rows of each, at least."""
 MOST_ROWS = 50_000
 """Rows of a file; of a longer one neighbours would not be looked at."""
 
@@ -94,6 +97,16 @@ def _of_transitions(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
         yield _finding(group, found)
 
 
+def _numbered(shard: Shard, stretch: Stretch) -> str:
+    """` (episode 360..619)`: by a whole number of each row that only grows, as runs of rows are numbered."""
+    for name, column in shard.columns.items():
+        if column.kind == "number" and column.values.dtype.kind in "iu" and not column.row_shape:
+            steps = np.diff(column.values.astype(np.int64)) if column.rows == shard.rows else np.array([-1])
+            if (steps >= 0).all() and RUNS <= int((steps > 0).sum()) <= shard.rows // RUNS:
+                return f" ({name} {column.values[stretch.start]}..{column.values[stretch.end - 1]})"
+    return ""
+
+
 def _is_whole(column: Column) -> bool:
     """Whether hardly a cell is empty: what is said of the rows beside an empty one is no worse than of its own."""
     if column.kind != "number" or column.values.dtype.kind != "f":
@@ -113,6 +126,7 @@ def _finding(group: Sequence[Shard], found: Sequence[tuple[str, str, Lagged]]) -
         where = best.cut.told(best.part)
     elif best.stretch is not None:
         where = f"rows {best.stretch.start}..{best.stretch.end - 1} of {short(group[at])}"
+        where += _numbered(group[at], best.stretch)
     else:
         where = short(group[at])
     feature = told.partition("which is ")[2] or told.partition("how far ")[2].partition(" is from")[0]

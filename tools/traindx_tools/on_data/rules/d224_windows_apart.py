@@ -6,6 +6,7 @@ the 30 days that follow, the column knows the outcome, and the file to be scored
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Severity
@@ -22,6 +23,7 @@ RULE = Rule(
     sees="counts and sums of a table of events, by id, in windows before and behind the time of each row, by file",
     matters="What follows the row's time is what is to be predicted: training looks excellent, scoring has none of it.",
     alike=("A target that counts what follows, in all files: nothing is said.",
+           "Files whose names say their windows: a remark.",
            "Events that came late, so that a few counts differ.", "One file, or no table of events beside it."),
     confirm=("Count the events of ten ids around the times of their rows.",),
     thresholds={
@@ -57,10 +59,17 @@ def _finding(found: WindowsApart) -> Finding:
         place(found.shard, found.column),
         found.shard.name,
         bearing=Bearing.CAUSE,
+        severity=None if leak else Severity.INFO if _is_named(found) else Severity.MEDIUM,
         measured={"field": found.column, "fields": (found.column,), "events": found.events.name, "days": found.own.days,
                   "usual_days": found.usual.days, "holds": found.holds, "usual_here": found.usual_here,
                   "shard": shard, "kind": "future" if leak else "window"},
     )
+
+
+def _is_named(found: WindowsApart) -> bool:
+    """Whether the name of a file says its window: then it is one by design."""
+    names = ((found.shard, found.own), (found.other, found.usual))
+    return any(str(w.days) in re.findall(r"\d+", short(s)) for s, w in names)
 
 
 def _counts(window: Window) -> str:
