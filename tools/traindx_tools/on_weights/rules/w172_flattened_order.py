@@ -48,16 +48,17 @@ def check_run(read: Sequence[Checkpoint], projects: Sequence[Project]) -> Iterat
     told: set[frozenset[str]] = set()
     for made, source in permutations(read, 2):
         both = frozenset((made.path, source.path))
-        if both in told or not _has_kernels(made) or not _has_kernels(source):
-            continue
+        if both in told or not _kernels(made) - _kernels(source):
+            continue  # no kernel was turned
         found = pair(made, source)
         if found is not None and (odd := [f for f in flattened(found[0]) if f.to_first]):
             told.add(both)
             yield from (_finding(made, source, f, projects) for f in odd)
 
 
-def _has_kernels(one: Checkpoint) -> bool:
-    return any(len(t.shape) > 2 for t in one.weights.tensors.values())
+def _kernels(one: Checkpoint) -> set[tuple[int, ...]]:
+    """The shapes of its kernels."""
+    return {t.shape for t in one.weights.tensors.values() if len(t.shape) > 2}
 
 
 def _finding(made: Checkpoint, source: Checkpoint, odd: Flattened, projects: Sequence[Project]) -> Finding:
