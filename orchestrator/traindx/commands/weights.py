@@ -67,7 +67,8 @@ def _of_code(told: Mapping[str, Any]) -> str:
 
 
 def _against(how: str, told: dict[str, object]) -> str:
-    more = f", {told['renamed']} more with {told['renaming']}" if told["renaming"] else ""
+    moved = str(told["renaming"]).startswith("layer numbers")  # counted anew, whether they match as they are or not
+    more = f", {told['renamed']} {'in all' if moved else 'more'} with {told['renaming']}" if told["renaming"] else ""
     file = "there" if how == "against" else "in the file"
     return (f"{how} {told['path']}: {told['matched']} names match{more}; {told['missing']} missing {file}, "
             f"{told['unexpected']} only {file}, {told['other_shapes']} of another shape")

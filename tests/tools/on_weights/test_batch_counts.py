@@ -74,3 +74,17 @@ def test_broken(tmp_path: Path) -> None:
     made["c3.bn.num_batches_tracked"] = np.zeros(0, np.int64)
     made["c2.bn.running_var"] = np.full(24, np.nan, np.float32)
     assert not [f for f in told(tmp_path, made) if f.measured["kind"] == "few-batches"]
+
+
+def test_layer_numbers_that_begin_elsewhere(tmp_path: Path) -> None:
+    """All names are counted with the numbers raised, and the place is one that they move."""
+    from traindx_tools.on_weights import examine
+
+    rng = np.random.default_rng(8)
+    for start, name in ((0, "a.pt"), (1, "b.pt")):
+        made = {"embed.weight": torch.tensor(rng.normal(size=(40, 8)))}
+        made |= {f"layers.{i + start}.fc.weight": torch.tensor(rng.normal(size=(8, 8))) for i in range(5)}
+        torch.save(made, tmp_path / name)
+    (found,) = [f for f in examine(tmp_path / "a.pt", against=tmp_path / "b.pt").findings if f.rule == "W110"]
+    assert "6 in all with layer numbers raised by 1" in found.statement
+    assert found.where.module == "layers.0.fc.weight"

@@ -31,6 +31,7 @@ from traindx_tools.on_data.one_fault import once
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
+from traindx_tools.on_data.readers.json_lines import NO_RECORDS
 from traindx_tools.on_data.readers.kinds import kinds_of
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.shares import shares_of
@@ -50,6 +51,7 @@ _log = logging.getLogger(__name__)
 ROOM = "traindx_tools.on_data.rules"
 SECONDS = 60.0
 """Time for `traindx data`; what was not read by then is named."""
+_NO_TABLE = f"not read: {NO_RECORDS}"
 MOST_VALUES = 2**28
 """Values of all files together that are kept at most: 1 GiB of float32."""
 MOST_UNPACKED = 2**32
@@ -128,7 +130,9 @@ def examine(
                 kept=of_weights(p for p, _ in files), numbered=numbered_of(files), unfolded=tuple(unfolded(sets)),
                 by_file=tuple(of_groups(sets)), pictures=tuple(of_pictures(sets, listings)))
     findings = judged(view, notes)
-    told = tuple(_as_splits(a, {f.path: f for f in rows}) for a in reading.artifacts)
+    read = {os.path.basename(s.file): what for what, some in (("counts", beside[1]), ("means and spreads", beside[0]))
+            for s in some}
+    told = tuple(_as_numbers(_as_splits(a, {f.path: f for f in rows}), read) for a in reading.artifacts)
     return DataReport(sets, findings, told, tuple(notes), time.monotonic() - started, beside[2])
 
 
@@ -160,6 +164,12 @@ def _as_splits(artifact: Artifact, files: Mapping[str, SplitFile]) -> Artifact:
     if file is None:
         return artifact
     return replace(artifact, note=f"row numbers of the splits {', '.join(file.rows)}: {file.count:,} rows")
+
+
+def _as_numbers(artifact: Artifact, read: Mapping[str, str]) -> Artifact:
+    """A file that is no table as what it was read for: the statistics beside the data."""
+    what = read.get(os.path.basename(artifact.path))
+    return replace(artifact, note=f"{what}, laid beside the data") if what and artifact.note == _NO_TABLE else artifact
 
 
 def _as_sampled(artifact: Artifact, sets: Sequence[DataSet]) -> Artifact:

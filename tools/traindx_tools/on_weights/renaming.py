@@ -73,6 +73,12 @@ class Matched:
         return tuple(n for n in self.second if n not in taken and n not in self.first)
 
     @property
+    def with_renaming(self) -> str:
+        """How many match with it, in words: what an offset moves is counted anew, matched as it is or not."""
+        moves = self.renaming is not None and self.renaming.offset
+        return f"{len(self.renamed)} {'in all' if moves else 'more'} with {self.renaming}"
+
+    @property
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
         return (*self.pairs, *self.renamed)
 

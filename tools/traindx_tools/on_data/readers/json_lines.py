@@ -29,6 +29,11 @@ FEWEST_MORE, MOST_LISTS = 20, 8
 FEWEST_NAMED, ALIKE, NAMED = 20, 0.8, "key"
 """Objects by name that are records, the share of them that have the same keys, and what their names are called."""
 
+_DESCRIPTION = frozenset({"builder_name", "citation", "dataset_name", "download_size", "license", "splits"})
+"""Fields of the description that Hugging Face keeps beside the features of a data set."""
+NO_RECORDS = "no list of records"
+"""Of a JSON file that holds something else: settings, statistics, names."""
+
 
 def read_json_lines(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     """The records of the lines. A line that does not parse is damage. Raises UnreadableInput."""
@@ -140,11 +145,13 @@ def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         raise UnreadableInput("the index of MDS shards, whose own heads are read")
     if isinstance(data, dict) and {"_data_files", "_fingerprint"} <= data.keys():
         raise UnreadableInput("the record of a saved data set, whose arrow files are read")
+    if isinstance(data, dict) and "features" in data and data.keys() & _DESCRIPTION:
+        raise UnreadableInput("the description of a data set, whose own files are read")
     if is_collection(data):
         data = records_of(data)
     found = _tables(data)
     if not found:
-        raise UnreadableInput("no list of records")
+        raise UnreadableInput(NO_RECORDS)
     return tuple(_table(key, rows, name, bounds, first=not i) for i, (key, rows) in enumerate(found))
 
 

@@ -53,9 +53,11 @@ def _share(seen: Seen, found: Matched) -> str:
 def _renamed(seen: Seen, other: Seen, found: Matched) -> Finding:
     return RULE.finding(
         f"{len(found.pairs)} of the {len(found.first)} names of {seen.path} are in {other.path}, "
-        f"{len(found.renamed)} more with {found.renaming}; loaded as they are, {_share(seen, found)} would stay random"
+        f"{found.with_renaming}; loaded as they are, {_share(seen, found)} would stay random"
+        f"{', and the others hold what is of other layers' if found.renaming and found.renaming.offset else ''}"
         f"{f'; without a partner: {_listed(found.missing)}' if found.missing else ''}",
-        seen.where(found.renamed[0][0]), seen.path, bearing=Bearing.CAUSE,
+        seen.where(next((a for a, b in found.renamed if a != b), found.renamed[0][0])), seen.path,
+        bearing=Bearing.CAUSE,
         measured={"kind": "offset" if found.renaming and found.renaming.offset else "prefix",
                   "renaming": str(found.renaming), "matched": len(found.pairs), "renamed": len(found.renamed),
                   "missing": len(found.missing), "unexpected": len(found.unexpected), "lost": found.lost})
