@@ -256,4 +256,4 @@ def test_masks_of_ones_are_no_positions(tmp_path: Path) -> None:
     made = np.random.default_rng(0)
     save_file({"fc1.weight": made.normal(size=(256, 96)).astype("f4"), "fc1_mask": np.ones((256, 96), "f4"),
                "fc2_mask": np.ones((128, 256), "f4")}, tmp_path / "dense.safetensors")
-    assert not [f for f in examine([str(tmp_path / "dense.safetensors")]).findings if f.rule == "W113"]
+    assert not [f for f in examine(str(tmp_path / "dense.safetensors")).findings if f.rule == "W113"]
