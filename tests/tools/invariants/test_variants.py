@@ -1,6 +1,7 @@
 """The same fault in other spellings and other styles of program, and healthy programs that look like it.
 
-A line that ends in `# FAULT C101` is where that id is to be found; a program named `good_...` has no fault at all.
+A line that ends in `# FAULT C101` is where that id is to be found, at least of severity medium but where `(low)` is
+said; a program named `good_...` has no fault at all.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def expected(text: str) -> set[tuple[str, int | None]]:
 def test_the_fault_is_found_where_it_is(path: Path) -> None:
     wanted = expected(path.read_text())
     assert bool(wanted) is not path.name.startswith("good_")
-    found = {(f.rule, f.where.line) for f in audit([path]).findings if f.severity.rank >= Severity.MEDIUM.rank}
-    assert wanted <= found
-    assert wanted or not found
+    found = {(f.rule, f.where.line): f.severity.rank >= Severity.MEDIUM.rank for f in audit([path]).findings}
+    weak = "(low)" in path.read_text()
+    assert wanted <= {place for place, serious in found.items() if serious or weak}
+    assert wanted or not any(found.values())
 
 
 @pytest.mark.slow

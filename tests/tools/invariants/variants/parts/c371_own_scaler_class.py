@@ -34,7 +34,7 @@ def rows(n):
 
 x, y = rows(2000)
 w = Whiten()
-w.fit(x)  # FAULT C371
+w.fit(x)  # FAULT C371 (low)
 x = w.transform(x)
 train, val = random_split(TensorDataset(x, y), [1600, 400])
 run(DataLoader(train, 32, shuffle=True), DataLoader(val, 100))

@@ -42,7 +42,7 @@ def as_loader(x, y, **kw):
 def main():
     blob = torch.load("beats.pt")
     x, y = blob["x"], blob["y"]
-    x = (x - x.mean(dim=0, keepdim=True)) / x.std(dim=0, keepdim=True)  # FAULT C371
+    x = (x - x.mean(dim=0, keepdim=True)) / x.std(dim=0, keepdim=True)  # FAULT C371 (low)
     ds = TensorDataset(x, y)
     a, b = random_split(ds, [800, 200])
     net = fit(Net(30, 4), DataLoader(a, 32, shuffle=True))
