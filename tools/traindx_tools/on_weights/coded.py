@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_weights.checkpoint import Checkpoint
-from traindx_tools.on_weights.tensor import Tensor
+from traindx_tools.on_weights.tensor import Tensor, first_rows
 
 MOST_BYTES = 2**26
+MOST_VALUES = 2**21
+"""Of a matrix that are laid beside their source: those of its first rows."""
 MOST_TENSORS = 400
 SHORTEST = 32
 """Values of a line from which its scale is taken."""
@@ -47,6 +49,8 @@ class Coded:
     """Whose lines have a scale of their own, None for one scale."""
     zeros: Values
     """The zero points that the codes were made with, one a line."""
+    looked: int
+    """Values that were looked at."""
     example: tuple[float, int, int]
     """A value that wrapped: in codes as it should be rounded, and the code that stands there; and how many lines."""
 
@@ -54,7 +58,7 @@ class Coded:
 def coded_from(one: Checkpoint, other: Checkpoint) -> Iterator[Coded]:
     """The matrices of codes of a file that were made from real numbers of another. Raises UnreadableInput."""
     floats = [t for p in other.parts if not p.auxiliary for t in p.tensors.values()
-              if t.floating and t.matrix and t.nbytes <= MOST_BYTES]
+              if t.floating and t.matrix and t.nbytes <= 8 * MOST_BYTES]
     for tensor in codes_of(one):
         source = _source(tensor, floats)
         made = _made(tensor, source) if source is not None else None
@@ -86,7 +90,7 @@ def _source(tensor: Tensor, floats: Sequence[Tensor]) -> Tensor | None:
 
 
 def _sampled(tensor: Tensor) -> Values:
-    flat = tensor.load(MOST_BYTES).reshape(-1)
+    flat = first_rows(tensor, MOST_VALUES).reshape(-1)
     return np.asarray(flat[:: max(1, flat.size // _SAMPLE)], np.float64)
 
 
@@ -98,8 +102,8 @@ def _likeness(one: Values, other: Values) -> float:
 
 def _made(tensor: Tensor, source: Tensor) -> Coded | None:
     """The lines that fit best; None where the codes were not made from the source."""
-    codes = np.asarray(tensor.load(MOST_BYTES), np.float64)
-    values = np.asarray(source.load(MOST_BYTES), np.float64)
+    codes = np.asarray(first_rows(tensor, MOST_VALUES), np.float64)
+    values = np.asarray(first_rows(source, MOST_VALUES), np.float64)
     if not np.isfinite(values).all():
         return None
     tried: list[tuple[float, int | None, Values, Values, Values]] = []
@@ -120,7 +124,7 @@ def _made(tensor: Tensor, source: Tensor) -> Coded | None:
     wrapped = outside & (turns != 0) & (np.abs(expected - lines - RANGE * turns) <= 3 * FITS)
     clipped = outside & ~wrapped & ((lines <= low + 1) | (lines >= high - 1))
     at = np.unravel_index(int(np.argmax(np.where(wrapped, np.abs(expected), 0))), lines.shape)
-    return Coded(tensor, source, int(outside.sum()), int(wrapped.sum()), int(clipped.sum()), axis, zeros,
+    return Coded(tensor, source, int(outside.sum()), int(wrapped.sum()), int(clipped.sum()), axis, zeros, codes.size,
                  (float(expected[at]), int(lines[at]), int(wrapped.any(axis=1).sum())))
 
 

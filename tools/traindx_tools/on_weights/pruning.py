@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from traindx_tools.on_weights.checkpoint import Checkpoint
 from traindx_tools.on_weights.renaming import match
-from traindx_tools.on_weights.tensor import Tensor, as_numbers
+from traindx_tools.on_weights.tensor import Tensor, as_numbers, first_rows
 
-MOST_BYTES = 2**26
+MOST_BYTES = 2**28
 """Bytes of a tensor that is looked at."""
+MOST_VALUES = 2**20
+"""Of a tensor: those of its first rows."""
 MOST_TENSORS = 400
 LEAST = 0.02
 """Share of the values that must be kept, and that must be removed."""
@@ -121,11 +123,11 @@ def _by_masks(one: Checkpoint, masks: Mapping[str, Tensor], floats: Mapping[str,
         beside = by_stem.get((_stem(name), mask.shape), [])
         if len(beside) != 1 or beside[0].nbytes > MOST_BYTES:
             continue
-        values = np.asarray(mask.load(MOST_BYTES))
+        values = np.asarray(first_rows(mask, MOST_VALUES))
         kept = values != 0
         if not bool(((values == 0) | (values == 1)).all()) or not LEAST <= kept.mean() <= 1 - LEAST:
             continue
-        weights = np.asarray(beside[0].load(MOST_BYTES), np.float32)
+        weights = np.asarray(first_rows(beside[0], MOST_VALUES), np.float32)
         torch = same and name.endswith("_mask") and beside[0].name.endswith("_orig")
         if np.isfinite(weights).all() and (weights == 0).mean() <= DENSE:
             yield Pruned(name, one.path, weights, kept, torch)
@@ -137,9 +139,9 @@ def _by_zeros(one: Checkpoint, own: Mapping[str, Tensor], others: Mapping[str, T
         tensor, dense = own[name], others[theirs]
         if dense.nbytes > MOST_BYTES or tensor.shape != dense.shape or _is_sparse(dense):
             continue
-        kept = np.asarray(tensor.load(MOST_BYTES)) != 0
+        kept = np.asarray(first_rows(tensor, MOST_VALUES)) != 0
         if not LEAST <= kept.mean() <= 1 - LEAST:
             continue
-        weights = np.asarray(dense.load(MOST_BYTES), np.float32)
+        weights = np.asarray(first_rows(dense, MOST_VALUES), np.float32)
         if np.isfinite(weights).all() and (weights == 0).mean() <= DENSE:
             yield Pruned(name, one.path, weights, kept, True)

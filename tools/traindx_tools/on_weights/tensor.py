@@ -213,6 +213,16 @@ class Tensor:
         return flat.reshape(self.shape)
 
 
+def first_rows(tensor: Tensor, most: int) -> NDArray[np.floating] | NDArray[np.integer]:
+    """The first rows, as numbers, with about `most` values together; all of a smaller tensor. Raises
+    UnreadableInput."""
+    if tensor.size <= most or tensor.rows < 2:
+        return tensor.load()
+    rows = min(tensor.rows, max(1, most * tensor.rows // tensor.size))
+    parts = [as_numbers(p, tensor.dtype).copy() for p in tensor.raw(rows)]
+    return np.concatenate(parts).reshape(rows, *tensor.shape[1:])
+
+
 @lru_cache(maxsize=4)
 def _eight_bit(dtype: str) -> NDArray[np.float32]:
     """The value of each of the 256 codes (Micikevicius et al., FP8 Formats for Deep Learning, 2022)."""

@@ -78,8 +78,9 @@ def _wrapped(one: Checkpoint, made: Sequence[Coded]) -> Iterator[Finding]:
               if sound else "")
     for c in sorted(odd, key=lambda c: -c.wrapped):
         should, stands, _ = c.example
+        part = "" if c.looked == c.codes.size else f"of the first {c.looked:,} "
         yield RULE.finding(
-            f"{c.wrapped:,} values of {c.codes.name} in {one.path} wrapped around: beside {c.source.name} of "
+            f"{c.wrapped:,} values {part}of {c.codes.name} in {one.path} wrapped around: beside {c.source.name} of "
             f"{c.source.file} their codes lie beyond {c.codes.dtype} and were not clipped (one of {should:.0f} is "
             f"stored as {stands}), so that the largest weights come back from the other end{others}",
             Location(file=one.path, module=c.codes.name), one.path, bearing=Bearing.CAUSE,

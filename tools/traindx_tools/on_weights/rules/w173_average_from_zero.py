@@ -28,7 +28,8 @@ _REST, _FEWEST = 0.1, 4
 _SHARE = 0.2
 _NEAR, _FAR, _ABOVE = 0.06, 0.06, 0.08
 _SMALLEST = 0.02
-_MOST_BYTES = 2**29
+_MOST_BYTES = 2**28
+"""Of an average and its weights, and of all that are asked."""
 
 RULE = Rule(
     id="W173",
@@ -54,10 +55,12 @@ RULE = Rule(
 def check_files(read: Sequence[Checkpoint]) -> Iterator[Finding]:
     """Averages beside their weights in one file, and files of which one is called an average. Raises UnreadableInput.
     """
+    left = _MOST_BYTES
     for one in read:
         steps = steps_of([one])
         for beside in averages_of(one):
-            if not beside.target:
+            left -= sum(t.nbytes for t in beside.average.values()) if not beside.target else 0
+            if not beside.target and left >= 0:
                 yield from _judged(one, beside, steps, beside.of or "the weights")
     for average, other in permutations(read, 2):
         named = _called_average(average.path) and not _called_average(other.path)
