@@ -57,7 +57,7 @@ def diagnosed(home: Path, labels: str) -> str:
     np.save(home / "classes.npy", told)
     (home / "train.py").write_text(PROGRAM)
     subprocess.run([sys.executable, "-m", "traindx", "diagnose", ".", "--symptom",
-                    "validation accuracy stays at chance", "--run", f"{sys.executable} train.py", "--budget", "300"],
+                    "validation accuracy stays at chance", "--run", f"{sys.executable} train.py", "--budget", "200"],
                    cwd=home, capture_output=True, timeout=900, check=False)
     found = json.loads(next((home / "scratch/debug").glob("diagnose-*/diagnosis.json")).read_text())
     return str(found["root_causes"][0]["issue"]) if found["status"] == "diagnosis_complete" else ""
