@@ -180,12 +180,12 @@ def _scope(view: View, page: Page) -> Iterator[str]:
 
 
 def _list(label: str, told: Sequence[Said], page: Page, lines: int = 4) -> Iterator[str]:
-    """Sentences on `lines` lines altogether, two for each at most."""
-    left = lines
+    """Sentences on `lines` lines altogether, two for each at most; a single one has more room, so that it is whole."""
+    left, each = lines, 2 if len(told) > 1 else max(lines, 2)
     for number, said in enumerate(told):
         if left <= 0:
             return
-        shown = page.labelled("" if number else label, said.text, most=min(left, 2),
+        shown = page.labelled("" if number else label, said.text, most=min(left, each),
                               place=said.place)
         left -= max(1, int(len(shown) / page.scale))
         yield from shown

@@ -364,3 +364,11 @@ def test_a_form_that_rests_on_another_finding_is_an_entry_of_its_own() -> None:
     told = rank([finding("L102", bearing=Bearing.CAUSE), finding("L106", bearing=Bearing.CAUSE)],
                 catalog(broad, narrow))
     assert {h.mode.id for h in told if h.speaks_for} == {"broad", "narrow"}
+
+
+def test_a_log_alone_of_few_values_is_not_called_healthy() -> None:
+    alone = judge((), {}, records=6, unjudged=("the training code (none was read)",))
+    assert (alone.status, alone.reason) == ("needs_more_data", "Only 6 values were read, and no code: too few to call "
+                                            "a run healthy.")
+    assert judge((), {}, records=6).status == "healthy"
+    assert judge((), {}, records=20, unjudged=("the training code (none was read)",)).status == "healthy"

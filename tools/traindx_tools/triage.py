@@ -56,6 +56,8 @@ PROVEN = 0.95
 
 FEWEST = 5
 """Values below which nothing can be called healthy: two points are no curve."""
+FEWEST_ALONE = 10
+"""The same where the log is all that was read: most rules of curves ask for more points than that."""
 
 LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong target, a leak or a frozen layer can look "
              "like this. Have the code read too: put its path behind that of the log.")
@@ -363,9 +365,11 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
                        f"(--name '{strangers[0]}=loss').")
     if records == 0:
         return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
-    if records < FEWEST:
-        return Verdict("needs_more_data", (), anomalies,
-                       f"Only {records} values were read: too few to call a run healthy.")
+    alone = any("code" in what for what in unjudged)
+    if records < (FEWEST_ALONE if alone else FEWEST):
+        beside = ", and no code" if alone and records >= FEWEST else ""
+        return Verdict("needs_more_data", (), anomalies, f"Only {records} value{'s were' if records > 1 else ' was'} "
+                       f"read{beside}: too few to call a run healthy.")
     if unseen:
         reason = f"No rule saw a fault, but what you describe is not explained: {'; '.join(unseen)}."
         ranked = rank(list(findings), modes, symptom, domains, measured, grounds)
@@ -373,6 +377,6 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     told = f"No rule saw a fault in the {records:,} values that were read."
     if unjudged:
         told += f" Not judged: {'; '.join(unjudged)}."
-    if any("code" in what for what in unjudged):
+    if alone:
         told += LOG_ALONE
     return Verdict("healthy", (), anomalies, told)
