@@ -119,7 +119,7 @@ def odd_part(images: Sequence[Array], cuts: Sequence[Cut]) -> OddPart | None:
             bound = float(np.quantile(share[~mine], 0.95))
             if inside < MORE * outside + SHARE or float((share[mine] > bound).mean()) < ABOVE:
                 continue
-            pair = _values_between(np.concatenate([borders(images[i])[2] for i in np.flatnonzero(mine)]))
+            pair = _values_between(np.concatenate([borders(images[i])[2] for i in np.flatnonzero(mine).tolist()]))
             if pair is not None and (best is None or inside > best.inside):
                 best = OddPart(cut, part, inside, outside, pair)
     return best

@@ -71,7 +71,8 @@ def _images(column: Column) -> tuple[Sequence[Array], Array] | None:
     if column.label_images:
         rows = sorted(column.label_images)
         return [column.label_images[r].astype(np.int64) for r in rows], np.array(rows)
-    return label_images(column)
+    found = label_images(column)
+    return (list(found[0]), found[1]) if found is not None else None
 
 
 def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
