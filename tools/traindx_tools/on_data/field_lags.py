@@ -37,8 +37,8 @@ NEARLY = 0.05
 AS_ELSEWHERE = 2.0
 """Times the usual distance of numbers elsewhere that those of the part are off after they are moved back, at most: a
 number that runs on while the others stand still fits its neighbours better and none of them well."""
-NEARER = 0.85
-"""Of the distance before, that is left after they are moved back, at most."""
+NEARER, GONE = 0.85, 1 / 3
+"""Of the distance before, that is left after they are moved back, at most; and where they are near whatever is usual."""
 WHOLE = 0.95
 """Share of a file from which on a stretch is the file."""
 
@@ -120,7 +120,8 @@ def _moved_back(pairs: Sequence[Array], index: int, inside: Array, lag: int) -> 
     usual = float(np.median(np.abs(rest[:, 0] - rest[:, 1]))) if len(rest) else 0.0
     after = float(np.median(np.abs(own[rows, 0] - own[rows + lag, 1]))) if len(rows) else 0.0
     before = float(np.median(np.abs(own[rows, 0] - own[rows, 1]))) if len(rows) else 0.0
-    return after <= NEARER * before and after <= AS_ELSEWHERE * usual + 1e-9 * float(np.abs(own[:, 1]).max(initial=0.0))
+    near = max(AS_ELSEWHERE * usual + 1e-9 * float(np.abs(own[:, 1]).max(initial=0.0)), GONE * before)
+    return after <= min(near, NEARER * before)
 
 
 def _of_lag(pairs: Sequence[Array], lag: int, comparisons: float) -> Iterator[Lagged]:

@@ -76,8 +76,15 @@ def _names_the_fault(other: Finding, odd: Finding) -> bool:
 
 
 def _names_the_part(other: Finding, odd: Finding) -> bool:
-    return other.rule not in _VAGUE and (_same_fields(other, odd) or (
-        _same_source(other, odd) and _same_rows(other, odd)))
+    if other.rule in _VAGUE or (other.rule == "D213" and _is_turned(odd, other)):
+        return False
+    return _same_fields(other, odd) or (_same_source(other, odd) and _same_rows(other, odd))
+
+
+def _is_turned(part: Finding, sign: Finding) -> bool:
+    """Whether a part of the same field is like all others once all of it is negated."""
+    return part.measured.get("repair") == "negate" and part.severity is not Severity.INFO and bool(
+        {part.measured.get("field"), *_tuple(part, "fields")} & {sign.measured["field"]})
 
 
 def _same_source(other: Finding, odd: Finding) -> bool:
@@ -214,6 +221,8 @@ TOLD = (
     Told(MIX, "D164 D165 D187", "Misread texts have other lengths and classes, labels other numbers."),
     Told(MIX, GENERAL, "A part that is named by its rows or by what undoes it.", _is_exact_there),
     Told(MAPPED, GENERAL, "A model of the others takes one class for another in changed inputs.", _bends, remark=True),
+    Told("D213", GENERAL, "A file that is negated as a whole is told as that, and not by one of its features.",
+         lambda part, sign: _same_source(part, sign) and _is_turned(part, sign)),
     Told(PAIRING, GENERAL, "What undoes an odd shard is why its labels follow otherwise.", _undoes, remark=True),
     Told("D109 D108", f"{' '.join(sorted(OF_INPUTS))} {SCALE}", "An input that was changed makes its labels odd.",
          _changes_inputs, remark=True),

@@ -124,7 +124,7 @@ class Seen:
         """Codes that are a moving average, with their counts and sums."""
         from traindx_tools.on_weights.weighted_sums import weighted_sums
 
-        return tuple(weighted_sums(self))
+        return tuple(weighted_sums(self.floats))
 
     @cached_property
     def changes(self) -> Mapping[str, float]:

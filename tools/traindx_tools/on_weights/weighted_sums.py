@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.on_weights.statistics import Stats
-
-if TYPE_CHECKING:
-    from traindx_tools.on_weights.seen import Seen
 
 _PRODUCT, _ROUNDED = 2**23, 0.01
 """Values of a matrix that is compared with products of others, and by how much of its norm it may be off."""
@@ -38,14 +34,14 @@ class WeightedSums:
         return self.count.tensor.load().astype(np.float64).reshape(-1)
 
 
-def weighted_sums(seen: Seen) -> Iterator[WeightedSums]:
+def weighted_sums(floats: Sequence[Stats]) -> Iterator[WeightedSums]:
     """All such triples of a part of a checkpoint; each count once."""
     matrices: dict[tuple[int, ...], list[Stats]] = {}
-    for stats in seen.floats:
+    for stats in floats:
         if len(stats.tensor.shape) > 1 and stats.size <= _PRODUCT and stats.rms > 0:
             matrices.setdefault(stats.tensor.shape, []).append(stats)
     several = {shape: members for shape, members in matrices.items() if len(members) > 1}
-    for count in (s for s in seen.floats if s.low >= 0 < s.high and _FEWEST <= s.size <= _PRODUCT) if several else ():
+    for count in (s for s in floats if s.low >= 0 < s.high and _FEWEST <= s.size <= _PRODUCT) if several else ():
         found = _made_with(count, several)
         if found is not None:
             yield found
