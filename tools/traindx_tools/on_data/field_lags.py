@@ -38,7 +38,7 @@ AS_ELSEWHERE = 2.0
 """Times the usual distance of numbers elsewhere that those of the part are off after they are moved back, at most: a
 number that runs on while the others stand still fits its neighbours better and none of them well."""
 NEARER, GONE = 0.85, 1 / 3
-"""Of the distance before, that is left after they are moved back, at most; and where they are near whatever is usual."""
+"""Of the distance before, that is left after they are moved back, at most; and where they are near in any case."""
 WHOLE = 0.95
 """Share of a file from which on a stretch is the file."""
 
