@@ -31,7 +31,7 @@ def test_the_archive_that_ships_holds_the_sources_as_they_are() -> None:
     stored, now = archive.contents(SKILLS / archive.ARCHIVE), archive.sources()
     assert archive.digest_of(stored) == archive.digest_of(now), "run `make skills`"
     assert list(SKILLS.rglob("*.zip")) == [SKILLS / archive.ARCHIVE], "one skill brings it, the others find it there"
-    assert (SKILLS / archive.ARCHIVE).stat().st_size < 3.8e6
+    assert (SKILLS / archive.ARCHIVE).stat().st_size < 4.0e6
 
 
 @pytest.mark.slow
