@@ -50,7 +50,7 @@ RULE = Rule(
         "little": Threshold(LITTLE, "of a step at the end", "a wait that is shorter explains no slower step"),
         "beyond": Threshold(BEYOND, "times the square of a size", "that grows at the same record: explained by it"),
         "same pace": Threshold(SAME_PACE, "of the tokens a second at first", "then a step does more, none is slower"),
-        "same stage": Threshold(SAME_STAGE, "times, over all stages", "below, steps of one size take as long as before"),
+        "same stage": Threshold(SAME_STAGE, "times, over all stages", "below, steps of a size take as long as before"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
