@@ -223,7 +223,9 @@ def gradient_summary(seen: Examination) -> str:
         return f"grad_norm is never finite in {len(series)} records"
     bad = len(series) - len(values)
     tail = f"; {bad} of {len(series)} records are not finite" if bad else ""
-    return (f"grad_norm over {len(series)} records: first {values[0]:.4g}, median {np.median(values):.4g}, largest "
+    with np.errstate(over="ignore"):  # numbers beyond what a double holds
+        median = float(np.median(values))
+    return (f"grad_norm over {len(series)} records: first {values[0]:.4g}, median {median:.4g}, largest "
             f"{values.max():.4g}, last {values[-1]:.4g}{tail}")
 
 

@@ -338,7 +338,9 @@ class View:
         """What a person should know about the analysis itself."""
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
         beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
-        told = [note for note in self.notes if note not in beside]
+        artifacts = self.run.artifacts if self.run is not None else ()
+        told = [f"{a.path}: {a.in_part}" for a in artifacts if a.in_part]  # of what follows there no verdict knows
+        told += [note for note in self.notes if note not in beside]
         told += [f"{row.path}: {row.note}" for row in self.read if (
             "files were looked at" in row.note or "too many different names" in row.note)]
         return [*([f"not given or not readable: {missing}"] if missing else []), *told]

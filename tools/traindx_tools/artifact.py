@@ -36,3 +36,5 @@ class Artifact:
     """Columns of a table whose cells are no numbers, an example of each and what to do: a part of `note`."""
     lost: LostLines | None = None
     """The same where they are many."""
+    in_part: str = ""
+    """Why the file was not read to its end (a packed stream that breaks off, a bound): a part of `note`."""

@@ -20,6 +20,7 @@ def test_what_comes_before_the_damage_is_read_and_the_damage_is_said(tmp_path: P
     assert run.loss is not None
     assert 1000 < len(run.loss) < 3000
     assert "damaged gzip stream" in run.artifacts[0].note
+    assert run.artifacts[0].in_part.startswith("damaged gzip stream")
 
 
 def test_a_whole_one_says_nothing_of_damage(tmp_path: Path) -> None:
@@ -28,6 +29,7 @@ def test_a_whole_one_says_nothing_of_damage(tmp_path: Path) -> None:
     assert run.loss is not None
     assert len(run.loss) == 4000
     assert "damaged" not in run.artifacts[0].note
+    assert not run.artifacts[0].in_part
 
 
 @pytest.mark.parametrize("data", [b"\x1f\x8b\x08garbage", b"\x1f\x8b\x08", gzip.compress(TEXT, mtime=0)[:12]])

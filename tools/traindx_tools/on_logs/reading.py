@@ -285,7 +285,7 @@ def _with_errors(source: Source, reader: Reader, head: Head) -> tuple[Run, tuple
 def _with_remark(run: Run, remark: str) -> Run:
     if not remark:
         return run
-    return replace(run, artifacts=tuple(replace(a, note="; ".join(n for n in (a.note, remark) if n))
+    return replace(run, artifacts=tuple(replace(a, note="; ".join(n for n in (a.note, remark) if n), in_part=remark)
                                         for a in run.artifacts))
 
 

@@ -186,6 +186,30 @@ def test_the_phase_that_grows_is_named(forward: Floats, backward: Floats, named:
     assert ("that grows" in f.statement) is (named is not None)
 
 
+def test_sizes_that_grow_by_stages_make_longer_steps_by_plan() -> None:
+    size = np.repeat([512.0, 1024, 2048, 4096], 40)
+    times = 0.1 * size / 512 * (1 + 0.02 * np.sin(np.arange(160)))
+    found = only(run(series("step_time", times), series("other/seq_len", size)), "l404_throughput_decay")
+    assert found.severity is Severity.INFO
+    assert "each step does more" in found.statement
+    aging = times * np.linspace(1, 2, 160)  # within each stage, too
+    assert only(run(series("step_time", aging), series("other/seq_len", size)),
+                "l404_throughput_decay").severity is not Severity.INFO
+    unknown = series("other/seq_len", np.full(160, np.nan))
+    still = only(run(series("step_time", times), unknown), "l404_throughput_decay")
+    assert still.severity is not Severity.INFO
+
+
+def test_as_many_tokens_a_second_as_before_are_no_decay() -> None:
+    times = np.linspace(1, 3, 120)
+    steady, falling = np.full(120, 5000.0), 5000 / times
+    assert only(run(series("step_time", times), series("tokens_per_second", steady)),
+                "l404_throughput_decay").severity is Severity.INFO
+    assert only(run(series("step_time", times), series("tokens_per_second", falling)),
+                "l404_throughput_decay").severity is not Severity.INFO
+
+
+
 # L701, L702
 
 

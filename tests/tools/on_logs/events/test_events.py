@@ -149,6 +149,49 @@ def test_a_line_is_told_with_all_its_words_where_its_template_is_wider() -> None
     assert {c.text for c in found} == {"`checkpoint written to *`", "`checkpoint written to /ckpt/step_*.pt`"}
 
 
+def test_paths_with_a_counter_are_told_apart_by_their_names() -> None:
+    homes = ("gs://bucket/run", "/scratch/run", "/home/run")
+    text = "".join(f"checkpoint {n} -> {homes[n % 3]}/{n}.ckpt\n" for n in range(300))
+    told = {c.text: len(c.lines) for c in candidates(read(text)) if c.kind == "word"}
+    assert told["`checkpoint * -> gs://bucket/run/*.ckpt`"] == 100
+
+
+def _skipping(at: set[int], opened: set[int]) -> str:
+    rng, out = np.random.default_rng(4), []
+    for t in range(4000):
+        scale = 2**19 if any(0 < u - t <= 3 for u in at) else 2**18
+        out += [f"data: open train-{77 if t in opened else 78 + t % 200:05d}.arrow"] if t % 20 == 0 else []
+        out += ["Gradient overflow. Skipping step, reducing loss scale to 262144"] if t in at else []
+        out.append(f"step {t} loss {2 + 0.02 * rng.standard_normal():.4f} loss_scale {scale}")
+    return "\n".join(out) + "\n"
+
+
+def test_a_skipped_step_is_explained_neither_by_its_own_line_nor_by_the_scale_that_grew(tmp_path: Path) -> None:
+    opened = {140, 700, 1240, 1660, 2300, 2960, 3500, 3820}
+    found = seen(_skipping({t + 12 for t in opened}, opened), tmp_path)
+    assert ["train-00077" in f.statement for f in found if "skipped steps" in f.statement] == [True]
+    healthy = tmp_path / "healthy"
+    healthy.mkdir()
+    rng = np.random.default_rng(9)
+    assert not [f for f in seen(_skipping({*rng.choice(4000, 8, replace=False).tolist()}, set()), healthy)
+                if "skipped steps" in f.statement]
+
+
+def test_a_rare_value_does_not_go_along_with_itself_and_two_buckets_explain_together(tmp_path: Path) -> None:
+    rng, out, plain = np.random.default_rng(6), [], []
+    for t in range(6000):
+        bucket = int(rng.choice([256, 512, 1024, 2048, 3072, 4096], p=[0.3, 0.3, 0.2, 0.19, 0.005, 0.005]))
+        loss = 2 + 0.02 * rng.standard_normal()
+        out.append(f'{{"step": {t}, "loss": {loss + 3 * (bucket >= 3072):.4f}, "bucket_len": {bucket}}}')
+        plain.append(f'{{"step": {t}, "loss": {loss:.4f}, "bucket_len": {bucket}}}')
+    found = [f for f in seen("\n".join(out) + "\n", tmp_path) if f.rule == "L801"]
+    assert (found[0].measured["metric"], found[0].severity) == ("loss", Severity.MEDIUM)
+    assert "`bucket_len` >= 3,000" in found[0].statement
+    healthy = tmp_path / "healthy"
+    healthy.mkdir()
+    assert not [f for f in seen("\n".join(plain) + "\n", healthy) if f.rule == "L801"]
+
+
 def test_counters_and_measures_name_nothing() -> None:
     text = "".join(f"step {n} took 0.{n:05d} s at 12:00:{n % 60:02d}\n" for n in range(9000))
     assert {c.kind for c in candidates(read(text))} == {"template"}

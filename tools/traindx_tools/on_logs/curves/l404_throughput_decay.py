@@ -25,6 +25,8 @@ ENOUGH = 8
 EXPLAINS = 0.7
 LITTLE = 0.1
 BEYOND = 1.25
+SAME_PACE, SAME_STAGE = 0.9, 1.2
+MOST_STAGES = 32
 NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
 OF_EPOCHS = ("epoch_time", "time/epoch", "time/train", "time/training")
 """How long an epoch, or its training, took."""
@@ -47,6 +49,8 @@ RULE = Rule(
         "explains": Threshold(EXPLAINS, "of the growth of all phases", "one of them, not the machine"),
         "little": Threshold(LITTLE, "of a step at the end", "a wait that is shorter explains no slower step"),
         "beyond": Threshold(BEYOND, "times the square of a size", "that grows at the same record: explained by it"),
+        "same pace": Threshold(SAME_PACE, "of the tokens a second at first", "then a step does more, none is slower"),
+        "same stage": Threshold(SAME_STAGE, "times, over all stages", "below, steps of a size take as long as before"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
@@ -98,14 +102,16 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     grows = memory is not None and len(memory) >= 4 and float(memory.y[-1]) > 1.1 * float(memory.y[len(memory) // 5])
     phase, grown = _phase(run)
     waits, said = _waits(run, t)
-    grown += said
+    work = _same_pace(run) or _by_plan(run, t)
+    grown += said + work
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
         f"at the end ({t.place(-1)}): {_what(t)} take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
-        bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        bearing=Bearing.COMPANION,
+        severity=Severity.INFO if work else Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
-                  "phase": phase, "data_share": waits, "abrupt": False,
+                  "phase": phase, "work": bool(work), "data_share": waits, "abrupt": False,
                   "position": float(t.series.position[t.index[start]])})
 
 
@@ -146,7 +152,7 @@ def _one_step(run: Run, t: Track, turn: int, times: Floats) -> Finding:
     slower = ratio(float(np.median(times[turn:])), float(np.median(times[:turn])))
     phase, grown = _phase(run)
     waits, said = _waits(run, t)
-    work = _more_work(run, t, turn, slower)
+    work = _more_work(run, t, turn, slower) or _same_pace(run) or _by_plan(run, t)
     grown += said + work
     return RULE.finding(
         f"{t.series} goes from {number(float(t.y[turn - 1]))} at {t.place(turn - 1)} to {number(float(t.y[turn]))} at "
@@ -175,6 +181,48 @@ def _more_work(run: Run, t: Track, turn: int, slower: float) -> str:
         if larger > size and slower <= BEYOND * (larger / size) ** 2:
             return f"; {series.original} goes from {number(size)} to {number(larger)} there: each step does more"
     return ""
+
+
+def _same_pace(run: Run) -> str:
+    """The words for tokens a second that stay as they were while steps take longer; "" for none."""
+    t = track(run.first("tokens_per_second", group="train") or run.first("tokens_per_second"))
+    if t is None or len(t) < ENOUGH or not bool((t.y > 0).all()):
+        return ""
+    y = t.y[max(1, len(t) // 10):]
+    third = max(2, len(y) // 3)
+    early, late = float(np.median(y[:third])), float(np.median(y[-third:]))
+    if late < SAME_PACE * early:
+        return ""
+    return f"; {t.series.original} goes from {number(early)} to {number(late)}: each step does more"
+
+
+def _by_plan(run: Run, t: Track) -> str:
+    """The words for a size that grows by stages, in each of which steps take as long as at its beginning."""
+    times = 1 / np.maximum(t.y, 1e-150) if t.series.name in SPEEDS else t.y
+    at = t.series.position[t.index]
+    for series in run.series:
+        sizes = series.values
+        if series is t.series or len(series) < ENOUGH or not bool(np.isfinite(sizes).all()) or sizes[0] <= 0:
+            continue
+        turns = np.flatnonzero(np.diff(sizes)) + 1
+        if not 1 <= len(turns) <= MOST_STAGES or (np.diff(sizes) < 0).any() or (sizes != np.round(sizes)).any():
+            continue
+        cuts = np.searchsorted(at, series.position[turns])
+        parts = [part for part in np.split(times, cuts) if len(part) >= 3]
+        levels = sizes[[0, *turns.tolist()]]
+        if len(parts) < len(levels) or np.prod([_slower_in(part) for part in parts]) >= SAME_STAGE:
+            continue
+        usual = np.array([np.median(part) for part in parts])
+        if bool((usual[1:] / usual[:-1] <= BEYOND * (levels[1:] / levels[:-1]) ** 2).all()):
+            return (f"; {series.original} goes from {number(float(levels[0]))} to {number(float(levels[-1]))} in "
+                    f"{len(turns)} steps, where they take longer: each step does more")
+    return ""
+
+
+def _slower_in(times: Floats) -> float:
+    """How many times longer steps take at the end of a stage than at its beginning."""
+    third = max(1, len(times) // 3)
+    return ratio(float(np.median(times[-third:])), float(np.median(times[:third])))
 
 
 def _phase(run: Run) -> tuple[str | None, str]:

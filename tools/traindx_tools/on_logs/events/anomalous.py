@@ -42,6 +42,10 @@ class AnomalySet:
     also: tuple[str, ...] = ()
     """Other series that show the same at the same places."""
     every: Ints | None = None
+    told: Ints | None = None
+    """The lines that said so, where a line and no value shows the anomaly: they explain nothing."""
+    follows: tuple[Series, ...] = ()
+    """Other series that the anomaly belongs to by its mechanism: a loss scale grows until a step is skipped."""
 
     @cached_property
     def places(self) -> Ints:
@@ -127,7 +131,8 @@ def _skipped(run: Run) -> Iterator[AnomalySet]:
     every = _set(loss, Kind.IMPOSSIBLE, True, np.zeros(0, dtype=np.int64), "skipped steps")
     at = every.records_of(lines) if len(lines) else lines
     if len(at) >= FEWEST:
-        yield _set(loss, Kind.IMPOSSIBLE, True, at, "skipped steps")
+        yield replace(_set(loss, Kind.IMPOSSIBLE, True, at, "skipped steps"), told=lines,
+                      follows=tuple(run.find("loss_scale")))
 
 
 def _durations(run: Run) -> Iterator[Series]:

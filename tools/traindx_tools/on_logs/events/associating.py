@@ -70,7 +70,8 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
     placed, fewest = displaced(anomalies.places, n), max(3.0, LEAST_SHARE * len(anomalies.places) / 2)
     found: list[tuple[Candidate, Ints, Scanned]] = []
     for candidate in every:
-        if shows_itself(anomalies.series, candidate):
+        own = (anomalies.series, *anomalies.follows)
+        if any(shows_itself(s, candidate) for s in own) or _told_by(anomalies, candidate):
             continue
         times = anomalies.records_of(candidate.lines)
         scanned = scan(placed, times) if len(times) >= fewest else None
@@ -90,6 +91,12 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
     taken, by_event = {a.event.origin for a in surviving}, {a.event.origin: a for a in sure}
     ruled_out = [*companions, *equal, *_tempting(anomalies.places, n, found, taken, by_event)]
     return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
+
+
+def _told_by(anomalies: AnomalySet, event: Candidate) -> bool:
+    """Whether an event is the line that says that the anomaly happened."""
+    return anomalies.told is not None and len(event.lines) > 0 and float(
+        np.isin(event.lines, anomalies.told).mean()) >= ONLY
 
 
 def _split(anomalies: AnomalySet, event: Candidate, times: Ints, s: Scanned) -> tuple[Candidate, Ints]:

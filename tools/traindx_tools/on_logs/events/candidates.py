@@ -114,9 +114,10 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Lines]) -> Iterator[Ca
             words = defaultdict(list)
             for i in masks if held is None else ():
                 words[log.masks[i].tokens[token]].append(i)
+            named = sum(_NAMED.match(word) is not None for word in words if "0" in word)
             for word, having in words.items() if len(words) <= MOST_VALUES else ():
                 lines = np.sort(np.concatenate([by_mask[i] for i in having]))
-                if "0" not in word or (len(words) > 1 and _NAMED.match(word)):
+                if "0" not in word or (named > 1 and _NAMED.match(word)):
                     text = _told(log, log.masks[having[0]], {token: word.replace("0", "*")},
                                  _held(log, template, having))
                     yield Candidate(text, lines, "word", template)
