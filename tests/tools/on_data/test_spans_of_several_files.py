@@ -1,4 +1,4 @@
-"""D157 where more than one of the files counts spans otherwise: what cuts words is told by the words, by no majority."""
+"""D157 where more than one of the files counts spans otherwise: words tell what cuts them, and no majority."""
 
 from __future__ import annotations
 

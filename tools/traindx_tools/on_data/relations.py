@@ -29,6 +29,8 @@ ORDERED = 0.95
 """Share of the rows in which one of two is the larger one, in all other parts."""
 CONTRARY = 0.8
 """Share of the rows of the contrary part in which the other one is."""
+WITHOUT_EXCEPTION, FEW = 0.99, 4
+"""Share of the rows in which an order is kept without exception; and one of how many parts may be contrary."""
 ALIKE = 0.15
 """Distance of distributions after the operation, beyond what sampling makes."""
 LEFT = 0.25
@@ -130,13 +132,14 @@ def contrary_orders(x: Features, member: Array, parts: int, comparisons: float) 
             told = np.isfinite(apart) & (apart != 0) & (member >= 0)
             counts = np.bincount(member[told], minlength=parts)
             above = np.bincount(member[told & (apart > 0)], minlength=parts)
-            odd = odd_share(above, counts, comparisons)
-            if odd is None:
-                continue
-            mine, others = (x.values[told & m][:, [i, j]] for m in (member == odd, member != odd))
-            if exchanged(mine, others) and _vary(x.values[member == odd][:, [i, j]], others):
+            every = odd_shares(above, counts, comparisons)
+            rest = told & ~np.isin(member, every)
+            for odd in every:
+                mine, others = (x.values[m][:, [i, j]] for m in (told & (member == odd), rest))
+                if not exchanged(mine, others) or not _vary(x.values[member == odd][:, [i, j]], others):
+                    continue
                 share = above[odd] / counts[odd]
-                usual = (above.sum() - above[odd]) / (counts.sum() - counts[odd])
+                usual = (above.sum() - above[every].sum()) / (counts.sum() - counts[every].sum())
                 out.append(Contrary(
                     odd, (x.names[i], x.names[j]),
                     f"{x.names[i]} is below {x.names[j]} in {share:.0%} of its rows, and in {usual:.0%} of all others",
@@ -150,18 +153,25 @@ def _vary(mine: Array, others: Array) -> bool:
     return all(len(np.unique(mine[:, k])) > 1 and len(np.unique(others[:, k])) > 2 for k in (0, 1))
 
 
-def odd_share(above: Array, counts: Array, comparisons: float) -> int | None:
-    """The one part whose share is contrary to that of all others, where it is beyond chance."""
+def odd_shares(above: Array, counts: Array, comparisons: float) -> list[int]:
+    """The part whose share is contrary to that of all others, where it is beyond chance.
+
+    Up to a quarter of the parts, where the order holds without exception in all parts, and nowhere in these: what a
+    season or a level turns around passes through shares between.
+    """
     if len(counts) < 2 or counts.min() < ROWS:
-        return None
+        return []
     share = above / counts
     for s, hits in ((share, counts - above), (1.0 - share, above)):
-        odd = int(np.argmin(s))
-        rest = np.delete(s, odd)
-        if s[odd] <= 1.0 - CONTRARY and rest.min() >= ORDERED:
-            p = share_tail(int(hits[odd]), int(counts[odd]), max(0.02, 1.0 - float(rest.min())))
-            return odd if p * comparisons < LEVEL else None
-    return None
+        odd = [int(p) for p in np.flatnonzero(s <= 1.0 - WITHOUT_EXCEPTION)]
+        several = 2 <= len(odd) <= len(s) // FEW
+        if not several:
+            odd = [int(np.argmin(s))]
+        rest = float(np.delete(s, odd).min())
+        if max(s[odd]) <= 1.0 - CONTRARY and rest >= (WITHOUT_EXCEPTION if several else ORDERED):
+            p = max(share_tail(int(hits[k]), int(counts[k]), max(0.02, 1.0 - rest)) for k in odd)
+            return odd if p * comparisons < LEVEL else []
+    return []
 
 
 def exchanged(mine: Array, others: Array) -> bool:
@@ -186,7 +196,7 @@ def contrary_signs(x: Features, member: Array, parts: int, comparisons: float) -
         return []
     tables = np.stack([rank_correlations(x.values[member == p][:, use]) for p in range(parts)])
     usual = np.median(tables, axis=0)
-    few = max(1, parts // 4)
+    few = max(1, parts // FEW)
     same = (np.sign(tables) == np.sign(usual)) & (np.abs(tables) >= (TELLS if parts > 3 else 0.5))
     mask = (same.sum(axis=0) >= parts - few) & (np.abs(usual) >= USUAL)
     np.fill_diagonal(mask, False)
