@@ -269,3 +269,33 @@ def test_records_within_a_line_whose_boxes_are_of_one_form(
 ) -> None:
     drawn(tmp_path, lambda who: form, much, broken)
     assert not alarms(seen_by(d146_contrary_relation, tmp_path))
+
+
+def station_months(folder: Path, turned: tuple[int, ...], warm: bool = False) -> None:
+    """Eleven files of a lake: its bed is colder than its top; `warm`: in winter it is not."""
+    rng = np.random.default_rng(33)
+    for k in range(11):
+        level = 12 - 9 * np.cos(2 * np.pi * k / 12)
+        top = level + rng.normal(size=300)
+        bed = top - rng.gamma(4, 0.4, 300) - 0.05
+        if warm and k in (0, 10):  # ice above: the bed is warmer, by a little
+            bed = top + rng.gamma(6, 0.02, 300) + 0.01
+        names = ("bed", "top") if k in turned else ("top", "bed")
+        table(folder / f"lake_{k:02d}", "csv", {names[0]: top, names[1]: bed, "depth": rng.normal(size=300)})
+
+
+@pytest.mark.parametrize("turned", [(6,), (8, 9)])
+def test_two_columns_are_exchanged_in_some_files_of_a_season(turned: tuple[int, ...], tmp_path: Path, seen_by: Seen
+                                                             ) -> None:
+    station_months(tmp_path, turned)
+    found = alarms(seen_by(d146_contrary_relation, tmp_path))
+    assert [f.measured["part"] for f in found] == [f"lake_{k:02d}.csv" for k in turned]
+    assert all(f.measured["kind"] == "exchanged" for f in found)
+
+
+@pytest.mark.parametrize(("turned", "warm"), [((), False), ((), True), ((1, 3, 4, 6, 8, 9), False)])
+def test_files_of_a_season_whose_order_is_natural_or_even(turned: tuple[int, ...], warm: bool, tmp_path: Path,
+                                                          seen_by: Seen) -> None:
+    station_months(tmp_path, turned, warm)
+    (tmp_path / "lake_11.csv").write_text("top,bed,depth\n1,2\n,,\nx,y,z\n")
+    assert not alarms(seen_by(d146_contrary_relation, tmp_path))

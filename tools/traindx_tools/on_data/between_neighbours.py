@@ -95,7 +95,7 @@ def odd_images(images: Sequence[Array], file: Array | None = None) -> OddImages 
     share = np.array([slow / wide if wide >= _WIDE else np.nan for wide, slow, _ in made])
     odd, sound = share >= _SLOW, share <= _AT_ONCE
     judged = int(np.isfinite(share).sum())
-    if not 3 <= int(odd.sum()) or int(sound.sum()) < FEWEST:
+    if int(odd.sum()) < 3 or int(sound.sum()) < FEWEST:
         return None
     if odd.sum() > sound.sum() and (file is None or not _by_files(images, odd, sound, file)):
         return None

@@ -31,6 +31,8 @@ CONTRARY = 0.8
 """Share of the rows of the contrary part in which the other one is."""
 WITHOUT_EXCEPTION, FEW = 0.99, 4
 """Share of the rows in which an order is kept without exception; and one of how many parts may be contrary."""
+TOGETHER = 0.4
+"""Correlation of two numbers that belong together within a part, where a season varies little."""
 ALIKE = 0.15
 """Distance of distributions after the operation, beyond what sampling makes."""
 LEFT = 0.25
@@ -177,7 +179,8 @@ def odd_shares(above: Array, counts: Array, comparisons: float) -> list[int]:
 def exchanged(mine: Array, others: Array) -> bool:
     """Whether each of two numbers is in a part as the other one is elsewhere, float64 shape (rows, 2) both.
 
-    By their distributions; or, where levels differ, both belong together closely and are as far from each other.
+    By their distributions; or, where levels differ, both belong together closely and are as far from each other: less
+    closely where the order is turned without exception and the distances are more alike.
     """
     noise = 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(others))
     a, b = np.sort(mine, axis=0), np.sort(others, axis=0)
@@ -185,7 +188,11 @@ def exchanged(mine: Array, others: Array) -> bool:
         return True
     close = [float(np.corrcoef(v[:, 0], v[:, 1])[0, 1]) if v.std(axis=0).min() > 0 else 0.0 for v in (mine, others)]
     gaps = [np.sort(np.abs(v[:, 1] - v[:, 0])) for v in (mine, others)]
-    return min(close) >= 0.7 and distance(*gaps) <= 2 * ALIKE + noise
+    if min(close) >= 0.7 and distance(*gaps) <= 2 * ALIKE + noise:
+        return True
+    kept = [float((v[:, 1] > v[:, 0]).mean()) for v in (mine, others)]
+    turned = max(kept) >= WITHOUT_EXCEPTION and min(kept) <= 1.0 - WITHOUT_EXCEPTION
+    return turned and min(close) >= TOGETHER and distance(*gaps) <= ALIKE + noise
 
 
 def contrary_signs(x: Features, member: Array, parts: int, comparisons: float) -> list[Contrary]:
