@@ -113,7 +113,7 @@ def _by_files(images: Sequence[Array], odd: Array, sound: Array, file: Array) ->
         counts = int(odd[mine].sum()), int(sound[mine].sum())
         if max(counts) < 2 * FEWEST or max(counts) < _WHOLLY * sum(counts):
             return False
-        values, pixels = np.unique(np.concatenate([images[i].ravel() for i in np.flatnonzero(mine)]),
+        values, pixels = np.unique(np.concatenate([images[i].ravel() for i in np.flatnonzero(mine).tolist()]),
                                    return_counts=True)
         classes[counts[0] < counts[1]].append(frozenset(values[pixels >= _COMMON * pixels.sum()].tolist()))
     return bool(classes[0] and classes[1]) and all(o <= s for o in classes[0] for s in classes[1])
@@ -143,7 +143,7 @@ def odd_part(images: Sequence[Array], cuts: Sequence[Cut]) -> OddPart | None:
             bound = float(np.quantile(share[~mine], 0.95))
             if inside < MORE * outside + SHARE or float((share[mine] > bound).mean()) < ABOVE:
                 continue
-            pair = _values_between(np.concatenate([borders(images[i])[2] for i in np.flatnonzero(mine)]))
+            pair = _values_between(np.concatenate([borders(images[i])[2] for i in np.flatnonzero(mine).tolist()]))
             if pair is not None and (best is None or inside > best.inside):
                 best = OddPart(cut, part, inside, outside, pair)
     return best

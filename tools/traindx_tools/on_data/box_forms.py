@@ -53,7 +53,8 @@ WAYS: Mapping[str, Callable[[Array], Array]] = {
 }
 
 
-_FORMS = (("two corners", lambda b: (b[:, 2] > b[:, 0]) & (b[:, 3] > b[:, 1])),
+_FORMS: tuple[tuple[str, Callable[[Array], Array]], ...] = (
+          ("two corners", lambda b: (b[:, 2] > b[:, 0]) & (b[:, 3] > b[:, 1])),
           ("centre and size", lambda b: (b[:, 0] >= b[:, 2] / 2 - _SLACK * b[:, 2])
            & (b[:, 1] >= b[:, 3] / 2 - _SLACK * b[:, 3]) & (b[:, 2] > 0) & (b[:, 3] > 0)))
 """Forms, and which boxes may be of that form in a picture whose first corner is 0, 0."""
