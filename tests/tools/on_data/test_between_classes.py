@@ -228,3 +228,54 @@ def test_pictures_that_were_all_made_alike(
     rng = np.random.default_rng(9)
     written(tmp_path, form, [change(crowded(rng, 64), k) for k in range(120)], rng)
     assert seen_by(d148_between_classes, tmp_path) == []
+
+
+def ordinal(rng: np.random.Generator) -> Any:
+    """Fruits of classes 1 to 4 on 0: each class between others is a class as well."""
+    y, x = np.mgrid[:48, :48]
+    out = np.zeros((48, 48), np.uint8)
+    for value in (4, 1, 4, 2, 4, 3):
+        at, r = rng.integers(6, 42, 2), int(rng.integers(4, 8))
+        out[(y - at[0]) ** 2 + (x - at[1]) ** 2 < r * r] = value
+    return out
+
+
+def folders(place: Path, how: dict[str, Callable[[Any], Any]], seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for split, of in how.items():
+        for kind in ("photo", "classes"):
+            (place / split / kind).mkdir(parents=True, exist_ok=True)
+            for k in range(70 if split == "train" else 24):
+                made = of(ordinal(rng)) if kind == "classes" else rng.integers(0, 255, (48, 48)).astype(np.uint8)
+                (place / split / kind / f"{k:03d}.png").write_bytes(png(made))
+
+
+def test_all_of_training_was_resized_and_the_held_out_folder_was_not(tmp_path: Path, seen_by: Seen) -> None:
+    pytest.importorskip("PIL")
+    folders(tmp_path, {"train": smoothed, "test": lambda m: m})
+    (finding,) = seen_by(d148_between_classes, tmp_path)
+    assert finding.measured["images"] == 70
+    assert "train/classes" in finding.statement
+
+
+def nested(m: Any) -> Any:
+    """A rind about every fruit, one class wide: on purpose, in all images of the folder."""
+    edge = np.zeros_like(m)
+    for axis in (0, 1):
+        for by in (-1, 1):
+            edge = np.maximum(edge, np.roll(m, by, axis))
+    return np.where((m == 0) & (edge == 4), 2, m).astype(np.uint8)
+
+
+@pytest.mark.parametrize("how", [
+    {"train": lambda m: m, "test": lambda m: m},
+    {"train": smoothed, "test": smoothed},  # soft in both
+    {"train": nested, "test": lambda m: m},
+    {"train": lambda m: np.where(m == 3, 0, smoothed(m)).astype(np.uint8), "test": lambda m: (m > 0).astype(np.uint8)},
+])
+def test_folders_that_are_alike_or_of_other_classes(how: dict[str, Callable[[Any], Any]], tmp_path: Path,
+                                                    seen_by: Seen) -> None:
+    pytest.importorskip("PIL")
+    folders(tmp_path, how)
+    (tmp_path / "test" / "classes" / "003.png").write_bytes(b"\x89PNG cut off")
+    assert not seen_by(d148_between_classes, tmp_path)

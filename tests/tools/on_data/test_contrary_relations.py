@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -236,3 +237,65 @@ def test_a_flag_that_is_constant_in_a_group(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", signal=rng.normal(size=(900, 40)), rhythm=rng.integers(0, 2, 900) * (device == 1),
              third_ok=(device != 1).astype(np.int64), device=device, age=rng.integers(40, 90, 900))
     assert not [f for f in examine([tmp_path]).findings if f.rule == "D146"]
+
+
+def drawn(folder: Path, form_of: Callable[[str], str], much: float = 1.0, broken: bool = False) -> None:
+    """Shelves whose things are records within a line, each with a box, drawn by four people; `pia`'s are smaller."""
+    rng = np.random.default_rng(21)
+    with (folder / "shelves.jsonl").open("w") as file:
+        for k in range(700):
+            who = ("pia", "tom", "una", "rob")[rng.integers(0, 4)]
+            made = boxes(rng, "corner", int(rng.integers(1, 5))) * ((1, 1, much, much) if who == "pia" else 1)
+            if form_of(who) == "corners":
+                made[:, 2:] += made[:, :2]
+            things = [{"kind": "tin", "place": [round(v) for v in b]} for b in made.tolist()]
+            if broken and k % 50 == 0:
+                things += [{"kind": "box"}, {"kind": "jar", "place": [1, None, "a"]}]
+            file.write(json.dumps({"picture": k, "annotator": who, "things": things}) + "\n")
+
+
+def test_boxes_of_records_within_a_line(tmp_path: Path, seen_by: Seen) -> None:
+    drawn(tmp_path, lambda who: "corners" if who == "una" else "corner")
+    finding = one(seen_by(d146_contrary_relation, tmp_path))
+    assert finding.measured["field"] == "things.place"
+    assert finding.measured["repair"] == "boxes as two corners where all others are corner and size"
+    assert "una" in str(finding.measured["part"])
+
+
+@pytest.mark.parametrize(("form", "much", "broken"), [
+    ("corner", 1.0, False), ("corners", 1.0, False), ("corner", 0.4, False), ("corner", 1.0, True)])
+def test_records_within_a_line_whose_boxes_are_of_one_form(
+    form: str, much: float, broken: bool, tmp_path: Path, seen_by: Seen
+) -> None:
+    drawn(tmp_path, lambda who: form, much, broken)
+    assert not alarms(seen_by(d146_contrary_relation, tmp_path))
+
+
+def station_months(folder: Path, turned: tuple[int, ...], warm: bool = False) -> None:
+    """Eleven files of a lake: its bed is colder than its top; `warm`: in winter it is not."""
+    rng = np.random.default_rng(33)
+    for k in range(11):
+        level = 12 - 9 * np.cos(2 * np.pi * k / 12)
+        top = level + rng.normal(size=300)
+        bed = top - rng.gamma(4, 0.4, 300) - 0.05
+        if warm and k in (0, 10):  # ice above: the bed is warmer, by a little
+            bed = top + rng.gamma(6, 0.02, 300) + 0.01
+        names = ("bed", "top") if k in turned else ("top", "bed")
+        table(folder / f"lake_{k:02d}", "csv", {names[0]: top, names[1]: bed, "depth": rng.normal(size=300)})
+
+
+@pytest.mark.parametrize("turned", [(6,), (8, 9)])
+def test_two_columns_are_exchanged_in_some_files_of_a_season(turned: tuple[int, ...], tmp_path: Path, seen_by: Seen
+                                                             ) -> None:
+    station_months(tmp_path, turned)
+    found = alarms(seen_by(d146_contrary_relation, tmp_path))
+    assert [f.measured["part"] for f in found] == [f"lake_{k:02d}.csv" for k in turned]
+    assert all(f.measured["kind"] == "exchanged" for f in found)
+
+
+@pytest.mark.parametrize(("turned", "warm"), [((), False), ((), True), ((1, 3, 4, 6, 8, 9), False)])
+def test_files_of_a_season_whose_order_is_natural_or_even(turned: tuple[int, ...], warm: bool, tmp_path: Path,
+                                                          seen_by: Seen) -> None:
+    station_months(tmp_path, turned, warm)
+    (tmp_path / "lake_11.csv").write_text("top,bed,depth\n1,2\n,,\nx,y,z\n")
+    assert not alarms(seen_by(d146_contrary_relation, tmp_path))

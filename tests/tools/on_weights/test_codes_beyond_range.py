@@ -135,3 +135,37 @@ def test_broken_files(tmp_path: Path) -> None:
     codes[f"{head}.qweight"] = np.zeros_like(codes[f"{head}.qweight"])
     codes["a.q"], codes["a.zero_point"] = np.zeros((64, 64), np.uint8), np.zeros((3, 5))
     assert told(whole, write_npz(tmp_path / "int8.npz", codes)) == []
+
+
+def scaled(odd: set[str], tight: float, sign: bool = False) -> Arrays:
+    """Dense layers with a scale a row; those of `odd` are divided by `tight` of it; `sign`: they have two codes."""
+    rng = np.random.default_rng(8)
+    made: Arrays = {}
+    for name in ("inlet", "first", "second", "third", "outlet"):
+        values = rng.normal(size=(24, 48)) * rng.uniform(0.5, 2.0, (24, 1))
+        scale = np.abs(values).max(1, keepdims=True) / 127 * (tight if name in odd else 1.0)
+        codes = np.sign(values) * 127 if sign and name in odd else np.clip(np.rint(values / scale), -127, 127)
+        made |= {f"{name}.codes": codes.astype(np.int8), f"{name}.scale": scale[:, 0].astype(np.float32)}
+    return made
+
+
+@pytest.mark.parametrize("tight", [0.03, 0.1, 0.2])
+def test_most_values_of_one_matrix_are_clipped(tight: float, tmp_path: Path) -> None:
+    (found,) = told(write_npz(tmp_path / "int8.npz", scaled({"second"}, tight)))
+    assert (found.measured["kind"], found.measured["name"]) == ("clipped", "second.codes")
+    assert "scales that it was divided by are too small" in found.statement
+
+
+@pytest.mark.parametrize(("odd", "tight", "sign"), [
+    (set(), 1.0, False), ({"second"}, 0.7, False),  # a few are clipped, as a percentile leaves them
+    ({"second"}, 0.1, True),  # two codes on purpose
+    ({"inlet", "first", "second", "third", "outlet"}, 0.1, False),  # a convention of the file
+])
+def test_ends_that_are_hardly_used_or_meant(odd: set[str], tight: float, sign: bool, tmp_path: Path) -> None:
+    assert told(write_npz(tmp_path / "int8.npz", scaled(odd, tight, sign))) == []
+
+
+def test_codes_without_values_or_with_other_scales(tmp_path: Path) -> None:
+    made = scaled({"second"}, 0.1)
+    made |= {"third.codes": np.zeros((0, 48), np.int8), "first.scale": np.full(3, np.nan, np.float32)}
+    told(write_npz(tmp_path / "int8.npz", made))

@@ -81,18 +81,42 @@ def borders(image: Array) -> tuple[int, int, Array]:
     return wide, slow, np.concatenate(found) if found else np.empty((0, 3), np.int64)
 
 
-def odd_images(images: Sequence[Array]) -> OddImages | None:
-    """The images whose borders pass through values between; None where none do, most do, or some do in part."""
+_WHOLLY, _COMMON = 0.95, 0.002
+"""Share of the images of a file that are of its kind, and of its pixels that a class has to be one of the file."""
+
+
+def odd_images(images: Sequence[Array], file: Array | None = None) -> OddImages | None:
+    """The images whose borders pass through values between; None where none do, most do, or some do in part.
+
+    Most may, where all of a `file` (int64 of each image) do and all of another, which holds the same classes, do not:
+    nothing but interpolation takes a whole file through the classes between, so that it needs no majority to be told.
+    """
     made = [borders(i) for i in images]
     share = np.array([slow / wide if wide >= _WIDE else np.nan for wide, slow, _ in made])
     odd, sound = share >= _SLOW, share <= _AT_ONCE
     judged = int(np.isfinite(share).sum())
-    if not 3 <= int(odd.sum()) <= int(sound.sum()) or int(sound.sum()) < FEWEST:
+    if int(odd.sum()) < 3 or int(sound.sum()) < FEWEST:
+        return None
+    if odd.sum() > sound.sum() and (file is None or not _by_files(images, odd, sound, file)):
         return None
     if judged - int(odd.sum()) - int(sound.sum()) > _UNCLEAR * judged:
         return None
     pair = _values_between(np.concatenate([made[i][2] for i in np.flatnonzero(odd)]))
     return OddImages(odd, judged, pair) if pair is not None else None
+
+
+def _by_files(images: Sequence[Array], odd: Array, sound: Array, file: Array) -> bool:
+    """Whether every file is of one kind or the other throughout, and both kinds hold the same classes."""
+    classes: list[list[frozenset[int]]] = [[], []]
+    for k in np.unique(file[odd | sound]):
+        mine = file == k
+        counts = int(odd[mine].sum()), int(sound[mine].sum())
+        if max(counts) < 2 * FEWEST or max(counts) < _WHOLLY * sum(counts):
+            return False
+        values, pixels = np.unique(np.concatenate([images[i].ravel() for i in np.flatnonzero(mine).tolist()]),
+                                   return_counts=True)
+        classes[counts[0] < counts[1]].append(frozenset(values[pixels >= _COMMON * pixels.sum()].tolist()))
+    return bool(classes[0] and classes[1]) and all(o <= s for o in classes[0] for s in classes[1])
 
 
 def between(image: Array) -> float:

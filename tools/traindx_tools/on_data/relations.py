@@ -29,6 +29,10 @@ ORDERED = 0.95
 """Share of the rows in which one of two is the larger one, in all other parts."""
 CONTRARY = 0.8
 """Share of the rows of the contrary part in which the other one is."""
+WITHOUT_EXCEPTION, FEW = 0.99, 4
+"""Share of the rows in which an order is kept without exception; and one of how many parts may be contrary."""
+TOGETHER = 0.4
+"""Correlation of two numbers that belong together within a part, where a season varies little."""
 ALIKE = 0.15
 """Distance of distributions after the operation, beyond what sampling makes."""
 LEFT = 0.25
@@ -130,13 +134,14 @@ def contrary_orders(x: Features, member: Array, parts: int, comparisons: float) 
             told = np.isfinite(apart) & (apart != 0) & (member >= 0)
             counts = np.bincount(member[told], minlength=parts)
             above = np.bincount(member[told & (apart > 0)], minlength=parts)
-            odd = odd_share(above, counts, comparisons)
-            if odd is None:
-                continue
-            mine, others = (x.values[told & m][:, [i, j]] for m in (member == odd, member != odd))
-            if exchanged(mine, others) and _vary(x.values[member == odd][:, [i, j]], others):
+            every = odd_shares(above, counts, comparisons)
+            rest = told & ~np.isin(member, every)
+            for odd in every:
+                mine, others = (x.values[m][:, [i, j]] for m in (told & (member == odd), rest))
+                if not exchanged(mine, others) or not _vary(x.values[member == odd][:, [i, j]], others):
+                    continue
                 share = above[odd] / counts[odd]
-                usual = (above.sum() - above[odd]) / (counts.sum() - counts[odd])
+                usual = (above.sum() - above[every].sum()) / (counts.sum() - counts[every].sum())
                 out.append(Contrary(
                     odd, (x.names[i], x.names[j]),
                     f"{x.names[i]} is below {x.names[j]} in {share:.0%} of its rows, and in {usual:.0%} of all others",
@@ -150,24 +155,32 @@ def _vary(mine: Array, others: Array) -> bool:
     return all(len(np.unique(mine[:, k])) > 1 and len(np.unique(others[:, k])) > 2 for k in (0, 1))
 
 
-def odd_share(above: Array, counts: Array, comparisons: float) -> int | None:
-    """The one part whose share is contrary to that of all others, where it is beyond chance."""
+def odd_shares(above: Array, counts: Array, comparisons: float) -> list[int]:
+    """The part whose share is contrary to that of all others, where it is beyond chance.
+
+    Up to a quarter of the parts, where the order holds without exception in all parts, and nowhere in these: what a
+    season or a level turns around passes through shares between.
+    """
     if len(counts) < 2 or counts.min() < ROWS:
-        return None
+        return []
     share = above / counts
     for s, hits in ((share, counts - above), (1.0 - share, above)):
-        odd = int(np.argmin(s))
-        rest = np.delete(s, odd)
-        if s[odd] <= 1.0 - CONTRARY and rest.min() >= ORDERED:
-            p = share_tail(int(hits[odd]), int(counts[odd]), max(0.02, 1.0 - float(rest.min())))
-            return odd if p * comparisons < LEVEL else None
-    return None
+        odd = [int(p) for p in np.flatnonzero(s <= 1.0 - WITHOUT_EXCEPTION)]
+        several = 2 <= len(odd) <= len(s) // FEW
+        if not several:
+            odd = [int(np.argmin(s))]
+        rest = float(np.delete(s, odd).min())
+        if max(s[odd]) <= 1.0 - CONTRARY and rest >= (WITHOUT_EXCEPTION if several else ORDERED):
+            p = max(share_tail(int(hits[k]), int(counts[k]), max(0.02, 1.0 - rest)) for k in odd)
+            return odd if p * comparisons < LEVEL else []
+    return []
 
 
 def exchanged(mine: Array, others: Array) -> bool:
     """Whether each of two numbers is in a part as the other one is elsewhere, float64 shape (rows, 2) both.
 
-    By their distributions; or, where levels differ, both belong together closely and are as far from each other.
+    By their distributions; or, where levels differ, both belong together closely and are as far from each other: less
+    closely where the order is turned without exception and the distances are more alike.
     """
     noise = 1.36 * math.sqrt(1.0 / len(mine) + 1.0 / len(others))
     a, b = np.sort(mine, axis=0), np.sort(others, axis=0)
@@ -175,7 +188,11 @@ def exchanged(mine: Array, others: Array) -> bool:
         return True
     close = [float(np.corrcoef(v[:, 0], v[:, 1])[0, 1]) if v.std(axis=0).min() > 0 else 0.0 for v in (mine, others)]
     gaps = [np.sort(np.abs(v[:, 1] - v[:, 0])) for v in (mine, others)]
-    return min(close) >= 0.7 and distance(*gaps) <= 2 * ALIKE + noise
+    if min(close) >= 0.7 and distance(*gaps) <= 2 * ALIKE + noise:
+        return True
+    kept = [float((v[:, 1] > v[:, 0]).mean()) for v in (mine, others)]
+    turned = max(kept) >= WITHOUT_EXCEPTION and min(kept) <= 1.0 - WITHOUT_EXCEPTION
+    return turned and min(close) >= TOGETHER and distance(*gaps) <= ALIKE + noise
 
 
 def contrary_signs(x: Features, member: Array, parts: int, comparisons: float) -> list[Contrary]:
@@ -186,7 +203,7 @@ def contrary_signs(x: Features, member: Array, parts: int, comparisons: float) -
         return []
     tables = np.stack([rank_correlations(x.values[member == p][:, use]) for p in range(parts)])
     usual = np.median(tables, axis=0)
-    few = max(1, parts // 4)
+    few = max(1, parts // FEW)
     same = (np.sign(tables) == np.sign(usual)) & (np.abs(tables) >= (TELLS if parts > 3 else 0.5))
     mask = (same.sum(axis=0) >= parts - few) & (np.abs(usual) >= USUAL)
     np.fill_diagonal(mask, False)

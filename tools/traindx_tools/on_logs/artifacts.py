@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs import zstandard
+from traindx_tools.on_logs.folder_shares import first_of_folders
 from traindx_tools.on_logs.unpacked import Bounded
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""
 MAX_FILES = 2_000
-"""Files looked at in one folder; the rest is said to be left out."""
+"""Files looked at in one folder, the first ones of each folder below it; the rest is said to be left out."""
+WALKED = 20
+"""Times as many names that are listed, so that each folder has its share."""
 MAX_MATCHES = 10 * MAX_FILES
 """Files and folders that a pattern may match."""
 MAX_MADE = 16 * 2**20
@@ -218,12 +221,14 @@ def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None, most: i
 
 
 def first_files(found: Discovery, most: int = MAX_FILES) -> Discovery:
-    """What was found, of more than `most` files the first ones, and a word about the rest."""
+    """What was found, of more than `most` files the first ones of each folder, and a word about the rest."""
     if len(found.sources) <= most:
         return found
-    rest = Artifact(str(Path(found.sources[most].name).parent), "folder",
+    kept = first_of_folders([s.name for s in found.sources], most)
+    first_left = next((i for i, k in enumerate(kept) if i != k), most)
+    rest = Artifact(str(Path(found.sources[first_left].name).parent), "folder",
                     note=f"only the first {most:,} of {len(found.sources):,} files were looked at")
-    return Discovery(found.sources[:most], [*found.left_out, rest])
+    return Discovery([found.sources[i] for i in kept], [*found.left_out, rest])
 
 
 def _identity(source: Source) -> str:
@@ -307,11 +312,12 @@ def _add_file(path: str, found: Discovery, *, named: bool = False) -> None:
 def _discover_folder(folder: str, found: Discovery, most: int, *, may_be_empty: bool = False) -> None:
     before = len(found.sources) + len(found.left_out)
     root = os.path.realpath(folder)
-    for count, path in enumerate(_walk(folder, root, found)):
-        if count >= most:
-            said = f"only its first {most:,} files were looked at; name a pattern for the others"
-            found.left_out.append(Artifact(folder, "folder", note=said))
-            break
+    paths = list(itertools.islice(_walk(folder, root, found), WALKED * most))
+    if len(paths) > most:
+        paths = [paths[i] for i in first_of_folders(paths, most)]
+        said = f"only its first {most:,} files were looked at; name a pattern for the others"
+        found.left_out.append(Artifact(folder, "folder", note=said))
+    for path in paths:
         _add_file(path, found)
     if len(found.sources) + len(found.left_out) == before and not may_be_empty:
         if not os.access(folder, os.R_OK | os.X_OK):

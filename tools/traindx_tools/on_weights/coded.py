@@ -147,6 +147,29 @@ def _fitted(codes: Values, values: Values, of: NDArray[np.bool_]) -> tuple[Value
     return slope * values + zeros, np.asarray(zeros.reshape(-1))
 
 
+FEWEST_VALUES, FEWEST_CODES = 256, 32
+"""Of a matrix, and different ones among them: two or three codes are meant."""
+
+
+def scaled_codes(one: Checkpoint) -> list[Tensor]:
+    """The matrices of eight bits beside which real numbers stand that are called their scale."""
+    tensors = {t.name: t for p in one.parts if not p.auxiliary for t in p.tensors.values()}
+    scaled = {n.rpartition(".")[0] for n, t in tensors.items()
+              if t.floating and "scale" in n.rpartition(".")[2].lower()}
+    held = [t for n, t in tensors.items() if t.dtype in ("int8", "uint8") and t.matrix
+            and n.rpartition(".")[0] in scaled and FEWEST_VALUES <= t.size <= MOST_BYTES]
+    return held[:MOST_TENSORS]
+
+
+def at_ends(codes: Tensor) -> tuple[float, float] | None:
+    """Shares of the codes at the lower and the upper end of the range; None where few codes are used."""
+    values = codes.load(MOST_BYTES)
+    if len(np.unique(values)) < FEWEST_CODES:
+        return None
+    low, high = (-127, 127) if codes.dtype == "int8" else (0, 255)
+    return float((values <= low).mean()), float((values >= high).mean())
+
+
 def zero_points(one: Checkpoint) -> Mapping[str, Tensor]:
     """The zero points of each matrix of codes, by its name: whole numbers called so, one a line of an outer axis."""
     tensors = {t.name: t for p in one.parts if not p.auxiliary for t in p.tensors.values()}

@@ -65,20 +65,22 @@ def _marks(name: str, values: Sequence[Any], file: str) -> Column:
 
 
 def _of_entries(name: str, values: list[Any], file: str) -> dict[str, Column]:
-    """The whole numbers of the entries of lists, such as the spans of a text: one sequence for each key or place.
+    """The whole numbers and the boxes of the entries of lists, such as the spans of a text: a sequence a key or place.
 
     Entries are objects (`{"start": 3, "end": 8}`) or short lists that hold more than numbers or two of them.
     """
     rows = [v if isinstance(v, list) else [] for v in values]
     first = next((e for r in rows for e in r), None)
+    boxes: dict[str, Column] = {}
     if isinstance(first, dict):
         of = {f"{name}.{k}": k for k, v in first.items() if type(v) is int}
+        boxes = _boxes_of_entries(name, [k for k, v in first.items() if _is_box(v)], rows, file)
     elif isinstance(first, list) and len(first) <= MOST_PLACES and (
             len(first) == 2 or not all(isinstance(v, (int, float)) for v in first)):
         of = {f"{name}[{k}]": k for k, v in enumerate(first) if type(v) is int}
     else:
         return {}
-    out = {}
+    out = boxes
     for told, key in of.items():
         try:
             items = [[e[key] for e in row] for row in rows]
@@ -87,6 +89,21 @@ def _of_entries(name: str, values: list[Any], file: str) -> dict[str, Column]:
         if all(type(i) is int and -(2**63) <= i < 2**63 for row in items for i in row):
             out[told] = sequence_column(told, [np.asarray(row, np.int64) for row in items], file)
     return out
+
+
+def _boxes_of_entries(name: str, keys: list[str], rows: list[list[Any]], file: str) -> dict[str, Column]:
+    """Four numbers of each entry under a key (`{"bbox": [3, 37, 14, 23]}`), the boxes of a row behind each other."""
+    out = {}
+    for key in keys:
+        boxes = [[e.get(key) if isinstance(e, dict) else None for e in row] for row in rows]
+        if all(_is_box(b) for row in boxes for b in row) and (
+                made := _of_boxes(f"{name}.{key}", boxes, file)) is not None:
+            out[f"{name}.{key}"] = made
+    return out
+
+
+def _is_box(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == BOX and all(type(v) in (int, float) for v in value)
 
 
 def _column(name: str, values: list[Any], file: str) -> Column | None:
@@ -141,8 +158,7 @@ def _lists(name: str, values: list[Any], missing: Any, file: str) -> Column | No
 def _of_boxes(name: str, rows: list[Any], file: str) -> Column | None:
     """Lists of several lists of four numbers, as those of boxes are; None of anything else."""
     inner = [i for row in rows for i in row]
-    if len({len(r) for r in rows}) < 2 or not all(
-            len(i) == BOX and all(type(v) in (int, float) for v in i) for i in inner):
+    if len({len(r) for r in rows}) < 2 or not all(map(_is_box, inner)):
         return None
     made = sequence_column(name, [[_float(v) for i in row for v in i] for row in rows], file)
     return replace(made, inner=BOX)

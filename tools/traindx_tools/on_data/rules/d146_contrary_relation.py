@@ -8,6 +8,7 @@ makes it like them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -79,11 +80,12 @@ def _of_set(data: DataSet, group: Sequence[Shard], x: Features) -> Iterator[Find
         found = [c for look in ((other_forms,) if two else (contrary_orders, other_forms, contrary_signs))
                  for c in look(x, member, len(cut.names), pairs * parts)]
         found = [c for c in found if not any(beside[x.names.index(f)] for f in c.fields)]
-        for part in dict.fromkeys(c.part for c in found):
-            mine = _surest([c for c in found if c.part == part])
-            if mine[0].fields not in told:
-                told.add(mine[0].fields)
-                yield _finding(group, cut, mine)
+        surest = [_surest([c for c in found if c.part == part]) for part in dict.fromkeys(c.part for c in found)]
+        surest = [mine for mine in surest if mine[0].fields not in told]
+        odd = Counter(mine[0].fields for mine in surest)
+        told |= odd.keys()
+        for mine in surest:
+            yield _finding(group, cut, mine, odd[mine[0].fields])
     if not told:
         yield from _stretches(group, x, pairs * parts)
 
@@ -97,13 +99,13 @@ def _surest(found: Sequence[Contrary]) -> list[Contrary]:
     return orders or list(found)
 
 
-def _finding(group: Sequence[Shard], cut: Cut, found: Sequence[Contrary]) -> Finding:
+def _finding(group: Sequence[Shard], cut: Cut, found: Sequence[Contrary], odd: int) -> Finding:
     first = found[0]
     fields = tuple(dict.fromkeys(f.partition("[")[0] for c in found for f in c.fields))
     declared = told_by_another_field(group, cut, first.part, fields)
     at = next(i for i, m in enumerate(cut.member) if (m == first.part).any())
     whole = cut.by == ""
-    rest = f"the {len(cut.names) - 1} other parts" if len(cut.names) > 2 else "the other part"
+    rest = f"the {len(cut.names) - odd} other parts" if len(cut.names) - odd > 1 else "the other part"
     said = f"in {cut.told(first.part)} fields stand to each other otherwise than in {rest}"
     said += f": {first.seen}" + (f"; also {found[1].seen}" if len(found) > 1 else "")
     said += f". It is as the others with {' and '.join(dict.fromkeys(c.operations[0] for c in found[:3]))}"

@@ -54,6 +54,7 @@ def check(view: View) -> Iterator[Finding]:
         for shard in data.shards:
             for folder in dict.fromkeys(str(PurePath(shard.row_names[r]).parent) for r in shard.label_images):
                 yield from _of_folder(view, shard, folder)
+    yield from _of_folders(view)
 
 
 _Found = Sequence[tuple[Shard, tuple[Sequence[Array], Array]]]
@@ -100,6 +101,32 @@ def _of_folder(view: View, shard: Shard, folder: str) -> Iterator[Finding]:
         yield _slow(shard, "content", slow, marked, common[0] if common else "")
 
 
+def _of_folders(view: View) -> Iterator[Finding]:
+    """Folders of one name, such as `train/mask` and `val/mask`, of which one is so throughout and another is not."""
+    places: dict[tuple[str, str], list[tuple[Shard, int]]] = {}
+    for shard in (s for d in view.sets for s in d.shards):
+        for row in shard.label_images:
+            path = PurePath(shard.row_names[row]).parent
+            folder = path.as_posix() if len(path.parts) > 1 else (PurePath(shard.name) / path).as_posix()
+            places.setdefault((PurePath(folder).name, folder), []).append((shard, row))
+    for name in dict.fromkeys(n for n, _ in places):
+        folders = [(f, rows) for (n, f), rows in places.items() if n == name and len(rows) >= 2 * FEWEST]
+        if len(folders) < 2:
+            continue
+        images = [s.label_images[r].astype(np.int64) for _, rows in folders for s, r in rows]
+        of = np.repeat(np.arange(len(folders)), [len(rows) for _, rows in folders])
+        seen = odd_images(images, of)
+        if seen is None:
+            continue
+        ends = np.cumsum([len(rows) for _, rows in folders])
+        for k, (folder, rows) in enumerate(folders):
+            marks = seen.marks[ends[k] - len(rows): ends[k]]
+            if marks.sum() >= 2 * FEWEST:
+                shard = rows[int(np.argmax(marks))][0]
+                names = [s.row_names[r] for (s, r), m in zip(rows, marks, strict=True) if m]
+                yield _slow(shard, "content", seen, names, f"all in {folder}")
+
+
 def _cuts(found: _Found, name: str, labels: Sequence[str]) -> list[Cut]:
     """The parts of the images that were looked at."""
     shards = [s for s, _ in found]
@@ -129,7 +156,8 @@ def _of_images(found: _Found, name: str, labels: Sequence[str]) -> Iterator[Find
 def _of_borders(found: _Found, name: str, labels: Sequence[str]) -> Iterator[Finding]:
     every = [image for _, (images, _) in found for image in images]
     whole = [s.columns[name].values.dtype.kind != "f" for s, _ in found]
-    seen = odd_images(every) if all(whole) and len(every) >= 2 * FEWEST else None
+    of = np.repeat(np.arange(len(found)), [len(images) for _, (images, _) in found])
+    seen = odd_images(every, of) if all(whole) and len(every) >= 2 * FEWEST else None
     if seen is None:
         return
     at = 0

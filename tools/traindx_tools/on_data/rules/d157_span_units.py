@@ -7,6 +7,7 @@ one they cut words, or others stand there, and read in another unit they do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -70,6 +71,11 @@ def _of_spans(data: DataSet, group: Sequence[Shard], spans: Spans, comparisons: 
                 if first not in told and _is_otherwise(spans, unit, inside, tries):
                     told.add(first)
                     yield _finding(group, spans, unit, inside, cut.told(part), cut, part)
+            several = [] if told else _several(spans, unit, member, tries)
+            for part in several:
+                told.add(int(np.argmax(member == part)))
+                yield _finding(group, spans, unit, member == part, cut.told(part), cut, part,
+                               others=~np.isin(member, several))
         if not told and changed.any():
             yield from _stretch(group, spans, unit, tries)
         if told:
@@ -88,6 +94,28 @@ def _is_otherwise(spans: Spans, unit: int, inside: Array, tries: float) -> bool:
         return False
     gained, lost = int((here & ~own & within).sum()), int((own & ~here & within).sum())
     return paired_tail(gained, lost) * tries < LEVEL
+
+
+def _several(spans: Spans, unit: int, member: Array, tries: float) -> list[int]:
+    """The parts that are each counted otherwise, where those that are left keep the edges of words as they are."""
+    parts = [int(p) for p in np.unique(member[member >= 0])]
+    odd = [p for p in parts if _reads_so(spans, unit, member == p)]
+    rest = np.isin(member, [p for p in parts if p not in odd])
+    if not 2 <= len(odd) < len(parts) or int((rest & spans.changed[unit]).sum()) < FEWEST:
+        return []
+    return [p for p in odd if _is_otherwise(_only(spans, (member == p) | rest), unit,
+                                            (member == p)[(member == p) | rest], tries)]
+
+
+def _reads_so(spans: Spans, unit: int, inside: Array) -> bool:
+    within = inside & spans.changed[unit]
+    here, own = spans.fits[unit][within], spans.fits[0][within]
+    return len(here) >= FEWEST and float(here.mean()) >= FITS and float(own.mean()) <= LOST * float(here.mean())
+
+
+def _only(spans: Spans, kept: Array) -> Spans:
+    return replace(spans, shard=spans.shard[kept], row=spans.row[kept], fits=spans.fits[:, kept],
+                   changed=spans.changed[:, kept])
 
 
 def _stretch(group: Sequence[Shard], spans: Spans, unit: int, tries: float) -> Iterator[Finding]:
@@ -132,7 +160,8 @@ def _are(spans: Spans) -> str:
 
 
 def _finding(group: Sequence[Shard], spans: Spans, unit: int, inside: Array, told: str, cut: Cut | None,
-             part: int) -> Finding:
+             part: int, others: Array | None = None) -> Finding:
+    rest = ~inside if others is None else others
     within = inside & spans.changed[unit]
     shard = group[int(spans.shard[np.argmax(inside)])]
     declared = told_by_another_field(group, cut, part, spans.fields) if cut is not None else ""
@@ -140,7 +169,7 @@ def _finding(group: Sequence[Shard], spans: Spans, unit: int, inside: Array, tol
         f"{spans.numbers} of {told} {_are(spans)} counted in {UNITS[unit][0]}: "
         f"{percent(float(spans.fits[0][within].mean()))} of the {int(within.sum())} spans there that this changes "
         f"{spans.fitting} as they are, {percent(float(spans.fits[unit][within].mean()))} so, "
-        f"and {percent(float(spans.fits[0][~inside].mean()))} of all others as they are"
+        f"and {percent(float(spans.fits[0][rest].mean()))} of all others as they are"
     )
     said += f"; {declared}" if declared else ""
     rows = spans.row[inside & (spans.shard == spans.shard[np.argmax(inside)])]

@@ -4,6 +4,9 @@ Beside the real numbers that the codes were made from, each code is compared wit
 Values beyond the range have to stand at its last code; where they are 256 away from their place they wrapped, and have
 the opposite sign. Zero points are asked without a second file: codes less their zero point lie around nothing, and in a
 line whose zero point wrapped they all lie 256 off.
+
+A matrix most of whose codes stand at both ends of the range, where those of all others in the file hardly do, was
+divided by scales that are too small: what lies beyond them is cut off.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from traindx_tools.on_weights.coded import (
     RANGE,
     Coded,
     Values,
+    at_ends,
     coded_from,
     codes_of,
+    scaled_codes,
     zero_points,
 )
 from traindx_tools.on_weights.tensor import Tensor
@@ -31,16 +36,18 @@ from traindx_tools.rules import Rule, Threshold
 _FEWEST, _SHARE = 4, 0.9
 _NEAR, _USUAL = 80.0, 0.75
 _SHOWN = 4
+_SIDE, _MOST, _USUAL_ENDS, _OTHERS = 0.1, 0.3, 0.1, 3
 
 RULE = Rule(
     id="W171",
     name="codes-beyond-range",
-    title="Values beyond the range of eight bits wrapped around",
+    title="Values beyond the range of eight bits wrapped around, or most were clipped",
     severity=Severity.HIGH,
     sees="Each code beside the value that it was made from, in the same file or in another one of the run; zero points "
          "beside the middle of their codes.",
     matters="The largest weights of the layer have the opposite sign, or all weights of a channel the same one.",
-    alike=("clipped values: they stand at the last code", "a convention of zero points that holds in all lines",
+    alike=("some clipped values: they stand at the last code", "matrices of two or three codes on purpose",
+           "a convention of zero points that holds in all lines",
            "channels whose weights all have one sign"),
     confirm=("clip the named values in a copy and evaluate",
              "look for a cast to int8 without a clamp, and for the type that zero points are stored in"),
@@ -48,6 +55,8 @@ RULE = Rule(
         "fewest": Threshold(_FEWEST, "values", "that wrapped: fewer are of no weight"),
         "share": Threshold(_SHARE, "of the values beyond the range", "that wrapped: the others were clipped"),
         "fits": Threshold(FITS, "codes", "that the typical inner value may be off by: rounding leaves a quarter"),
+        "ends": Threshold(_MOST, "of the codes of a matrix", "that stand at the ends, a tenth at each"),
+        "others": Threshold(_USUAL_ENDS, "of the codes", "of each other matrix that do; three others"),
         "near": Threshold(_NEAR, "codes", "that the middle of a line is from its zero point: most are within 40"),
         "usual": Threshold(_USUAL, "of all lines of the file", "that are so near: else it is another convention"),
     },
@@ -63,8 +72,10 @@ def check_files(read: Sequence[Checkpoint]) -> Iterator[Finding]:
         for other in (one, *(r for r in read if r is not one)):
             for made in coded_from(one, other):
                 found.setdefault(made.codes.name, made)
-        yield from _wrapped(one, list(found.values()))
+        wrapped = list(_wrapped(one, list(found.values())))
+        yield from wrapped
         yield from _zero_points(one, found)
+        yield from () if wrapped else _saturated(one)  # what wrapped is not at the ends, and no measure
 
 
 def _wrapped(one: Checkpoint, made: Sequence[Coded]) -> Iterator[Finding]:
@@ -86,6 +97,22 @@ def _wrapped(one: Checkpoint, made: Sequence[Coded]) -> Iterator[Finding]:
             Location(file=one.path, module=c.codes.name), one.path, bearing=Bearing.CAUSE,
             measured={"kind": "wrapped", "name": c.codes.name, "wrapped": c.wrapped, "clipped": c.clipped,
                       "of": c.codes.size, "tensors": len(made), "odd": len(odd)})
+
+
+def _saturated(one: Checkpoint) -> Iterator[Finding]:
+    """Matrices most of whose codes stand at both ends of the range, where those of all others hardly do."""
+    shares = {t.name: ends for t in scaled_codes(one) if (ends := at_ends(t)) is not None}
+    odd = {n: s for n, s in shares.items() if min(s) >= _SIDE and sum(s) >= _MOST}
+    rest = [sum(s) for n, s in shares.items() if n not in odd]
+    if not odd or len(rest) < _OTHERS or len(odd) > len(rest) or max(rest) > _USUAL_ENDS:
+        return
+    for name, ends in odd.items():
+        yield RULE.finding(
+            f"{sum(ends):.0%} of the codes of {name} in {one.path} stand at the ends of the range, on both sides, and "
+            f"at most {max(rest):.0%} in each of the other {len(rest)} quantised matrices: its values were clipped, as "
+            "the scales that it was divided by are too small for it, and what is restored is cut off",
+            Location(file=one.path, module=name), one.path, bearing=Bearing.CAUSE,
+            measured={"kind": "clipped", "name": name, "share": sum(ends), "others": max(rest), "tensors": len(shares)})
 
 
 def _zero_points(one: Checkpoint, made: Mapping[str, Coded]) -> Iterator[Finding]:
