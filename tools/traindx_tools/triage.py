@@ -29,7 +29,16 @@ from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
 from traindx_tools.weighing import Hypothesis as Hypothesis
 from traindx_tools.weighing import Weighed as Weighed
-from traindx_tools.weighing import described, matched_sides, nearest_first, netted, onset, place_of
+from traindx_tools.weighing import (
+    described,
+    explains_error,
+    matched_sides,
+    nearest_first,
+    netted,
+    of_one_rank,
+    onset,
+    place_of,
+)
 
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9)."""
@@ -130,6 +139,8 @@ def _through(mode: FailureMode, weighed: Mapping[str, tuple[list[Weighed], list[
     own = {id(w.finding) for side in weighed[mode.id] for w in side}
     told: dict[int, Weighed] = {}
     for w in (w for effect in mode.causes if effect in weighed for w in weighed[effect][0]):
+        if of_one_rank(w.finding) and not explains_error(weighed[mode.id][0]):
+            continue
         if w.in_run and id(w.finding) not in own:
             hint = 0.0 if told else load_precision().weight(w.finding.rule, "hint", w.finding.bearing)
             told.setdefault(id(w.finding), Weighed(w.finding, hint, Bearing.COMPANION, "an effect of it"))

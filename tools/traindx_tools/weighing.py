@@ -184,6 +184,16 @@ def _frame(finding: Finding) -> Location | None:
     return None
 
 
+def of_one_rank(finding: Finding) -> bool:
+    """Whether a finding says that one rank failed first: which, and by what error, and not why."""
+    return finding.rule == "R201"
+
+
+def explains_error(speaks_for: Iterable[Weighed]) -> bool:
+    """Whether an error's own message speaks for a cause: an index out of range is none of a memory that grows."""
+    return any(w.finding.rule.startswith("L5") and w.weight > 0.0 for w in speaks_for)
+
+
 def nearest_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The hypotheses, where a finding is the cause of one and nothing but a hint of another with the other behind it.
 

@@ -94,6 +94,17 @@ def test_the_files_below_the_current_folder_are_taken_first(tmp_path: Path, wand
     assert resolved(run) == (run,)
 
 
+def test_a_run_of_mlflow_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FIXTURES / "mlruns", tmp_path / "mlruns")
+    run, = resolved("mlflow:first")
+    assert "run_name: first\n" in (Path(run) / "meta.yaml").read_text()
+    (Path(run) / "meta.yaml").write_text("run_name: [")
+    with pytest.raises(MissingExtra):
+        resolved("mlflow:first")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{FIXTURES / 'mlflow.db'}")
+    assert resolved("mlflow:second") == (f"{FIXTURES / 'mlflow.db'}:e0b3a2cbf1bf41d99712b56e556b7b62",)
+
+
 def test_settings_of_the_trackers_say_where_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_DIR", str(FIXTURES))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{FIXTURES / 'mlflow.db'}")

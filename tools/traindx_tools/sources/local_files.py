@@ -50,6 +50,28 @@ def _wandb_roots() -> Iterator[Path]:
 
 
 def _of_mlflow(run: str) -> list[str]:
+    """The run with that id, else those of the first store with that name: several runs may bear one."""
+    mlflow_files.forget()
+    return _by_id(run) or next((found for s in _mlflow_stores() if (found := _by_name(s, run))), [])
+
+
+def _by_name(store: Path, run: str) -> list[str]:
+    with suppress(OSError, sqlite.Refused, sqlite3.Error, ValueError):
+        if store.is_dir():
+            return [str(f) for experiment in sorted(store.iterdir()) for f in _folders(experiment)
+                    if mlflow_files.name_of(f) == run and not mlflow_files.is_deleted(f)]
+        if store.is_file():
+            return [f"{store}:{i}" for i in databases.named_in(store, run)]
+    return []
+
+
+def _folders(experiment: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(f for f in experiment.iterdir() if f.is_dir() and not f.is_symlink())
+    return []
+
+
+def _by_id(run: str) -> list[str]:
     for store in _mlflow_stores():
         if store.is_dir():
             with suppress(OSError):

@@ -9,6 +9,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from traindx_tools.on_logs.artifacts import Source, in_database
@@ -45,6 +46,20 @@ def runs_in(source: Source) -> tuple[list[StoredRun], str] | None:
     if source.name == whole.name or in_database(source.name) is None:
         return runs, note
     return [r for r in runs if r.name.rpartition(":")[2] == source.name.rpartition(":")[2]], ""
+
+
+def named_in(path: Path, name: str) -> list[str]:
+    """The ids of MLflow's runs in a database that bear a name, the oldest first, deleted ones left out.
+
+    Raises OSError, sqlite.Refused, sqlite3.Error.
+    """
+    with sqlite.opened(path) as connection:
+        tables = sqlite.tables(connection)
+        if not _has(tables, {"runs": {*_MLFLOW["runs"], "name"}}):
+            return []
+        rows = connection.execute("SELECT run_uuid, lifecycle_stage FROM runs WHERE name = ? ORDER BY start_time "
+                                  f"LIMIT {MAX_RUNS}", (name,)).fetchall()
+    return [r for r, stage in rows if stage != "deleted" and isinstance(r, str)]
 
 
 def _has(tables: Tables, wanted: Mapping[str, set[str]]) -> bool:

@@ -29,6 +29,7 @@ MAX_METRIC = 2**29
 """Bytes read of one metric."""
 _KINDS = ("metrics", "params", "tags")
 _RUN_ID = re.compile(r"^run_(?:id|uuid):", re.MULTILINE)
+_NAMED = re.compile(r"""^run_name:[ ]*(['"]?)(.{1,500}?)\1[ ]*$""", re.MULTILINE)
 _STARTED = re.compile(r"^start_time:\s*(\d{1,15})\s*$", re.MULTILINE)
 _DELETED = re.compile(r"^lifecycle_stage:\s*deleted\s*$", re.MULTILINE)
 _EXPERIMENT = re.compile(r"^artifact_location:", re.MULTILINE)
@@ -48,6 +49,12 @@ def folder_of(file: Path) -> tuple[Path, str] | None:
 def is_run(folder: Path) -> bool:
     """Whether a folder holds one run."""
     return bool(_RUN_ID.search(_meta(folder)))
+
+
+def name_of(folder: Path) -> str:
+    """The name that the person or MLflow gave a run; "" for a folder of no run, or a run without one."""
+    found = _NAMED.search(_meta(folder)) if is_run(folder) else None
+    return found[2] if found else ""
 
 
 def is_experiment(file: Path) -> bool:
