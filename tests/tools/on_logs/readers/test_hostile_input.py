@@ -255,3 +255,9 @@ def test_a_table_of_thousands_of_ranks_is_bounded_and_holds_no_commands_to_a_ter
     with within(10):
         text = table_of(read_run(["-"], stdin=log.encode())).render()
     assert "2800 more metrics" in text
+
+
+@pytest.mark.parametrize("blank", ["\x85", "\u2028"])
+def test_a_name_of_blanks_alone_announces_nothing(blank: str) -> None:
+    run = read_run(["-"], stdin=f"{blank}: train 0.5 val 0.6\n".encode() * 6)
+    assert run is not None
