@@ -1,5 +1,4 @@
 """What every face shows of a diagnosis, in the order in which a person reads it; the faces only lay it out.
-
 The input is plain: the result JSON, the run that was read, the Gate 4 diagnosis. Nothing here decides anything.
 """
 
@@ -337,10 +336,9 @@ class View:
     def remarks(self) -> list[str]:
         """What a person should know about the analysis itself."""
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
-        beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
-        artifacts = self.run.artifacts if self.run is not None else ()
-        told = [f"{a.path}: {a.in_part}" for a in artifacts if a.in_part]  # of what follows there no verdict knows
-        told += [note for note in self.notes if note not in beside]
+        beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table
+        cut = self.run.artifacts if self.run is not None else ()  # no verdict knows what follows there
+        told = [f"{a.path}: {a.in_part}" for a in cut if a.in_part] + [n for n in self.notes if n not in beside]
         told += [f"{row.path}: {row.note}" for row in self.read if (
             "files were looked at" in row.note or "too many different names" in row.note)]
         return [*([f"not given or not readable: {missing}"] if missing else []), *told]
