@@ -34,7 +34,7 @@ def test_padded_names_numbers_and_what_is_in_no_order_are_left_alone(monkeypatch
 
 def test_files_are_told_by_the_line_that_opens_them(monkeypatch: pytest.MonkeyPatch) -> None:
     _holds(monkeypatch, [])
-    files = [FileRead(f"/data/{n}", "/work/load.py", 7) for n in BY_TEXT]
+    files = [FileRead(f"/data/{n}", "/project/load.py", 7) for n in BY_TEXT]
     assert text_order.seen(files).startswith("load.py:7 reads 30 files in the order of their signs")
     assert text_order.seen([FileRead(f.path, "", 0) for f in files]) == "", "a library's own order is nobody's here"
     assert text_order.seen(files[::-1]) == ""
