@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
 import time
-import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.label_pictures import MOST_PIXELS
+from traindx_tools.on_data.readers.decoding import decoded
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MOST = 600
 """Pictures of a split that are looked at, evenly spaced."""
@@ -50,15 +52,10 @@ def values_of(data: bytes) -> tuple[float, float, float]:
     """Of the values above 0 the median, the logarithm of the ratio of quartiles, and their greatest common divisor
     (0: they are not whole)."""
     try:
-        from PIL import Image
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("PNG", "TIFF")) as picture:
-                if not picture.mode.startswith(("I", "F")) or picture.width * picture.height > MOST_PIXELS:
-                    return _UNREAD
-                values = np.asarray(picture).reshape(-1)
-    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
+        values = decoded(data, ("PNG", "TIFF"), _deep)
+    except ImportError:
+        values = None
+    if values is None:
         return _UNREAD
     values = values[:: max(1, len(values) // SAMPLE)].astype(np.float64)
     values = values[np.isfinite(values) & (values > 0)]
@@ -68,3 +65,7 @@ def values_of(data: bytes) -> tuple[float, float, float]:
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     step = float(np.gcd.reduce(values.astype(np.int64))) if whole else 0.0
     return float(middle), math.log(high / low), step
+
+
+def _deep(picture: Image.Image) -> Array | None:
+    return np.asarray(picture).reshape(-1) if picture.mode.startswith(("I", "F")) else None

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import time
-import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.column import Array
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.decoding import decoded
 from traindx_tools.on_data.readers.pictures import picture_header
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MOST = 400
 """Pictures of a split that are kept, evenly spaced."""
 MOST_KEPT = 2**26
 """Bytes of them."""
-MOST_PIXELS = 2**26
-"""Pixels of a picture that is decoded; larger ones are left out."""
 SECONDS = 3.0
 PARTS = 0.15
 """Of the time that is left."""
@@ -29,17 +30,12 @@ def label_image(data: bytes) -> Array | None:
 
     Raises ImportError without pillow.
     """
-    from PIL import Image
+    def stored(picture: Image.Image) -> Array | None:
+        if picture.mode not in ("L", "P"):
+            return None
+        return np.asarray(picture.crop((0, 0, min(512, picture.width), min(512, picture.height))), np.uint8)
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP")) as picture:
-                if picture.mode not in ("L", "P") or picture.width * picture.height > MOST_PIXELS:
-                    return None
-                return np.asarray(picture.crop((0, 0, min(512, picture.width), min(512, picture.height))), np.uint8)
-    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
-        return None
+    return decoded(data, ("PNG", "JPEG", "GIF", "BMP"), stored)
 
 
 def is_single_channel(data: bytes) -> bool:

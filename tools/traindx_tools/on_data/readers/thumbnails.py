@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traindx_tools.on_data.column import THUMBNAIL, Array, Column
 from traindx_tools.on_data.readers.bounds import Bounds
-from traindx_tools.on_data.readers.label_pictures import MOST_PIXELS, LabelImages, is_single_channel
+from traindx_tools.on_data.readers.decoding import decoded
+from traindx_tools.on_data.readers.label_pictures import LabelImages, is_single_channel
 from traindx_tools.on_data.readers.orientation import UPRIGHT, orientation_of, upright
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SIDE = 32
 """Pixels along each side of a thumbnail."""
@@ -35,25 +38,22 @@ def thumbnail(data: bytes) -> Array | None:
 
     Raises ImportError without pillow.
     """
-    from PIL import Image
+    from PIL.Image import Resampling
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF", "BMP", "WEBP")) as picture:
-                if picture.width * picture.height > MOST_PIXELS or min(picture.size) < 4:
-                    return None
-                deep = picture.mode.startswith(("I", "F"))
-                picture.draft("RGB", (2 * SIDE, 2 * SIDE))
-                turn = orientation_of(data)
-                if not deep:
-                    colour = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
-                    return upright(np.asarray(colour, np.uint8), turn)
-                grey = np.asarray(picture.convert("F").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32)
-                grey = grey / 257.0 if float(grey.max(initial=0.0)) > 255.0 else grey
-                return upright(np.repeat(grey.clip(0, 255).astype(np.uint8)[:, :, None], 3, axis=2), turn)
-    except Exception:  # noqa: BLE001 - a decoder meets a broken picture; damage is told by its header
-        return None
+    def small(picture: Image.Image) -> Array | None:
+        if min(picture.size) < 4:
+            return None
+        deep = picture.mode.startswith(("I", "F"))
+        picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+        turn = orientation_of(data)
+        if not deep:
+            colour = picture.convert("RGB").resize((SIDE, SIDE), Resampling.BOX)
+            return upright(np.asarray(colour, np.uint8), turn)
+        grey = np.asarray(picture.convert("F").resize((SIDE, SIDE), Resampling.BOX), np.float32)
+        grey = grey / 257.0 if float(grey.max(initial=0.0)) > 255.0 else grey
+        return upright(np.repeat(grey.clip(0, 255).astype(np.uint8)[:, :, None], 3, axis=2), turn)
+
+    return decoded(data, ("PNG", "JPEG", "GIF", "BMP", "WEBP"), small)
 
 
 class Thumbnails:

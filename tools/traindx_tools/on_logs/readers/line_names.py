@@ -98,7 +98,7 @@ def note_announced(draft: Draft, pieces: list[str], phrase: list[str], gap: str)
     """
     group = group_word(phrase[0]) if len(phrase) == 1 else None
     before = next((p for p in reversed(pieces) if p), "") if group else ""
-    named = _choose_name(draft, words) if (words := before.split()) else None  # what is left may be separators alone
+    named = _choose_name(draft, before.split()) if before.strip() else None  # a separator of lines may be all of it
     if named is not None and not _LISTED.match(gap[gap.rfind(before) + len(before):]) and _may_announce(draft, named):
         draft.announced, draft.groups_of = named[0], frozenset()
         draft.leftover -= sum(1 for w in named[0].split() if any(c.isalpha() for c in w))
