@@ -18,7 +18,7 @@ from traindx_tools.on_data.cuts import Cut
 from traindx_tools.on_data.shard import Shard
 from traindx_tools.on_data.shifted_stretch import FEWEST as SHORTEST
 from traindx_tools.on_data.shifted_stretch import shifted_stretch, spreads_of
-from traindx_tools.on_data.significance import LEVEL, paired_tail
+from traindx_tools.on_data.significance import LEVEL, independent_share, paired_tail
 from traindx_tools.on_data.stretches import Stretch, commonest
 
 LAGS = (1, -1, 2, -2, 3, -3)
@@ -181,7 +181,7 @@ def _chance(inside: Array, outside: Array, places: int, comparisons: float) -> f
     if without > OUTSIDE or within < 1.0 - without - REVERSED:
         return None
     near = np.clip(float(np.corrcoef(inside[1:], inside[:-1])[0, 1]) if inside.std() > 0 else 0.0, 0.0, 0.9)
-    share = (1.0 - near) / (1.0 + near)
+    share = min((1.0 - near) / (1.0 + near), independent_share(outside))
     gained = int(share * inside.sum())
     lost = int(share * (~inside).sum())
     chance = math.log(max(paired_tail(gained, lost), 1e-300))

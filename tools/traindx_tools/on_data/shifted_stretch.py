@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_data.column import Array
-from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.significance import LEVEL, independent_share
 from traindx_tools.on_data.stretches import Stretch, heaviest
 
 FEWEST = 24
@@ -66,8 +66,7 @@ def shifted_stretch(pairs: Array, lag: int, spreads: tuple[float, float], compar
     usual = _goes_with(said[~inside], value[~inside])
     if _goes_with(said[inside], value[inside]) > LOST * usual or _goes_with(said[inside], moved[inside]) < KEPT * usual:
         return None
-    near = max(0.0, min(0.9, _goes_with(weights[~inside][1:], weights[~inside][:-1])))
-    chance = -float(weights[inside].sum()) * (1.0 - near) / (1.0 + near) + math.log(len(weights)) + math.log(
+    chance = -float(weights[inside].sum()) * independent_share(weights[~inside]) + math.log(len(weights)) + math.log(
         max(1.0, comparisons))
     return Shifted(stretch, chance) if chance < math.log(LEVEL) else None
 

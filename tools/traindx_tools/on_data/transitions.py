@@ -30,10 +30,10 @@ RIDGE = 1e-9
 
 
 def fits_of_transitions(group: Sequence[Shard], fields: Sequence[str]
-                        ) -> Iterator[tuple[str, str, tuple[Array, ...], tuple[Array, ...]]]:
-    """Field, what it is, by shard what transitions say of its change from the row before beside it (rows, 2), and the
-    rows: all of them."""
-    chained = [n for n in group[0].columns if n in chained_fields(group)]
+                        ) -> Iterator[tuple[str, str, tuple[Array, ...]]]:
+    """Field, what it is, and by shard what transitions say of its change from the row before beside it (rows, 2)."""
+    follow = chained_fields(group)
+    chained = [n for n in group[0].columns if n in follow]
     if len(chained) < 2 or sum(s.rows for s in group) > MOST_ROWS:
         return
     rest = [n for n in group[0].columns if n not in chained and all(_is_number(s, n) for s in group)]
@@ -48,8 +48,7 @@ def fits_of_transitions(group: Sequence[Shard], fields: Sequence[str]
             ends = np.cumsum([len(p) for p in y])[:-1]
             change = np.diff(np.concatenate(y), prepend=y[0][:1])
             pairs = np.split(np.stack([said, change], axis=1), ends)
-            yield name, "how far its change is from what transitions say", tuple(pairs), tuple(
-                np.arange(len(p)) for p in y)
+            yield name, "how far its change is from what transitions say", tuple(pairs)
 
 
 def _is_number(shard: Shard, name: str) -> bool:

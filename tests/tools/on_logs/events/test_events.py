@@ -146,7 +146,7 @@ def test_a_line_is_told_with_all_its_words_where_its_template_is_wider() -> None
     text = "".join(f"{stamp.format(i // 60, i % 60)}" + (f"checkpoint written to /ckpt/step_{i:07d}.pt\n" if i % 7 == 3
                    else "heartbeat sent to coordinator\n") for i in range(700))
     found = [c for c in candidates(read(text)) if c.kind == "word" and len(c.lines) == 100]
-    assert {c.text for c in found} == {"`checkpoint written to *`", "`checkpoint written to /ckpt/step_*.pt`"}
+    assert {c.text for c in found} == {"`checkpoint written to *`"}
 
 
 def test_paths_with_a_counter_are_told_apart_by_their_names() -> None:

@@ -91,7 +91,7 @@ def _of_transitions(data: DataSet, group: Sequence[Shard]) -> Iterator[Finding]:
     cuts = list(by_field(group, data.labels))
     parts = sum(len(c.names) for c in cuts) + len(group)
     made = list(fits_of_transitions(group, data.fields))
-    found = [(name, told, one) for name, told, pairs, _ in made
+    found = [(name, told, one) for name, told, pairs in made
              if (one := lagged(pairs, cuts, 2 * len(made) * parts)) is not None]
     if found:
         yield _finding(group, found)
