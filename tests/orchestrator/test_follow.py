@@ -253,6 +253,19 @@ def test_an_interrupt_ends_it_and_the_exit_code_tells(bench: Bench) -> None:
     assert "1 finding still there" in bench.said.lines[-1]
 
 
+def test_a_finding_from_before_a_file_began_anew_is_not_forgotten_at_the_end(bench: Bench) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    bench.follower.sleep = interrupt
+    bench.after(broken(200, 230))
+    assert bench.after()[0].startswith("came L101")
+    bench.log.write_text(healthy(0, 50))
+    bench.after()
+    assert bench.follower.follow() == 0
+    assert "nothing was found since a file began anew; what was told before" in bench.said.lines[-1]
+
+
 def test_an_interrupt_before_the_first_look_or_before_a_second_says_so(bench: Bench) -> None:
     def interrupt(_: float = 0) -> None:
         raise KeyboardInterrupt

@@ -75,6 +75,8 @@ class Follower:
     _heard: float | None = None
     _longest: float = 0.0
     _called_quiet: bool = False
+    _before: int = 0
+    """Findings that were told of files before they began anew."""
 
     def __post_init__(self) -> None:
         self._watched = Watched(self.paths)
@@ -100,7 +102,10 @@ class Follower:
             return f"{told} finding{'s' if told != 1 else ''} still there", 1
         if waiting:
             return f"{waiting} finding{'s' if waiting != 1 else ''} seen in the last look alone, not yet confirmed", 3
-        return ("nothing was judged yet", 3) if self._last is None else ("nothing was found", 0)
+        nothing, code = ("nothing was judged", 3) if self._last is None else ("nothing was found", 0)
+        if self._before:
+            return f"{nothing} since a file began anew; what was told before is of what stood there then", code
+        return (f"{nothing} yet", code) if code else (nothing, code)
 
     def once(self) -> None:
         """One look at the files, and at what is in them where that is due."""
@@ -123,6 +128,7 @@ class Follower:
             self.words.remark(f"{name} is not there any more; waiting for it")
         elif change in _ANEW:
             self.words.remark(f"{name} {_ANEW[change]}: what is found is told anew")
+            self._before += len(self._findings.told)
             self._findings.begin_anew()
             self._causes.clear()
             self._last = None
