@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs import read_run, reading
 
 TEXT = "".join(f"step {i} loss {2 * 0.999**i + i * 7919 % 101 / 1e4:.6f}\n" for i in range(4000)).encode()
 
@@ -44,3 +45,18 @@ def test_an_empty_log_that_was_packed_is_empty(tmp_path: Path) -> None:
     (tmp_path / "empty.log.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(UnreadableInput, match="an empty file"):
         read_run([tmp_path / "empty.log.gz"])
+
+
+@pytest.mark.parametrize(("left", "said"), [(0.3, True), (1.0, False), (1.5, False)])
+def test_a_log_that_becomes_shorter_while_it_is_read_is_told(left: float, said: bool, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    log, read = tmp_path / "train.log", reading._with_errors
+    log.write_bytes(TEXT)
+
+    def cut(*given: Any) -> Any:
+        log.write_bytes((TEXT * 2)[: int(left * len(TEXT))])
+        return read(*given)
+
+    monkeypatch.setattr(reading, "_with_errors", cut)
+    (artifact,) = read_run([log]).artifacts
+    assert ("became shorter while it was read" in artifact.in_part) is said

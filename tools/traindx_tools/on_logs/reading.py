@@ -246,9 +246,12 @@ def _read(source: Source) -> Run:
     reader = text_log.READER if any(f.spans(t, 0) for f in source.forms for t in head.lines) else sniff(head)
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
+    size = _size(source)
     run, errors = _with_errors(source, reader, head)
     run = set_apart(run) if reader is text_log.READER else run
-    run = _with_remark(run, source.remark)
+    left = _size(source)
+    shorter = [f"became shorter while it was read ({size:,} bytes, then {left:,})"] if left < size else []
+    run = _with_remark(run, "; ".join((*filter(None, [source.remark]), *shorter)))
     if suffix in _CODE:  # the outputs of a notebook, which is code all the same
         run = replace(run, artifacts=tuple(replace(a, format=_CODE[suffix]) for a in run.artifacts))
     if reader.name not in _WITHOUT_ERRORS:
@@ -256,6 +259,14 @@ def _read(source: Source) -> Run:
     if suffix == ".json" and not run.series and reader.name != "wandb_summary":
         return _with_config(run, source, reader)
     return run
+
+
+def _size(source: Source) -> int:
+    """Bytes as they are stored now; 0 where the file is not there any more, or nobody says so."""
+    try:
+        return source.size
+    except OSError:
+        return 0
 
 
 def _with_config(run: Run, source: Source, reader: Reader) -> Run:
