@@ -44,6 +44,24 @@ def trained(make: Callable[[], Any], steps: int = STEPS, error: bool = False) ->
         raise ValueError
 
 
+def trained_and_evaluated(warmup: int, handed_on: int = 0) -> None:
+    """An evaluation is given the whole state too; `handed_on`: steps of a second phase by another function."""
+    optimizer = optax.MultiSteps(warming(warmup, 4000), 2)
+    state, random = {"w": jnp.ones((4, 1))}, np.random.default_rng(0)
+    state = (state, optimizer.init(state))
+
+    def update(state: Any, x: Any) -> Any:
+        gradient = jax.grad(lambda p: ((x @ p["w"]) ** 2).mean())(state[0])
+        updates, inner = optimizer.update(gradient, state[1], state[0])
+        return optax.apply_updates(state[0], updates), inner
+
+    step, later, predict = jax.jit(update), jax.jit(lambda s, x: update(s, x)), jax.jit(lambda s, x: x @ s[0]["w"])
+    for n in range(2 * STEPS + handed_on):
+        state = (step if n < 2 * STEPS else later)(state, random.normal(size=(8, 4)).astype(np.float32))
+        if n % 10 == 0:
+            predict(state, random.normal(size=(8, 4)).astype(np.float32))
+
+
 def warming(warmup: int, total: int) -> Any:
     return optax.adam(optax.warmup_cosine_decay_schedule(0.0, 1e-3, warmup, total))
 
@@ -80,6 +98,13 @@ def test_schedules_that_do_not_fit(make: Any, kind: str, bearing: str, tmp_path:
     ids=["warm-up", "accumulated", "own", "no schedule", "constant after a warm-up", "constant", "exponential", "two"])
 def test_schedules_that_fit(make: Any, tmp_path: Path) -> None:
     assert seen(lambda: trained(make), tmp_path) == []
+
+
+def test_an_evaluation_that_is_given_the_state(tmp_path: Path) -> None:
+    (found,) = seen(lambda: trained_and_evaluated(600), tmp_path / "long")
+    assert (found.measured["kind"], found.measured["steps"]) == ("warmup", pytest.approx(STEPS, abs=2))
+    assert seen(lambda: trained_and_evaluated(8), tmp_path / "short") == []
+    assert seen(lambda: trained_and_evaluated(600, 100), tmp_path / "handed on") == []
 
 
 def test_broken_inputs(tmp_path: Path) -> None:

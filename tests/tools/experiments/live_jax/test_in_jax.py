@@ -176,6 +176,17 @@ def test_seeds_of_keys(changed: Any) -> None:
     assert told.applied.times >= 6
 
 
+def test_a_seed_that_is_traced(changed: Any) -> None:
+    """flax asks jax.eval_shape for the kind of a key: the number has no value there."""
+    nn = pytest.importorskip("flax.linen")
+    with changed("seed:by=4"):
+        shape = jax.eval_shape(lambda s: jax.random.key(s), 0)
+        moved = jax.jit(lambda s: jax.random.key_data(jax.random.key(s)))(0)
+        nn.Dense(2).init(jax.random.PRNGKey(0), X[:1])
+    assert shape.shape == ()
+    assert bool((moved == jax.random.key_data(jax.random.key(4))).all())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "setting", "value"), [
     ("float64", "jax_enable_x64", True), ("no-compile", "jax_disable_jit", True),

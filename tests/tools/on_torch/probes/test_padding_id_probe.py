@@ -96,6 +96,38 @@ def test_a_masked_language_model_ignores_places_whose_inputs_are_real(told):
     assert told(lambda: trained(lambda: rows(2, 0, end=1), target)) == []
 
 
+def tagged(step, seen, fill, share=0.1, masked=False, ignored=3):
+    """Words filled up with 0, and a class of each: `fill` behind, `ignored` at a share of the real places."""
+    rng = np.random.default_rng(step)
+    words, classes = rng.integers(1, 50, (16, 12)), rng.choice([0, 1, 2], (16, 12)).astype(float)
+    classes[rng.random((16, 12)) < share] = ignored
+    for row in range(16):
+        n = rng.integers(5, 10)
+        words[row, n:], classes[row, n:] = 0, fill
+    if masked:
+        words[(classes != ignored) & (words > 0)] = 51
+    look(seen, step, ignored, words.astype(float), classes)
+
+
+def classes_told(**how):
+    seen = PaddingSeen()
+    for step in range(6):
+        tagged(step, seen, **how)
+    return [(f.measured["kind"], f.measured["id"], f.bearing.value) for f in t723_padding_id.check([seen])]
+
+
+def test_a_class_that_fills_up_the_targets_and_is_real():
+    assert classes_told(fill=3) == [("class", 3, "sign")]
+    assert classes_told(fill=0, ignored=0) == [("class", 0, "sign")]
+
+
+def test_classes_that_are_ignored_on_purpose():
+    assert classes_told(fill=3, share=0.0) == []  # padding alone
+    assert classes_told(fill=1) == []  # something else fills up
+    assert classes_told(fill=3, share=0.8) == []  # what is outside of all spans
+    assert classes_told(fill=3, share=0.4, masked=True) == []  # asked where a mask stands
+
+
 def test_an_end_that_is_asked_for_once_is_fine():
     seen, rng = PaddingSeen(), np.random.default_rng(0)
     for step in range(8):

@@ -58,12 +58,14 @@ class SchedulesProbe(JaxProbe):
         return ()
 
     def finish(self) -> Iterable[Finding]:
-        """Judges a program with one schedule whose count one function carries."""
-        if self._failed or len(self._made) != 1 or len(self._counts) != 1:
+        """Judges a program with one schedule that one function moves on; others may read its state (evaluation)."""
+        if self._failed or len(self._made) != 1 or not self._counts:
             return
-        (number, looks), = self._counts.items()
-        calls = self._calls[number]
+        number = max(self._counts, key=lambda n: (self._calls[n], -n))
+        looks, calls = self._counts[number], self._calls[number]
         made = _at_end(looks, calls)
+        if any(high > made for n, others in self._counts.items() if n != number for _, high in others):
+            return
         function, place = self._made[0]
         found = course(function, made) if made >= j710_schedule_and_run.STEPS else None
         if found is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,8 @@ from traindx_tools.on_torch.rules.t723_padding_id import PaddingSeen
 MOST_ROWS, MOST_PLACES, SHORTEST = 64, 256, 4
 SAME = 0.9
 """Share of the targets that are the input's own ids, from which a model predicts its input: a few are masked or cut."""
+MASKED = 0.5
+"""Of the places that are asked for, where one id stands in the inputs: a mask, and others are ignored on purpose."""
 _Ids = NDArray[np.float64]
 
 
@@ -94,15 +97,18 @@ def _beside(ids: torch.Tensor, values: torch.Tensor) -> torch.Tensor | None:
 def look(seen: PaddingSeen, step: int, ignored: int | None, ids: _Ids, target: _Ids) -> None:
     """Adds one batch. `ids` of shape (B, T), `target` of shape (B, T) or (B, T - 1)."""
     seen.step = seen.step or step
+    shift = _shift(ids, target, ignored)
     if ignored is not None and ignored >= 0:
         seen.ignored = ignored
-        between, between_targets = _between(ids, ignored), _between(target, ignored)
-        seen.samples += bool(between.any() and between_targets.any())
-        seen.between += int(between.sum())
-        seen.real += int((ids != ignored).sum())
-        seen.targets_between += int(between_targets.sum())
-        seen.targets += int((target != ignored).sum())
-    shift = _shift(ids, target, ignored)
+        if shift is not None:
+            between, between_targets = _between(ids, ignored), _between(target, ignored)
+            seen.samples += bool(between.any() and between_targets.any())
+            seen.between += int(between.sum())
+            seen.real += int((ids != ignored).sum())
+            seen.targets_between += int(between_targets.sum())
+            seen.targets += int((target != ignored).sum())
+        elif ids.shape == target.shape:  # classes of the places, numbered on their own
+            _beside_padding(seen, ids, target, ignored)
     if shift is not None:
         _ends(seen, ids, target, ignored, shift)
 
@@ -114,6 +120,30 @@ def _between(ids: _Ids, value: int) -> NDArray[np.bool_]:
     behind = np.logical_or.accumulate(other[:, ::-1], axis=1)[:, ::-1]
     found: NDArray[np.bool_] = ~other & before & behind
     return found
+
+
+def _beside_padding(seen: PaddingSeen, ids: _Ids, target: _Ids, ignored: int) -> None:
+    """Rows that one id fills up behind: whether the ignored class stands there, and where else it stands."""
+    ends = ids[:, -1]
+    same = ids[:, ::-1] == ends[:, None]
+    width = np.logical_and.accumulate(same, axis=1).sum(1)
+    filler = Counter(ends[width >= 2].tolist()).most_common(1)
+    if not filler:
+        return
+    rows = (ends == filler[0][0]) & (width < ids.shape[1])
+    behind = np.arange(ids.shape[1])[None, :] >= (ids.shape[1] - width)[:, None]
+    filled, real = behind & rows[:, None], ~behind & rows[:, None]
+    if filled.sum() < SHORTEST or not (target[filled] == ignored).all():
+        return
+    asked = Counter(ids[real & (target != ignored)].tolist()).most_common(1)
+    if not asked or asked[0][1] > MASKED * (real & (target != ignored)).sum():
+        return
+    seen.rows_filled += int(rows.sum())
+    seen.places += int(real.sum())
+    meant = int((target[real] == ignored).sum())
+    seen.meant += meant
+    seen.steps_meant += bool(meant)
+    seen.classes |= set(target[real].astype(int).tolist())
 
 
 def _shift(ids: _Ids, target: _Ids, ignored: int | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 import sys
 from collections.abc import Callable
@@ -62,12 +63,18 @@ class Seeds(Intervening):
 
 
 def moved_seed(value: Any, by: int) -> Any:
-    """A seed so many further on, within 32 bits where it was; anything else as it is (None asks for chance)."""
+    """A seed so many further on, within 32 bits where it was; anything else as it is (None asks for chance).
+
+    Traced numbers of JAX have no value yet: they too come back as they are.
+    """
     if isinstance(value, bool):
         return value
     if not isinstance(value, int) and not (hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0):
         return value
-    number = int(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return value
     return (number + by) % 2**32 if 0 <= number < 2**32 else number + by
 
 
