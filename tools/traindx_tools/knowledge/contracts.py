@@ -109,12 +109,6 @@ def clashes() -> Mapping[tuple[str, str], Clash]:
             for wanted, rows in table("domains.toml")["clash"].items() for given, row in rows.items()}
 
 
-@cache
-def passing() -> frozenset[str]:
-    """Methods whose result is the same thing in another form."""
-    return frozenset(table("domains.toml")["passes"]["methods"])
-
-
 def contract_of(loss: str, qualified: str = "") -> Contract | None:
     """The contract of a loss of torch or optax, by the name of its function. `qualified`: its whole name where that is
     known: optax has losses of the names of torch's that take something else (`ctc_loss`)."""

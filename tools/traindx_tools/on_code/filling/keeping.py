@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable, Iterator
 
-from traindx_tools.knowledge.calls import reaching_inside
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
@@ -281,7 +281,7 @@ def _lives(value: Value | None) -> frozenset[str] | None:
         if not isinstance(one, Symbol):
             return _lives(one) if isinstance(one, (Thing, Instance)) else None
         above = chain[at + 1] if at + 1 < len(chain) else None
-        inside = one.role == "call" and one.name.partition("@")[0] in reaching_inside()
+        inside = one.role == "call" and one.name.partition("@")[0] in words("calls.toml", "inside", "methods")
         of_inside = one.role == "iteration" and isinstance(above, Symbol) and above.role == "call"
         if not (inside or of_inside or one.role in ("parameter", "global", "import", "attribute", "item")):
             return None
