@@ -11,6 +11,7 @@ from traindx_tools.on_code import arithmetic, axes, axis_calls, containers, grad
 from traindx_tools.on_code.aligned import Aligned
 from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.operators import BINARY, SIGNS, compared, joined
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -36,7 +37,9 @@ MAX_EXPRESSION_DEPTH = 60
 MAX_ENTRIES = 1_000
 """Entries of a written dict that are followed; those after it are told of as an open end."""
 MAX_EACH = 8
-"""Arrays in a written list up to which a comprehension is gone through one by one."""
+"""Arrays and numbers in a written list up to which a comprehension is gone through one by one."""
+_OF_NUMBERS = frozenset({"int", "float", "round", "abs", "max", "min"})
+"""Calls that make numbers of numbers, and nothing that would be made several times."""
 MAX_COMPARISONS = 8
 """Comparisons of comparisons of ... that are kept as such."""
 
@@ -210,12 +213,14 @@ class Evaluator(Aligned):
         return made
 
     def _each(self, node: ast.ListComp | ast.GeneratorExp, inner: Frame) -> list[Value] | None:
-        """The results one by one, of arrays that are few and known: `x, y = (a.to(device) for a in (x, y))`."""
+        """The results one by one, of what is few and known: `x, y = (a.to(device) for a in (x, y))`."""
         over = node.generators[0]
         if len(node.generators) > 1 or over.ifs or not isinstance(over.iter, (ast.Name, ast.Tuple, ast.List)):
             return None
         given = self.evaluate(over.iter, inner)
-        arrays = (Tensor, Symbol, Bag)
+        numbers = all(isinstance(c.func, ast.Name) and c.func.id in _OF_NUMBERS for c in below(node.elt)
+                      if isinstance(c, ast.Call))
+        arrays = (Tensor, Symbol, Bag, Const) if numbers else (Tensor, Symbol, Bag)
         if not isinstance(given, Bag) or given.open or not 2 <= len(given.items) <= MAX_EACH or not all(
                 isinstance(i, arrays) for i in given.items):
             return None

@@ -18,6 +18,7 @@ from traindx_tools.on_code.values import (
     Bag,
     Const,
     Instance,
+    Klass,
     Symbol,
     Table,
     Tensor,
@@ -344,6 +345,8 @@ class Sections:
         prefixes, methods = harmless()
         if (event.method in methods and event.method != "step") or event.name.startswith(prefixes):
             return []
+        if isinstance(event.receiver, Klass) and not event.receiver.info.foreign_bases:
+            return []  # an object of the project: its methods are followed where they are called
         given = [o for a in (*event.args, *event.kwargs.values()) for o in self.entities.optimizers(a)]
         every = (*event.args, *event.kwargs.values())
         owner = [a for a in every if isinstance(a, Instance) and is_engine(a)]
