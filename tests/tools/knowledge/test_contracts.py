@@ -11,10 +11,10 @@ from traindx_tools.knowledge.contracts import (
     DOMAINS,
     clashes,
     contract_of,
+    contracts,
     given_by,
     losses,
     optax_losses,
-    parse_contracts,
     torch_losses,
     written,
 )
@@ -38,7 +38,7 @@ def test_a_domain_may_depend_on_a_setting() -> None:
 
 def test_an_unknown_domain_is_named() -> None:
     with pytest.raises(ValueError, match=r"my_loss\.input: expected a domain of .*, got percent"):
-        parse_contracts('[my_loss]\narguments.input = { domain = "percent" }')
+        contracts({"my_loss": {"arguments": {"input": {"domain": "percent"}}}})
 
 
 def test_the_contracts_of_optax_name_its_arguments_in_order() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from traindx_tools.knowledge.tables import table
+from traindx_tools.knowledge.tables import table, words
 from traindx_tools.program.timeline import Moment
 
 
@@ -65,20 +65,9 @@ def growing() -> Mapping[str, str]:
     return {str(row["name"]): str(row["text"]) for row in table("calls.toml")["grows"]}
 
 
-@cache
-def reaching_inside() -> frozenset[str]:
-    """Methods of a module that give parts of it."""
-    return frozenset(table("calls.toml")["inside"]["methods"])
-
-
-@cache
-def _reference() -> frozenset[str]:
-    return frozenset(table("calls.toml")["reference"]["pieces"])
-
-
 def is_called_a_reference(name: str) -> bool:
     """Whether a module is called as one that is read and not trained: `self.target_net`, `ref_model`."""
-    return not _reference().isdisjoint(name.lower().replace(".", "_").split("_"))
+    return not words("calls.toml", "reference", "pieces").isdisjoint(name.lower().replace(".", "_").split("_"))
 
 
 @cache

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from traindx_tools.knowledge.tables import table
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DOMAINS = frozenset({"logits", "scores", "log-probabilities", "probabilities", "shares", "signs", "classes",
                      "log-rates", "rates", "counts", "variances", "lengths", "vectors", "values"})  # fmt: skip
@@ -51,9 +44,9 @@ class Contract:
     source: str
 
 
-def parse_contracts(text: str) -> dict[str, Contract]:
+def contracts(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Contract]:
     """Contracts by the name of the function. Raises ValueError for an unknown domain, naming loss and argument."""
-    return {name: _contract(name, entry) for name, entry in tomllib.loads(text).items()}
+    return {name: _contract(name, entry) for name, entry in entries.items()}
 
 
 def _contract(name: str, entry: Mapping[str, Any]) -> Contract:
@@ -72,13 +65,13 @@ def _contract(name: str, entry: Mapping[str, Any]) -> Contract:
 @cache
 def torch_losses() -> Mapping[str, Contract]:
     """Contracts of `torch.nn.functional`, by function name."""
-    return parse_contracts((files(__package__) / "losses.toml").read_text(encoding="utf-8"))
+    return contracts(table("losses.toml"))
 
 
 @cache
 def optax_losses() -> Mapping[str, Contract]:
     """Contracts of `optax.losses`, by function name."""
-    return parse_contracts((files(__package__) / "optax_losses.toml").read_text(encoding="utf-8"))
+    return contracts(table("optax_losses.toml"))
 
 
 @dataclass(frozen=True)
@@ -107,12 +100,6 @@ def clashes() -> Mapping[tuple[str, str], Clash]:
     """The rows by (wanted, given)."""
     return {(wanted, given): Clash(row[0], row[1], row[2], tuple(row[3:]))
             for wanted, rows in table("domains.toml")["clash"].items() for given, row in rows.items()}
-
-
-@cache
-def passing() -> frozenset[str]:
-    """Methods whose result is the same thing in another form."""
-    return frozenset(table("domains.toml")["passes"]["methods"])
 
 
 def contract_of(loss: str, qualified: str = "") -> Contract | None:

@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from traindx_tools.knowledge.tables import table
+from traindx_tools.knowledge.tables import table, words
+
+DRAWING = words("data.toml", "draws", "calls")
+"""Functions that draw from a global generator."""
+GENERATORS = words("data.toml", "draws", "own")
+"""Objects that draw and hold a state of their own."""
+FIXES_DRAWS: str = table("data.toml")["draws"]["keyword"]
+"""The keyword by which a draw is given a generator."""
+NOISE = words("data.toml", "draws", "noise")
+"""Functions that draw from a normal distribution."""
+MOVING = words("data.toml", "moves", "methods")
+"""Methods and functions that move things in space."""
 
 
 @cache
 def slow_calls() -> Mapping[str, tuple[str, bool]]:
     """Calls for which a sample waits: what each does, and whether the processor is idle meanwhile."""
     return {name: (row["what"], bool(row.get("idle"))) for row in table("data.toml")["slow"] for name in row["calls"]}
-
-
-@cache
-def drawing() -> frozenset[str]:
-    """Functions that draw from a global generator."""
-    return frozenset(table("data.toml")["draws"]["calls"])
-
-
-@cache
-def generators() -> frozenset[str]:
-    """Objects that draw and hold a state of their own."""
-    return frozenset(table("data.toml")["draws"]["own"])
-
-
-def fixes_draws() -> str:
-    """The keyword by which a draw is given a generator."""
-    return str(table("data.toml")["draws"]["keyword"])
-
-
-@cache
-def noise() -> frozenset[str]:
-    """Functions that draw from a normal distribution."""
-    return frozenset(table("data.toml")["draws"]["noise"])
 
 
 def is_random_transform(name: str) -> bool:
@@ -47,12 +35,6 @@ def is_random_transform(name: str) -> bool:
 def is_container(name: str) -> bool:
     """Whether a class of transforms applies those that it is given."""
     return name.rpartition(".")[2] in table("data.toml")["transforms"]["containers"]
-
-
-@cache
-def moving() -> frozenset[str]:
-    """Methods and functions that move things in space."""
-    return frozenset(table("data.toml")["moves"]["methods"])
 
 
 def moves_at_random(name: str) -> bool:

@@ -28,6 +28,10 @@ def every_page() -> Iterator[tuple[str, dict[str, Any]]]:
             yield from table("pages", file.name).items()
 
 
-def words(name: str, key: str) -> frozenset[str]:
-    """One list of names of a table: `words("names.toml", "optimizers")`."""
-    return frozenset(table(name)[key])
+@cache
+def words(name: str, *keys: str) -> frozenset[str]:
+    """One list of names of a table: `words("names.toml", "optimizers")`, `words("data.toml", "draws", "calls")`."""
+    found: Any = table(name)
+    for key in keys:
+        found = found[key]
+    return frozenset(found)

@@ -214,7 +214,7 @@ def clash(x: Axes | None, y: Axes | None) -> Axis | None:
     inserted the missing axis on that side too, all pairs are wanted.
     """
     for one, other in ((x, y), (y, x)):
-        if one is None or other is None or not other.exact:
+        if one is None or other is None or not other.exact or not other.dims:
             continue
         tail = next((i for i, d in enumerate(reversed(one.dims)) if isinstance(d, Rest)), len(one.dims))
         size = len(other.dims)

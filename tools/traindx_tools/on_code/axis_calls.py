@@ -351,7 +351,8 @@ def given_to(value: Value, axes: Axes | None) -> Value:
     if isinstance(value, Tensor) and value.axes != axes:
         return replace(value, axes=axes)
     if isinstance(value, Symbol) and axes is not None and value.role not in ("shape", "size"):
-        nothing = axes == value.axes or (len(axes.dims) == 1 and isinstance(axes.dims[0], Rest))
+        one = axes.dims[0] if len(axes.dims) == 1 else None
+        nothing = axes == value.axes or (isinstance(one, Rest) and not one.front and not one.back)
         return value if nothing else replace(value, axes=axes)
     if isinstance(value, Bag) and value.kind in ("minmax", "tuple") and len(value.items) <= 2:
         value.items[:] = [given_to(i, axes) if isinstance(i, Tensor) else i for i in value.items]

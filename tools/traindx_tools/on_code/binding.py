@@ -15,6 +15,7 @@ from traindx_tools.on_code.operators import BINARY
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.tensors import WRITTEN
 from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.tree import carried_by
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -157,8 +158,14 @@ class Binding(Iteration):
             self.event("alias", "alias", node, frame, args=(value,))
         if old is not None:
             self._blended(node.targets[0], old, mixed, value, node, frame)
+        carried = {n: (frame.env.get(n), frame.bound_in.get(n, ())) for n in carried_by(node) if self.loops}
         for target in node.targets:
             self.assign(target, value, frame)
+        for name, (before, bound) in carried.items():
+            if before is not None and (after := frame.env.get(name)) is not None:
+                frame.bound_in[name] = bound
+                self.event("carried", f"carried.{name}", node, frame, receiver=before, args=(before, after),
+                           result=after, crossing=len(frame.loops) - len(bound))
 
     def _noted_mode(self, node: ast.Assign, value: Value, frame: Frame) -> Value:
         """`was = model.training`, `[m.training for m in models]`: the mode of each here, whatever is set afterwards."""

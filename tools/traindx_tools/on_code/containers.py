@@ -17,6 +17,7 @@ from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
     Const,
+    Instance,
     Method,
     Operation,
     Parameters,
@@ -73,6 +74,20 @@ def merge_tables(table: Table, other: Value) -> None:
         table.settle()
     else:
         table.open = True
+
+
+MOST_APART = 4
+"""Objects in a list up to which a loop over them is followed for each."""
+
+
+def each_apart(value: Value) -> list[Value] | None:
+    """What stands in a list of a few different objects, or of their pairs with a key; None for all else."""
+    items = value.items if isinstance(value, Bag) and not value.open and value.kind in ("list", "tuple") else []
+    pairs = [i.items[-1] for i in items if isinstance(i, Bag) and len(i.items) == 2 and isinstance(i.items[0], Const)]
+    held: list[Value] = pairs if len(pairs) == len(items) else items
+    kinds = (Thing, Instance, Tensor, Symbol, Operation) if held is pairs else (Thing, Instance)
+    apart = len({id(v) for v in held}) == len(held) and all(isinstance(v, kinds) for v in held)
+    return list(items) if 2 <= len(items) <= MOST_APART and apart else None
 
 
 def joined(values: list[Value]) -> Value:

@@ -11,6 +11,7 @@ from traindx_tools.on_code import arithmetic, axes, axis_calls, containers, grad
 from traindx_tools.on_code.aligned import Aligned
 from traindx_tools.on_code.interpreter import Frame
 from traindx_tools.on_code.operators import BINARY, SIGNS, compared, joined
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -36,9 +37,13 @@ MAX_EXPRESSION_DEPTH = 60
 MAX_ENTRIES = 1_000
 """Entries of a written dict that are followed; those after it are told of as an open end."""
 MAX_EACH = 8
-"""Arrays in a written list up to which a comprehension is gone through one by one."""
+"""Arrays and numbers in a written list up to which a comprehension is gone through one by one."""
+_OF_NUMBERS = frozenset({"int", "float", "round", "abs", "max", "min"})
+"""Calls that make numbers of numbers, and nothing that would be made several times."""
 MAX_COMPARISONS = 8
 """Comparisons of comparisons of ... that are kept as such."""
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Evaluator(Aligned):
@@ -124,6 +129,7 @@ class Evaluator(Aligned):
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         ends = [self.evaluate(e, frame) if e else NONE for e in (node.lower, node.upper, node.step)]
+        self.note_ranks(0, ends)
         return Bag("slice", ends)
 
     # containers
@@ -162,10 +168,12 @@ class Evaluator(Aligned):
         self.note_cut(table, node, frame)
         return table
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Value:
+    def _comprehension(self, node: _Comprehension, frame: Frame) -> Value:
         inner = Frame(frame.file, frame.module, frame.function, {}, (frame.env, *frame.closures), loops=frame.loops)
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and (each := self._each(node, inner)) is not None:
             return Bag("list", each, site=self.site(node, frame), born_in=self.loops)
+        if len(node.generators) == 2 and (held := self._parameters_of_each(node, inner)) is not None:
+            return held
         inner.yields, outer_loops, depth = frame.yields, self.loops, len(self.blocks)
         conditions: list[ast.expr] = []
         first: Value | None = None
@@ -210,12 +218,14 @@ class Evaluator(Aligned):
         return made
 
     def _each(self, node: ast.ListComp | ast.GeneratorExp, inner: Frame) -> list[Value] | None:
-        """The results one by one, of arrays that are few and known: `x, y = (a.to(device) for a in (x, y))`."""
+        """The results one by one, of what is few and known: `x, y = (a.to(device) for a in (x, y))`."""
         over = node.generators[0]
         if len(node.generators) > 1 or over.ifs or not isinstance(over.iter, (ast.Name, ast.Tuple, ast.List)):
             return None
         given = self.evaluate(over.iter, inner)
-        arrays = (Tensor, Symbol, Bag)
+        numbers = all(isinstance(c.func, ast.Name) and c.func.id in _OF_NUMBERS for c in below(node.elt)
+                      if isinstance(c, ast.Call))
+        arrays = (Tensor, Symbol, Bag, Const) if numbers else (Tensor, Symbol, Bag)
         if not isinstance(given, Bag) or given.open or not 2 <= len(given.items) <= MAX_EACH or not all(
                 isinstance(i, arrays) for i in given.items):
             return None
@@ -224,6 +234,23 @@ class Evaluator(Aligned):
             self.assign(over.target, item, inner)
             made.append(self.evaluate(node.elt, inner))
         return made
+
+    def _parameters_of_each(self, node: _Comprehension, inner: Frame) -> Parameters | None:
+        """`[p for m in (encoder, decoder) for p in m.parameters()]`: those of all of a few objects."""
+        over, *rest = node.generators
+        func = over.iter.func if isinstance(over.iter, ast.Call) else None
+        of = func.value if isinstance(func, ast.Attribute) and func.attr == "values" else over.iter
+        plain = isinstance(of, (ast.Name, ast.Attribute, ast.Tuple, ast.List)) and not over.ifs
+        each = containers.each_apart(self.evaluate(over.iter, inner)) if plain else None
+        if each is None or isinstance(node, ast.DictComp):
+            return None
+        found: list[Value] = []
+        for item in each:
+            self.assign(over.target, item, inner)
+            found.append(self._comprehension(ast.copy_location(ast.ListComp(node.elt, rest), node), inner))
+        held = [p for p in found if isinstance(p, Parameters)]
+        return Parameters(tuple(m for p in held for m in p.modules), all(p.only_trainable for p in held),
+                          any(p.partial for p in held)) if held and len(held) == len(found) else None
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         base = self.evaluate(node.value, frame)
@@ -240,6 +267,8 @@ class Evaluator(Aligned):
         found = containers.item(base, index, node.slice)
         arrays = isinstance(found, (Tensor, Symbol)) and isinstance(base, (Tensor, Symbol, Thing, Operation))
         known = axes.of(base) if arrays else None
+        if isinstance(index, Operation) and self.counted(index) == axes.SCALAR:
+            index = Symbol("index", axes.text(index))
         return axis_calls.given_to(found, axes.indexed(known, index)) if known is not None and known.dims else found
 
     def _entry(self, base: Instance, method: Function, index: Value, node: ast.AST, frame: Frame) -> Value:

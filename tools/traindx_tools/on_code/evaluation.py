@@ -31,6 +31,8 @@ class Evaluation(Interpreter):
         """How many objects were made: a function that makes objects is not remembered."""
         self.stored: dict[tuple[Symbol, str], Value] = {}
         """Attributes that were set on what an unknown call gave: `args = parse()`, `args.seed += rank`."""
+        self.within_each = 0
+        """Loops around that are followed once for each of a few objects."""
         self.frozen: list[Thing | Instance] = []
         """Modules of which all parameters were frozen at some time, in order."""
 

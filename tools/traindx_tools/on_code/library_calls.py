@@ -177,7 +177,7 @@ class Foreign(Evaluator):
                     held_parts=parts_held(made), frozen_parts=frozen_parts(made)
                 )
             if last in ("LambdaLR", "MultiplicativeLR"):
-                made.state["largest"] = operators.largest(self, call, call.get(1, "lr_lambda"))
+                made.state.update(operators.shape_of(self, call, call.get(1, "lr_lambda")))
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from traindx_tools.on_code.values import (
     Value,
     join,
     number,
+    parts,
 )
 
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -88,21 +89,35 @@ STEPS = (0, 1, 10, 100, 200, 400, 500, 1000, 2000, 4000, 8000, 10000, 100000)
 """Usual warm-ups are among them, where such a function has its peak."""
 
 
-def largest(caller: Interpreter, call: Call, given: Value | None) -> float | None:
-    """The largest value of a function, or of several, over the steps. Nothing of it happens in the program."""
+_STEP = Symbol("index", "step of a schedule")
+
+
+def shape_of(caller: Interpreter, call: Call, given: Value | None) -> dict[str, Any]:
+    """What is known of a rate that is a function of the step: its largest value over usual steps, and its length: the
+    number by which it divides the step."""
+    known = [number(v) for v in _at_steps(caller, call, given, [Const(step) for step in STEPS])]
+    found = [v for v in known if v is not None]
+    shares = [p for v in _at_steps(caller, call, given, [_STEP]) for p in parts(v)
+              if isinstance(p, Operation) and p.op == "/" and _STEP in parts(p.operands[0])]
+    lengths = [p.operands[1] for p in shares]
+    lengths = [v for v in lengths if isinstance(v, Operation)] or lengths  # else it is a warm-up
+    return {"largest": max(found) if found and len(found) == len(known) else None,
+            "length": lengths[-1] if len({str(v) for v in lengths}) == 1 else None}
+
+
+def _at_steps(caller: Interpreter, call: Call, given: Value | None, steps: Sequence[Value]) -> list[Value]:
+    """The values of a function, or of several, at these steps. Nothing of it happens in the program."""
     functions = given.items if isinstance(given, Bag) else [given]
     if not all(isinstance(f, (Function, Instance)) for f in functions):
-        return None
+        return []
     aside, reached, loops = Block("call", call.node, call.frame.file), set(caller.reached), caller.loops
     caller.blocks.append(aside)
     caller.assumes = True
-    found = [number(caller.call(f, [Const(step)], {}, call.node, call.frame)) for f in functions if f is not None
-             for step in STEPS]
+    found = [caller.call(f, [step], {}, call.node, call.frame) for f in functions if f is not None for step in steps]
     caller.blocks.pop()
     caller.assumes = False
     caller.reached, caller.loops = reached, loops
-    known = [v for v in found if v is not None]
-    return max(known) if known and len(known) == len(found) else None
+    return found
 
 
 @function(*(f"math.{name}" for name in ("exp", "log", "sqrt", "cos", "sin", "tanh", "pow", "log2", "log10")))

@@ -319,6 +319,8 @@ def _items(caller: Interpreter, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         values = [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])]
         keys = list(call.receiver.items)
+        if not call.receiver.open and call.receiver.rest is None and 2 <= len(keys) <= containers.MOST_APART:
+            return Bag("list", [Bag("tuple", [Const(k), v]) for k, v in call.receiver.items.items()])
         key: Value = Const(keys[0]) if len(keys) == 1 and not call.receiver.open else Symbol("key", "key")
         return Bag("list", [Bag("tuple", [key, containers.joined(values)])], open=True)
     return None

@@ -32,10 +32,14 @@ MOST_NESTED = 30
 
 _IN_PLACE = frozenset({"masked_fill_", "fill_", "copy_", "mul_", "add_", "sub_", "div_", "neg_", "clamp_", "zero_",
                        "index_fill_", "scatter_", "masked_scatter_", "uniform_", "normal_", "bernoulli_", "random_",
-                       "exponential_"})
-"""Methods that set elements of the array they are called on."""
+                       "exponential_", "detach_"})
+"""Methods that set elements of the array they are called on, or cut it."""
 _FILLING = frozenset({"fill_", "zero_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_"})
 """Methods that set all of them, whatever they were before: what the array was a copy of says nothing any more."""
+
+
+MOST_WITHIN = 2
+"""Loops over a few objects inside each other that are followed once for each."""
 
 
 class Statements(Binding):
@@ -71,7 +75,10 @@ class Statements(Binding):
             array = call.func.value
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "data" else array
             filled = frame.env.get(array.id) if isinstance(array, ast.Name) else None
-            if isinstance(array, ast.Name) and isinstance(filled, Tensor):
+            if isinstance(array, ast.Name) and call.func.attr == "detach_":
+                self.event("store", f"name.{array.id}", array, frame, args=(value, *([filled] if filled else [])))
+                frame.env[array.id] = value
+            elif isinstance(array, ast.Name) and isinstance(filled, Tensor):
                 filled = filled.plain(axes=filled.axes) if call.func.attr in _FILLING else filled
                 frame.env[array.id] = replace(filled, low=value.low, high=value.high)
 
@@ -179,8 +186,23 @@ class Statements(Binding):
 
     def _do_For(self, node: ast.For | ast.AsyncFor, frame: Frame) -> str:
         iterable = self.evaluate(node.iter, frame)
+        each = containers.each_apart(iterable) if self.within_each < MOST_WITHIN else None
+        if each is not None:
+            return self._one_by_one(node, each, frame)
         block = self.iterate(node.target, iterable, node, frame)
         return self._loop(block, node.body, node.orelse, frame)
+
+    def _one_by_one(self, node: ast.For | ast.AsyncFor, each: list[Value], frame: Frame) -> str:
+        """A loop over a few objects, followed once for each: `for o in (opt_g, opt_d): o.zero_grad()`."""
+        left = ""
+        self.within_each += 1
+        for item in each:
+            self.assign(node.target, item, frame)
+            left = self._body(node.body, frame)
+            if left in ("return", "raise", "break"):
+                break
+        self.within_each -= 1
+        return self._body(node.orelse, frame) if left in ("", "continue") else left if left != "break" else ""
 
     _do_AsyncFor = _do_For
 

@@ -26,8 +26,8 @@ MAX_REPEATS = 3_000
 @dataclass(eq=False)
 class Event:
     """One thing that happens. `kind`: "call", "store", "augmented" (x += y or x = x + y), "blended"
-    (x = a * x + b * y), "operation", "delete", "named" (an attribute that stands as a statement of its own),
-    "read" (a module's mode is kept), "alias" (an object gets another name).
+    (x = a * x + b * y), "carried" (x = f(x)), "operation", "delete", "named" (an attribute that stands as a statement
+    of its own), "read" (a module's mode is kept), "alias" (an object gets another name).
 
     `name` is the qualified name of a called function or "<type>.<method>"; `method` its last part. `grad` is whether
     autograd records at this point (None where unknown), `autocast` the dtype of an enclosing autocast.

@@ -20,6 +20,14 @@ _ADDS = ("append", "extend", "appendleft", "insert", "add")
 """Methods by which a list, a deque or a set grows."""
 
 
+def carried_by(node: ast.Assign) -> list[str]:
+    """The names that a call is given and whose new value it returns: `y, state = cell(x, state)`."""
+    given = [*node.value.args, *(k.value for k in node.value.keywords)] if isinstance(node.value, ast.Call) else []
+    names = {a.id for a in given if isinstance(a, ast.Name)}
+    bound = [e for t in node.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])] if names else []
+    return [t.id for t in bound if isinstance(t, ast.Name) and t.id in names]
+
+
 @dataclass(frozen=True, eq=False)
 class Tree(Keeps):
     """One source, walked once."""
@@ -68,11 +76,12 @@ class Tree(Keeps):
 
     @cached_property
     def gathering(self) -> frozenset[str]:
-        """The names to which something is added somewhere: `x += y`, `x = x + y`, `x.append(y)`."""
+        """The names that hold more from turn to turn: `x += y`, `x = x + y`, `x.append(y)`, `x = f(x)`."""
         grown = [*(n.target for n in self.of(ast.AugAssign)),
                  *(n.targets[0] for n in self.of(ast.Assign) if isinstance(n.value, (ast.BinOp, ast.IfExp))),
                  *(n.value for n in self.of(ast.Attribute) if n.attr in _ADDS)]
-        return frozenset(n.id for n in grown if isinstance(n, ast.Name))
+        return frozenset(n.id for n in grown if isinstance(n, ast.Name)) | frozenset(
+            name for n in self.of(ast.Assign) for name in carried_by(n))
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Every call whose name ends in one of these."""

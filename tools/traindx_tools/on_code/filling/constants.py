@@ -34,6 +34,7 @@ def constants(project: Project) -> Iterator[Constants]:
     meant = re.compile("|".join(table("quantities.toml")["words"]["on_purpose"]), re.IGNORECASE)
     always = frozenset({"parts are frozen"} if any("requires_grad" in f.text or "peft" in f.text
                                                    for f in project.files) else ())  # fmt: skip
+    always |= frozenset({"gradients are clipped"} if any(project.calls("clip_grad_norm_", "clip_grad_value_")) else ())
     for event in project.events:
         if event.kind != "call" or not event.name.startswith(_PACKAGES):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable, Iterator
 
-from traindx_tools.knowledge.calls import reaching_inside
+from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax
@@ -34,6 +34,8 @@ from traindx_tools.program.uses import KeptArray
 _NO_GRAPH = frozenset({"gradient", "maybe_detached"})
 _CUT = frozenset({"size", "numel", "dim", "nelement", "item", "tolist", "len", "detach", "numpy"})
 _UNKNOWN_LENGTH = 0.0
+SUMS = ("augmented", "blended", "carried")
+"""Kinds of events by which a value holds more from turn to turn."""
 JOINS = frozenset({"stack", "cat", "sum", "concatenate"})
 
 
@@ -53,7 +55,7 @@ class Keeping:
             if event.kind == "store" and event.args and isinstance(event.args[0], (Bag, Table)):
                 self._also.setdefault(id(event.args[0]), set()).update(_places(event))
         for event in project.events:
-            sums = event.kind in ("augmented", "blended")
+            sums = event.kind in SUMS
             if sums or (event.kind == "call" and isinstance(event.receiver, (Bag, Table))):
                 self._filled |= self._known_by(event)
                 self._sums |= {event.site} if sums else set()
@@ -68,6 +70,8 @@ class Keeping:
         """What is added to a sum, or mixed into an average."""
         if event.kind == "augmented" and event.name != "augmented.+":
             return None
+        if event.kind == "carried" and carries(event.args[1]) is not True:
+            return None  # whoever makes it may cut it
         return self._kept(event, event.args[1]) if event.grad is not False else None
 
     def emptied(self, event: Event) -> Kept | None:
@@ -106,7 +110,8 @@ class Keeping:
             known, event.text, born_in(holder),
             event.crossing if name and not isinstance(holder, (Bag, Table, Instance, Thing)) else None,
             _bound(holder), carried, _hanging(value) | _made_of(value),
-            own(event.result) if event.kind != "call" and not isinstance(event.result, Bag) else frozenset(),
+            own(event.result) if event.kind not in ("call", "carried") and not isinstance(
+                event.result, Bag) else frozenset(),
             gradient,
             own(value) if event.kind == "call" else frozenset(),
             tuple(i for i, v in enumerate(given) if carries(v) is not False))
@@ -131,6 +136,8 @@ def _places(event: Event) -> list[Hashable]:
     """The places that a store, or a sum, is written to: an attribute of an object and its class, a name, a dict."""
     target = _target(event)
     owner = event.receiver
+    if event.kind == "carried":
+        target = ast.Name(event.method)
     if (event.kind == "store" and event.name.startswith("attribute.")) or isinstance(target, ast.Attribute):
         name = target.attr if isinstance(target, ast.Attribute) else event.name.partition(".")[2]
         return [(id(owner), name), (owner.klass.info.name, name)] if isinstance(owner, Instance) else (
@@ -281,7 +288,7 @@ def _lives(value: Value | None) -> frozenset[str] | None:
         if not isinstance(one, Symbol):
             return _lives(one) if isinstance(one, (Thing, Instance)) else None
         above = chain[at + 1] if at + 1 < len(chain) else None
-        inside = one.role == "call" and one.name.partition("@")[0] in reaching_inside()
+        inside = one.role == "call" and one.name.partition("@")[0] in words("calls.toml", "inside", "methods")
         of_inside = one.role == "iteration" and isinstance(above, Symbol) and above.role == "call"
         if not (inside or of_inside or one.role in ("parameter", "global", "import", "attribute", "item")):
             return None

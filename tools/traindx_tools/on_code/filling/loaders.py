@@ -276,9 +276,9 @@ def _to_device(event: Event) -> bool:
 def _draws(places: list[Place], data: Instance, project: Project) -> Iterator[Draw]:
     for event in (p.event for p in places if p.event.kind == "call"):
         owner = event.receiver
-        if event.name in fetching.drawing() and fetching.fixes_draws() not in event.kwargs:
+        if event.name in fetching.DRAWING and fetching.FIXES_DRAWS not in event.kwargs:
             yield Draw(event.text, event.spot)
-        elif isinstance(owner, Thing) and owner.type in fetching.generators():
+        elif isinstance(owner, Thing) and owner.type in fetching.GENERATORS:
             own = next((k for k, v in data.attrs.items() if v is owner), "")
             if own:
                 yield Draw(event.text, project.spot(owner.site), own)
@@ -307,7 +307,6 @@ def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
     init = data.klass.info.method("__init__")
     if init is None:
         return None
-    drawing, fixes = fetching.drawing(), fetching.fixes_draws()
     followed: set[int] = set()
     for block in project.blocks:
         if block.kind != "call" or block.function is None or block.function.node is not init.info.node:
@@ -318,7 +317,7 @@ def _kept(project: Project, data: Instance) -> tuple[Draw, str] | None:
         for place in block.places:
             event, owner = place.event, place.event.receiver
             library = isinstance(owner, Thing) and event.method == "__call__" and any(_of_transforms([owner], project))
-            inner = event.name in drawing and fixes not in event.kwargs and any(
+            inner = event.name in fetching.DRAWING and fetching.FIXES_DRAWS not in event.kwargs and any(
                 _is_callee(b, callees) for b in place.path)
             if library or inner:
                 return Draw(event.text, event.spot), data.klass.info.name

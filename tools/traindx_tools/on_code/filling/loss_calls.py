@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from traindx_tools.knowledge.contracts import Contract, contract_of, losses, passing
-from traindx_tools.knowledge.fetching import noise
+from traindx_tools.knowledge.contracts import Contract, contract_of, losses
+from traindx_tools.knowledge.fetching import NOISE
 from traindx_tools.knowledge.tables import words
 from traindx_tools.on_code import axes
 from traindx_tools.on_code.definitions import FunctionInfo
@@ -22,6 +22,8 @@ from traindx_tools.program.entities import Argument, LossCall
 from traindx_tools.program.known import Known
 from traindx_tools.program.uses import Mismatch
 
+_PASSING = words("domains.toml", "passes", "methods")
+"""Methods whose result is the same thing in another form."""
 _PASSES = 2
 """Walks over the events: what a loop carries comes round once."""
 
@@ -31,7 +33,7 @@ class Noise:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.draws = {e.result: e.site for e in project.events if e.kind == "call" and e.name in noise()
+        self.draws = {e.result: e.site for e in project.events if e.kind == "call" and e.name in NOISE
                       and isinstance(e.result, Tensor)}
 
     def is_draw(self, value: Value | None) -> str:
@@ -207,7 +209,7 @@ def _role(value: Symbol | Operation, entities: Entities, in_hook: bool) -> str:
             return "data"
         if one.role == "call" and "@" not in one.name:
             return "output" if one.parent is not None and entities.is_called_module(one.parent) else ""
-        if one.role == "call" and one.name.partition("@")[0] not in passing():
+        if one.role == "call" and one.name.partition("@")[0] not in _PASSING:
             return ""
         one = one.parent
     return ""

@@ -66,8 +66,8 @@ def _moves(callee: Value | None, places: tuple[Place, ...], left: int = 4) -> st
         return ""
     body = method.info.node
     inside = [p.event for p in places if any(b.function is not None and b.function.node is body for b in p.path)]
-    drawn = next((e for e in inside if e.name in fetching.drawing()), None)
-    moved = any(e.method in fetching.moving() for e in inside)
+    drawn = next((e for e in inside if e.name in fetching.DRAWING), None)
+    moved = any(e.method in fetching.MOVING for e in inside)
     if drawn is not None and moved:
         return drawn.text
     attributes = callee.attrs.values() if isinstance(callee, Instance) else ()
@@ -79,13 +79,13 @@ def _is_written_so(part: Instance) -> bool:
     """Whether the method of a part that a loop calls draws and moves, by what it calls."""
     method = part.klass.info.method("__call__")
     names = {n.attr for n in below(method.info.node) if isinstance(n, ast.Attribute)} if method is not None else set()
-    return not names.isdisjoint(d.rpartition(".")[2] for d in fetching.drawing()) and bool(names & fetching.moving())
+    return not names.isdisjoint(d.rpartition(".")[2] for d in fetching.DRAWING) and bool(names & fetching.MOVING)
 
 
 def moved_alone(project: Project) -> Iterator[Apart]:
     """Each place where one of two values that a function returns is moved under a condition of its own, and the other,
     which other places move with it, stays where it was."""
-    for code in (syntax(f) for f in project.files if any(m in f.text for m in fetching.moving())):
+    for code in (syntax(f) for f in project.files if any(m in f.text for m in fetching.MOVING)):
         for function in code.of(ast.FunctionDef):
             returned = [n.value.elts for n in below(function) if isinstance(n, ast.Return)
                         and isinstance(n.value, ast.Tuple) and len(n.value.elts) == 2]
@@ -121,7 +121,7 @@ def _of_statement(node: ast.Assign) -> Iterator[tuple[str, str, ast.Assign]]:
     pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
     for to, made in pairs:
         kind = next((n.func.attr for n in below(made) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-                     and n.func.attr in fetching.moving()), "")
+                     and n.func.attr in fetching.MOVING), "")
         if kind and written(to) in map(written, _parts(made)) and not isinstance(made, ast.BinOp):
             yield written(to), kind, node
 

@@ -20,7 +20,7 @@ from traindx_tools.on_code.filling.engines import engine_loops, fields_dropped, 
 from traindx_tools.on_code.filling.entities import Entities, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
 from traindx_tools.on_code.filling.indexing import ignored, indexings
-from traindx_tools.on_code.filling.keeping import kept_arrays
+from traindx_tools.on_code.filling.keeping import kept_arrays, traces
 from traindx_tools.on_code.filling.key_draws import shared_keys
 from traindx_tools.on_code.filling.left_behind import left_behind
 from traindx_tools.on_code.filling.loaders import loaders
@@ -66,7 +66,20 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, TrainingLoop
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, stepped
-from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Parameters, Symbol, Thing, Value, parts, unwrap
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Const,
+    Instance,
+    Operation,
+    Parameters,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    parts,
+    unwrap,
+)
 from traindx_tools.program.moments import Act, Section
 from traindx_tools.program.parts import Alias
 from traindx_tools.program.program import Program
@@ -99,6 +112,8 @@ def program_of(project: Project) -> Program:
                 _by_hand(project, root, section)
             if section.items or root.framework:
                 made.runs.append(section)
+    for run in (r for r in made.runs if r.framework == "lightning"):
+        _automatic(run, made, entities)
     in_runs = {id(o) for run in made.runs for a, _ in run.acts(Moment.MADE) for o in a.optimizers}
     acts = [a for event in optimizers for a in sections.made(event)]
     made.before += [a for a in acts if not any(id(o) in in_runs for o in a.optimizers)]
@@ -242,6 +257,21 @@ def _by_hand(project: Project, root: Block, section: Section) -> None:
     stores = [e for e in project.events if e.kind == "store" and e.name == "attribute.automatic_optimization"
               and isinstance(e.receiver, Instance) and e.receiver.klass.info is owner]
     section.because = stores[0].spot if stores else section.at
+
+
+def _automatic(run: Section, program: Program, entities: Entities) -> None:
+    """What Lightning does with what `training_step` returned: it sends that backward and steps the optimizers."""
+    loop = next(i for i in run.items if isinstance(i, Section))
+    loss = next((b.result for b in loop.origin.body if isinstance(b, Block)), None)
+    loss = loss.items.get("loss") if isinstance(loss, Table) else loss
+    if not isinstance(loss, (Tensor, Symbol, Operation)):
+        return
+    home = run.name.rpartition(".")[0] + ".configure_optimizers"
+    given = [o for r in program.runs if r.name == home for a, _ in r.acts(Moment.MADE) for o in a.optimizers]
+    sent = Act(Moment.BACKWARD, loop.at, "training_step", models=entities.reached(loss), traces=traces(loss),
+               reached=loss.models if isinstance(loss, Tensor) else frozenset())
+    loop.items += [sent, Act(Moment.STEP, loop.at, "training_step", optimizers=tuple(given))]
+    loop.has, run.has = (s.has | {Moment.BACKWARD, Moment.STEP} for s in (loop, run))
 
 
 def _guess(loop: TrainingLoop, entities: Entities, sections: Sections) -> None:

@@ -72,7 +72,8 @@ def _use(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing, s
     always = not any(b.kind == "branch" for b in place.path[place.path.index(stepping):]) if inside else False
     outer = around[:around.index(stepping)] if inside else ()
     counts = [number(b.count) if b.count is not None else None for b in outer]
-    total = scheduler.argument(*LENGTHS[scheduler.short]) if scheduler.short in LENGTHS else None
+    total = scheduler.argument(*LENGTHS[scheduler.short]) if scheduler.short in LENGTHS else (
+        scheduler.state.get("length"))
     steps = steps_inside(loop, stepping)[:1]
     first = steps if always else []
     few = number(stepping.count) if stepping.count is not None else None

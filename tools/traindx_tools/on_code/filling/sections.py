@@ -10,7 +10,7 @@ from traindx_tools.on_code.filling import blocks
 from traindx_tools.on_code.filling.blocks import condition_of, mentions_scale
 from traindx_tools.on_code.filling.entities import Entities, is_engine, is_module
 from traindx_tools.on_code.filling.graph_cuts import Cuts
-from traindx_tools.on_code.filling.keeping import JOINS, Keeping, carries, hooked, own, traces
+from traindx_tools.on_code.filling.keeping import JOINS, SUMS, Keeping, carries, hooked, own, traces
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, sent_backward
 from traindx_tools.on_code.values import (
@@ -18,6 +18,7 @@ from traindx_tools.on_code.values import (
     Bag,
     Const,
     Instance,
+    Klass,
     Symbol,
     Table,
     Tensor,
@@ -271,7 +272,7 @@ class Sections:
 
     def _held_on(self, event: Event) -> list[Act]:
         """What a sum is given, what begins anew, what is made one."""
-        sums = event.kind in ("augmented", "blended")
+        sums = event.kind in SUMS
         kept = self.keeping.added(event) if sums else (
             self.keeping.joined(event) if event.kind == "call" else self.keeping.emptied(event))
         return [self.keeps(event, Moment.KEPT if sums else Moment.EMPTIED, kept)] if kept is not None else []
@@ -344,6 +345,8 @@ class Sections:
         prefixes, methods = harmless()
         if (event.method in methods and event.method != "step") or event.name.startswith(prefixes):
             return []
+        if isinstance(event.receiver, Klass) and not event.receiver.info.foreign_bases:
+            return []  # an object of the project: its methods are followed where they are called
         given = [o for a in (*event.args, *event.kwargs.values()) for o in self.entities.optimizers(a)]
         every = (*event.args, *event.kwargs.values())
         owner = [a for a in every if isinstance(a, Instance) and is_engine(a)]

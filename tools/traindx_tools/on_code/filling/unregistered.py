@@ -37,17 +37,16 @@ def collected(project: Project) -> Iterator[Collection]:
         alone = isinstance(layers, Bag) and not layers.open and len(layers.items) < 2
         if alone or not inside or not all(is_layer(v) for v in inside) or owner.attrs.get(name) is not layers:
             continue
-        others = {id(m) for n, a in owner.attrs.items() if n != name and not isinstance(a, (Bag, Table))
-                  for m in submodules(a)}
-        kept = not all(made_in(v, event) for v in inside) or any(
-            id(v) in registered_in(project) | others for v in inside)
+        kept = any(id(v) in registered_in(project) for v in inside)
         yield Collection(name, event.spot, short(inside[0]), kept, event)
 
 
 @kept
 def registered_in(project: Project) -> set[int]:
-    """The identities of what anything registers; found once."""
-    return {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
+    """The identities of what anything registers, by a call or as an attribute of its own; found once."""
+    calls = {id(v) for e in project.calls(*_REGISTER) for a in (*e.args, *e.kwargs.values()) for v in flat(a)}
+    return calls | {id(m) for owner in project.instances if owner.klass.info.is_module for a in owner.attrs.values()
+                    if not isinstance(a, (Bag, Table)) for m in submodules(a)}
 
 
 def is_torch(owner: Instance) -> bool:
