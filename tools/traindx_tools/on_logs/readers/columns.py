@@ -21,7 +21,7 @@ from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.halving import Records
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
-from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.numbers import count, value
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
 from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
@@ -101,6 +101,12 @@ def number(cell: Any) -> float | None:
         return value(text.rstrip("%").rstrip()) if text else None
 
 
+def _counted(cell: Any) -> float | None:
+    """The number in the cell of a counter, which may be written in thousands: "12k"."""
+    told = number(cell)
+    return count(cell.strip()) if told is None and isinstance(cell, str) else told
+
+
 def _as_float(cell: float) -> float:
     try:
         return float(cell)
@@ -171,7 +177,7 @@ class RowReading:
     def row(self, line: int, names: Sequence[str], cells: Sequence[Any]) -> None:
         """Reads one row; empty cells are None or blank."""
         layout = self._layout_of(names)
-        step = next((s for i in layout.steps if (s := number(cells[i])) is not None and s.is_integer()), math.nan)
+        step = next((s for i in layout.steps if (s := _counted(cells[i])) is not None and s.is_integer()), math.nan)
         epoch = math.nan if layout.epoch < 0 else _or_nan(number(cells[layout.epoch]))
         time = math.nan if layout.time < 0 else moment(cells[layout.time])
         group = "" if layout.group < 0 else GROUPS.get(str(cells[layout.group]).strip().lower(), "")

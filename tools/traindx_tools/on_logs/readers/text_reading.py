@@ -212,6 +212,9 @@ class TextReading:
         step, total, epoch, epoch_total, *numbers = [
             float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
             float(c) if c else math.nan for c in cut]
+        if shape.scales:
+            step, total, epoch, epoch_total = (c * s if s == 1.0 else scaled(c, s) for c, s in zip(
+                (step, total, epoch, epoch_total), shape.scales, strict=True))
         slot = -1
         if epoch_total == epoch_total:
             self.counters.epoch_total = epoch_total
@@ -254,7 +257,7 @@ class TextReading:
             self.epoch = epoch if plan.epoch else self.epoch
             self.step, self.above = step, math.nan
             self.head = (-1 if plan.step is None else plan.step.sureness, total)
-        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
+        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total) and not plan.rounded:
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
     def _columns(self, shape: Shape, rank: int | None) -> list[Columns | None]:
@@ -345,6 +348,11 @@ class TextReading:
             return epochs, "epoch"
         bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
         return bar, "step"
+
+
+def scaled(counts: float, scale: float) -> float:
+    """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
+    return counts if math.isnan(counts) else float(round(counts * scale))
 
 
 def under(sureness: int, group: str) -> int:
