@@ -61,7 +61,7 @@ class LineForm:
             elif kind[0] == EPOCH:
                 epoch = Counter(token, None, 0)
             else:
-                step = Counter(token, None, _SUREST, (self.scales[token], 1.0))
+                step = Counter(token, None, _SUREST, scales=(self.scales[token], 1.0))
         return Plan(tuple(fields), step, epoch, rank)
 
     def spans(self, line: str, start: int) -> list[tuple[int, int]] | None:

@@ -186,8 +186,8 @@ def _counts(draft: Draft, text: str) -> bool:
     return whole(text) is not None or draft.scales[0] != 1.0
 
 
-def _counter(draft: Draft, token: int, total: int | None, sureness: int) -> Counter:
-    return Counter(token, total, sureness, draft.scales)
+def _counter(draft: Draft, token: int, total: int | None, sureness: int, word: str = "") -> Counter:
+    return Counter(token, total, sureness, word, draft.scales)
 
 
 def _counts_batches(draft: Draft, token: int) -> bool:
@@ -295,7 +295,7 @@ def _read_counter(draft: Draft, phrase: list[str], token: int, total: int | None
     note_groups(draft, phrase[-1][len(last):])
     if not readable:
         return True
-    counter = _counter(draft, token, total, kind[1])
+    counter = _counter(draft, token, total, kind[1], last)
     if kind[0] == counters.RANK:
         draft.rank = token
     else:

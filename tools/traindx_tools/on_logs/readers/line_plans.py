@@ -30,6 +30,8 @@ class Counter:
     token: int
     total: int | None
     sureness: int
+    word: str = ""
+    """What it is called."""
     scales: tuple[float, float] = (1.0, 1.0)
     """What the number and the planned end are times: 1,000 for "12k", twice that for "12k/40k"."""
 
