@@ -51,6 +51,8 @@ class Series:
     """Whether some values of its artifact were left out while it was read (see `readers/thinning.py`)."""
     since: float = math.nan
     """The clock of the first record, in seconds since 1970 where the log gives dates: what `time` counts from."""
+    counter: str = ""
+    """What `step` counts where another series of this name in its artifact counts otherwise ("samples_seen")."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -183,6 +185,11 @@ def _digits(values: Floats) -> int:
     return int((np.abs(known - np.round(known, 5)) > 1e-9 * np.abs(known)).sum())
 
 
+def finest(series: Iterable[Series]) -> Series:
+    """The longest; of equally long ones the one with steps, then the one that is written with more digits."""
+    return max(series, key=lambda s: (len(s), ("line", "epoch", "step").index(s.unit), _digits(s.values)))
+
+
 LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "loss/recon", "chamfer", "elbo")
 """Canonical names that stand for the loss of a run, the surest first. All but `elbo` fall while a run learns."""
 
@@ -230,7 +237,7 @@ class Run:
         for name in names:
             found = list(self.find(name, group=group))
             if found:
-                return max(found, key=lambda s: (len(s), ("line", "epoch", "step").index(s.unit), _digits(s.values)))
+                return finest(found)
         return None
 
     @property

@@ -141,7 +141,7 @@ def _chosen(records: dict[_Place, dict[str, Any]], rows: int) -> list[_Place]:
 
 def _block(source: str, group: str, series: Sequence[Series], rows: int = 0) -> str:
     """A group of a source with one line a record: a column for each metric, under its canonical name."""
-    titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
+    titles = _titles(series)
     names = list(dict.fromkeys(titles))
     records: dict[_Place, dict[str, Any]] = {}
     shown = set(names[:MOST_COLUMNS])
@@ -169,6 +169,15 @@ def _block(source: str, group: str, series: Sequence[Series], rows: int = 0) -> 
     fewer = [f"{len(chosen)} of {len(records)} rows, evenly spread: {ALL_ROWS}"] if hidden else []
     return "\n".join([_plain_text(f"{source} ({group})"), *([_plain_text(f"names: {originals}")] if originals else []),
                       *map(_plain_text, lines), *([left] if len(names) > MOST_COLUMNS else []), *fewer, ""])
+
+
+def _titles(series: Sequence[Series]) -> list[str]:
+    """A title for each column: where two tell one metric, with the name as written, or what its steps count."""
+    titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
+    twice = {t for t in titles if titles.count(t) > 1} if len(series) <= MOST_COLUMNS else set()
+    alike = {t: len({s.original for s, u in zip(series, titles, strict=True) if u == t}) == 1 for t in twice}
+    return [t if t not in twice or not (said := s.counter if alike[t] else s.original) or said == t
+            else f"{t} ({said})" for t, s in zip(titles, series, strict=True)]
 
 
 def _plain_text(text: str) -> str:

@@ -60,5 +60,6 @@ def test_a_counter_that_is_glued_to_its_letter_is_told_as_unused(tmp_path: Path)
 
 
 def test_a_name_in_another_script(tmp_path: Path) -> None:
-    run = read(tmp_path, "".join(f"step {s} потери{g} {s + 100 * g}.5 loss 1.{s}\n" for s in range(60) for g in (1, 2)))
+    run = read(tmp_path, "".join(
+        f"step {s} потери{g} {s + 100 * g}.5 loss {g}.{s}\n" for s in range(60) for g in (1, 2)))
     assert len(told(run, "loss")) == 120

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,8 @@ from traindx_tools.on_logs.readers.growing import unknown
 from traindx_tools.on_logs.readers.halving import Records
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.notes import MAX_NOTES, of_event
-from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.numbers import count, value
+from traindx_tools.on_logs.readers.one_counter import without_twins
 from traindx_tools.on_logs.readers.recorder import ROOM, Columns, Key, Recorder
 from traindx_tools.on_logs.readers.written_cells import WrittenCells
 from traindx_tools.on_logs.run import Floats, Ints, Note, Run
@@ -101,6 +102,12 @@ def number(cell: Any) -> float | None:
         return value(text.rstrip("%").rstrip()) if text else None
 
 
+def _counted(cell: Any) -> float | None:
+    """The number in the cell of a counter, which may be written in thousands: "12k"."""
+    told = number(cell)
+    return count(cell.strip()) if told is None and isinstance(cell, str) else told
+
+
 def _as_float(cell: float) -> float:
     try:
         return float(cell)
@@ -159,6 +166,8 @@ class RowReading:
     planned: float | None = None
     tells_events: bool = False
     """Whether its texts say what happened (JSON); those of a table are columns."""
+    twins: str = ""
+    """What is to be said of columns that tell the values of another one."""
     notes: list[Note] = field(default_factory=list)
     written: WrittenCells | None = None
     """Reads cells that are numbers with words."""
@@ -171,7 +180,7 @@ class RowReading:
     def row(self, line: int, names: Sequence[str], cells: Sequence[Any]) -> None:
         """Reads one row; empty cells are None or blank."""
         layout = self._layout_of(names)
-        step = next((s for i in layout.steps if (s := number(cells[i])) is not None and s.is_integer()), math.nan)
+        step = next((s for i in layout.steps if (s := _counted(cells[i])) is not None and s.is_integer()), math.nan)
         epoch = math.nan if layout.epoch < 0 else _or_nan(number(cells[layout.epoch]))
         time = math.nan if layout.time < 0 else moment(cells[layout.time])
         group = "" if layout.group < 0 else GROUPS.get(str(cells[layout.group]).strip().lower(), "")
@@ -256,7 +265,8 @@ class RowReading:
         return self._last
 
     def _columns(self, layout: _Layout, group: str, rank: int | None) -> list[Columns | None]:
-        keys = [_key(layout.names[i], group, rank) for i in layout.metrics]
+        counter = layout.names[layout.steps[0]] if layout.steps else ""
+        keys = [replace(_key(layout.names[i], group, rank), counter=counter) for i in layout.metrics]
         columns = layout.columns[group, rank] = [self.recorder.columns(k) for k in keys]
         return columns
 
@@ -269,9 +279,11 @@ class RowReading:
 
     def run(self) -> Run:
         """What the rows tell, without an artifact."""
+        self.recorder.count_apart()
         factors = {k: k.name.factor for k in self.recorder.counts() if k.name.factor != 1.0}
         self.recorder.scale(factors)
-        return Run(series=self.recorder.series(), planned_steps=self.planned, notes=tuple(self.notes))
+        series, self.twins = without_twins(self.recorder.series())
+        return Run(series=series, planned_steps=self.planned, notes=tuple(self.notes))
 
 
 def _key(name: str, group: str, rank: int | None) -> Key:

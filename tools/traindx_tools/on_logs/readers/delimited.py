@@ -149,8 +149,9 @@ class _Table:
         damaged = f"{self.damaged} damaged lines skipped" if self.damaged else ""
         counts = self.reading.recorder.counts()
         unread = self.written.remark({key.original: n for key, n in counts.items()})
-        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark, unread)))
-        return merge([self.reading.run(), Run(artifacts=(Artifact(
+        told = self.reading.run()
+        note = "; ".join(filter(None, (damaged, self.reading.recorder.remark, self.reading.twins, unread)))
+        return merge([told, Run(artifacts=(Artifact(
             self.source, _format(self.names, self.delimiter), rows=self.reading.recorder.read, note=note,
             unread=unread),))])
 

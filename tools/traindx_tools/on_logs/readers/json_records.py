@@ -87,9 +87,10 @@ def read_lines(source: Source, trusted: frozenset[str] = frozenset(), beside: Be
     reading.recorder.even_out()
     unread = written.remark({key.original: n for key, n in reading.recorder.counts().items()})
     damage = f"{damaged} damaged lines skipped" if damaged else ""
-    note = "; ".join(filter(None, (damage, reading.recorder.remark, unread)))
+    told = reading.run()
+    note = "; ".join(filter(None, (damage, reading.recorder.remark, reading.twins, unread)))
     read = Run(artifacts=(Artifact(source.name, "jsonl", rows=reading.recorder.read, note=note, unread=unread),))
-    return merge([told_by_epoch(reading.run()), read])
+    return merge([told_by_epoch(told), read])
 
 
 def _are_data(source: Source) -> bool:
@@ -188,7 +189,9 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
     for number, record in enumerate(records, 1):
         flat = flatten(record)
         reading.row(number, tuple(flat), tuple(flat.values()))
-    return merge([reading.run(), Run(artifacts=(Artifact(source.name, form, rows=reading.recorder.rows, note=note),))])
+    told, rows_read = reading.run(), reading.recorder.rows
+    said = "; ".join(filter(None, (note, reading.twins)))
+    return merge([told, Run(artifacts=(Artifact(source.name, form, rows=rows_read, note=said),))])
 
 
 def read_document(source: Source) -> Run:

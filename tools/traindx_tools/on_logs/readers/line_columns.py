@@ -47,6 +47,14 @@ def _converted(block: Block, rows: list[Rows]) -> None:
             r.numbers.append(values)
 
 
+def _scaled(rows: Iterable[Rows]) -> None:
+    """Counters that are written in thousands or millions, as counts."""
+    for r in rows:
+        for i, scale in enumerate(r.shape.scales):
+            if scale != 1.0:
+                r.numbers[i] = np.round(r.numbers[i] * scale)
+
+
 class _Missed:
     """The lines of a block of which nothing is taken although they hold numbers."""
 
@@ -81,6 +89,7 @@ class ByColumns:
         """Reads a block of lines."""
         first, alone, rows, silent = self._sorted(block)
         _converted(block, rows)
+        _scaled(rows)
         missed = _Missed(block, silent)
         start = 0
         for at in (*alone.tolist(), len(block)):

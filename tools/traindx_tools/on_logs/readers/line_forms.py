@@ -14,6 +14,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.readers.counters import EPOCH, RANK, counter_kind
 from traindx_tools.on_logs.readers.line_plans import Counter, Field, Plan
 from traindx_tools.on_logs.readers.names import TRAIN, identify
+from traindx_tools.on_logs.readers.numbers import magnitude
 from traindx_tools.on_logs.readers.recorder import Key
 
 LONGEST = 400
@@ -41,6 +42,8 @@ class LineForm:
     """What stands between two `{}`: each is sought behind the one before, without going back."""
     names: tuple[str, ...]
     """Of each number that is taken, in the order of the line."""
+    scales: tuple[float, ...] = ()
+    """What each of these numbers is times where it is a count: 1,000 in "{step}k"."""
     optional: bool = False
     """Whether it stands somewhere for any log, so that this one need not hold such a line."""
 
@@ -58,7 +61,7 @@ class LineForm:
             elif kind[0] == EPOCH:
                 epoch = Counter(token, None, 0)
             else:
-                step = Counter(token, None, _SUREST)
+                step = Counter(token, None, _SUREST, scales=(self.scales[token], 1.0))
         return Plan(tuple(fields), step, epoch, rank)
 
     def spans(self, line: str, start: int) -> list[tuple[int, int]] | None:
@@ -93,7 +96,8 @@ def parse_form(text: str) -> LineForm:
         raise _refused(text, f"{{{twice}}} stands in it twice; {{}} passes over what is not needed")
     if "}{" in told:
         raise _refused(text, "between two names there must be something that parts their numbers")
-    return LineForm(told, tuple(re.compile(_pattern(t)) for t in _SKIPPED.split(told) if t), taken)
+    scales = tuple(magnitude(told[p.end():]) for p in _PLACE.finditer(told) if p[1].strip() in taken)
+    return LineForm(told, tuple(re.compile(_pattern(t)) for t in _SKIPPED.split(told) if t), taken, scales)
 
 
 def parse_forms(given: Iterable[str | LineForm]) -> tuple[LineForm, ...]:
@@ -121,14 +125,15 @@ def _pattern(told: str) -> str:
     parts, at = [], 0
     for place in _PLACE.finditer(told):
         before = told[at:place.start()]
-        parts += [_literal(before), _place(place[1].strip(), before)]
+        parts += [_literal(before), _place(place[1].strip(), before, told[place.end():])]
         at = place.end()
     return "".join([*parts, _literal(told[at:])])
 
 
-def _place(name: str, before: str) -> str:
+def _place(name: str, before: str, after: str) -> str:
     kind = counter_kind(name.lower())
-    number = _COUNT if kind is not None and kind[0] != EPOCH else _NUMBER
+    whole = kind is not None and kind[0] != EPOCH and magnitude(after) == 1.0
+    number = _COUNT if whole else _NUMBER
     return number if before.strip() else _NOT_WITHIN + number
 
 

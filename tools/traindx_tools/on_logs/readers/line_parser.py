@@ -15,7 +15,7 @@ from traindx_tools.on_logs.readers.line_names import EDGE, note_announced, note_
 from traindx_tools.on_logs.readers.line_plans import NOTHING, Counter, Draft, Field, Plan
 from traindx_tools.on_logs.readers.line_tokens import glued, in_order, unit_behind
 from traindx_tools.on_logs.readers.names import IGNORED, TRAIN, VALIDATION, Name, group_word, identify, words
-from traindx_tools.on_logs.readers.numbers import value, whole
+from traindx_tools.on_logs.readers.numbers import may_be_scaled, unit, value, whole
 from traindx_tools.on_logs.readers.pairs import EVALUATED, is_accuracy_beside, named_by_neighbours, named_pair
 from traindx_tools.on_logs.readers.recorder import Key
 
@@ -57,15 +57,15 @@ _LOCATION = re.compile(r"\(\w[\w.]*:$")
 """Which line of the program wrote this: "(trainer:779)"."""
 _BETWEEN = re.compile(r"[\s,;|/]{1,4}")
 """What stands between the values of a list."""
-_RATIO = re.compile(rf"\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
+_RATIO = re.compile(rf"([kKMGBT]?)\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
 _OF_SETTINGS = frozenset({"accumulation", "accum", "accumulate", "warmup", "warm-up", "max", "maximum"})
 """Words that make a setting of a word that counts."""
 _TQDM = re.compile(r"(?<!\d)\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
-_KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\]|[\d:hms]+ [\d.]+[mu]?s/step - )|"
-                    r"Unknown\s+-\s)")
+_KERAS = re.compile(r"^\s*\d[\d.]*[kKMGBT]?/(?:(?:\d[\d.]*[kKMGBT]?|Unknown)\s+"
+                    r"(?:[━╸╺]|\[[=>.]+\]|[\d:hms]+ [\d.]+[mu]?s/step - )|Unknown\s+-\s)")
 _FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
 
 
@@ -88,11 +88,18 @@ def _read_tokens(parts: list[str], draft: Draft) -> None:
     while at < len(parts):
         token, after = parts[at], parts[at + 1]
         found, used = unit_behind(after, last=at + 2 >= len(parts))
-        total = None
-        if not used and at + 2 < len(parts) and _RATIO.fullmatch(after) and value(parts[at + 2]) is not None:
+        total, scale = None, _scale(found, token)
+        ratio = _RATIO.fullmatch(after) if at + 2 < len(parts) and (not used or scale != 1.0) else None
+        ratio = None if ratio is not None and ratio[1] and not may_be_scaled(token) else ratio
+        if ratio is not None and value(parts[at + 2]) is not None:
             total, after = at + 2, parts[at + 3]
             found, used = unit_behind(after, last=at + 4 >= len(parts))
-        if value(token) is None or glued(after, used):
+            own = unit(ratio[1], glued=True)
+            draft.scales = (1.0 if own is None else own[1], _scale(found, parts[total]))
+            found = found if own is None else own
+        else:
+            draft.scales = (scale, 1.0)
+        if value(token) is None or glued(after, used) or _is_no_count(found, parts[total or at]):
             draft.leftover += len(gap.split())
         else:
             _read_one(draft, gap, at // 2, None if total is None else total // 2, found, token, after)
@@ -100,6 +107,16 @@ def _read_tokens(parts: list[str], draft: Draft) -> None:
         at = (total or at) + 2
     draft.leftover += sum(1 for w in gap.split() if any(c.isalpha() for c in w))
     note_groups(draft, gap)
+
+
+def _scale(found: tuple[str, float] | None, token: str) -> float:
+    """What a number is times that has k, M or G right behind it; 1 for any other."""
+    return found[1] if found is not None and found[0] == "count" and may_be_scaled(token) else 1.0
+
+
+def _is_no_count(found: tuple[str, float] | None, token: str) -> bool:
+    """Whether what stands behind a number would count thousands of a power of ten: "1e-4k"."""
+    return found is not None and found[0] == "count" and "e" in token.lower()
 
 
 def _tail(gap: str) -> tuple[str, str]:
@@ -160,7 +177,17 @@ def _read_one(draft: Draft, gap: str, token: int, total: int | None, found: tupl
         _read_nameless(draft, token, total, found, gap, text, after)
     elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
-        read_metric(draft, phrase, token, total, found, conn, text, gap, after)
+        over = total if draft.scales == (1.0, 1.0) else None
+        read_metric(draft, phrase, token, over, found, conn, text, gap, after)
+
+
+def _counts(draft: Draft, text: str) -> bool:
+    """Whether a number may be a count: a whole one, or any of so many thousands ("1.5k")."""
+    return whole(text) is not None or draft.scales[0] != 1.0
+
+
+def _counter(draft: Draft, token: int, total: int | None, sureness: int, word: str = "") -> Counter:
+    return Counter(token, total, sureness, word, draft.scales)
 
 
 def _counts_batches(draft: Draft, token: int) -> bool:
@@ -205,12 +232,13 @@ def _read_nameless(draft: Draft, token: int, total: int | None, found: tuple[str
                             Name(found[0], None, True, True), True))
     elif _is_average(draft, token, gap, text, after, found):
         draft.items[-1] = (replace(draft.items[-1][0], average=token), *draft.items[-1][1:])
-    elif whole(text) is None or found or (draft.items and gap.rstrip().endswith("(") and _COUNTED.match(after)):
+    elif not _counts(draft, text) or (found and draft.scales == (1.0, 1.0)) or (
+            draft.items and gap.rstrip().endswith("(") and _COUNTED.match(after)):
         return  # "val_loss 4.739 (250 batches)": of how many batches it is the mean, not where it stands
     elif total is not None and (token == 0 or not gap.endswith("(")):
-        draft.bare.append(Counter(token, total, counters.BARE))
+        draft.bare.append(_counter(draft, token, total, counters.BARE))
     elif _opens(draft, token, gap.strip(), after):
-        draft.bare.append(Counter(token, None, counters.BARE))
+        draft.bare.append(_counter(draft, token, None, counters.BARE))
     else:
         counted = _COUNTED.match(after)
         if counted and counted.group(1) in _PLURAL:
@@ -258,7 +286,7 @@ def _read_counter(draft: Draft, phrase: list[str], token: int, total: int | None
         return False  # "gradient accumulation steps: 4" is a setting
     plural = last in _PLURAL and (total is not None or (token == 0 and conn == ":"))
     kind = counters.counter_kind(joined) or counters.counter_kind(_PLURAL[last] if plural else last)
-    readable = (value(text) if kind and kind[0] == counters.EPOCH else whole(text)) is not None
+    readable = value(text) is not None if kind and kind[0] == counters.EPOCH else _counts(draft, text)
     if kind is None or (last in _PLURAL and not plural) or (len(phrase) > 1 and (not readable or "per" in phrase)):
         return False
     if len(phrase) > 1:
@@ -267,7 +295,7 @@ def _read_counter(draft: Draft, phrase: list[str], token: int, total: int | None
     note_groups(draft, phrase[-1][len(last):])
     if not readable:
         return True
-    counter = Counter(token, total, kind[1])
+    counter = _counter(draft, token, total, kind[1], last)
     if kind[0] == counters.RANK:
         draft.rank = token
     else:

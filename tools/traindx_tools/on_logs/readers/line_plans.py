@@ -30,6 +30,10 @@ class Counter:
     token: int
     total: int | None
     sureness: int
+    word: str = ""
+    """What it is called."""
+    scales: tuple[float, float] = (1.0, 1.0)
+    """What the number and the planned end are times: 1,000 for "12k", twice that for "12k/40k"."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class Plan:
     """Words that are neither a name nor a unit."""
     plain: bool = True
     """Nothing is written before a bar."""
+
+    @property
+    def rounded(self) -> bool:
+        """Whether the planned end of its steps is written in thousands: bytes of a download, as well as steps."""
+        return self.step is not None and self.step.scales[1] != 1.0
 
     @property
     def header(self) -> bool:
@@ -65,6 +74,8 @@ class Draft:
     epochs: list[Counter] = field(default_factory=list)
     bare: list[Counter] = field(default_factory=list)
     rank: int | None = None
+    scales: tuple[float, float] = (1.0, 1.0)
+    """What stands behind the number that is read, and behind its planned end: k, M, G."""
     leftover: int = 0
     group: str | None = None
     stem: str = ""

@@ -29,6 +29,8 @@ class Shape:
     pick: Callable[[str], tuple[str, ...]] = field(default=tuple)
     """Cuts these out of a line."""
     factors: list[float] | None = None
+    scales: tuple[float, ...] = ()
+    """What the first four of `tokens` are times, empty where all are as they are written."""
     commas: bool = False
     divided: bool = False
     plain: bool = False
@@ -51,6 +53,8 @@ class Shape:
         self.tokens = (*(-1 if t is None else t for t in counted), *(f.token for f in plan.fields))
         slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
         self.pick = itemgetter(*slices)
+        scales = tuple(s for c in (plan.step, plan.epoch) for s in (c.scales if c else (1.0, 1.0)))
+        self.scales = scales if any(s != 1.0 for s in scales) else ()
         self.keys = [f.key for f in plan.fields]
         self.ready = bool(plan.fields) and not self.note and not self.traceback
         self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned

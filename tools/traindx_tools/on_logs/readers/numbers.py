@@ -47,6 +47,26 @@ def whole(token: str) -> float | None:
     return float(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
 
 
+_SCALED = re.compile(r"(\d+(?:\.\d+)?)([kKMGBT])")
+_UNSCALED = re.compile(r"\d+(?:\.\d+)?")
+
+
+def count(text: str) -> float | None:
+    """A count as counters are written: "12000", "12k", "1.2M"; None for anything else."""
+    found = _SCALED.fullmatch(text)
+    return whole(text) if found is None else float(round(float(found[1]) * _MAGNITUDE[found[2]]))
+
+
+def magnitude(after: str) -> float:
+    """What a count is times by what stands right behind it: 1,000 before "k | ", 1 before "km" and all else."""
+    return _MAGNITUDE[after[0]] if after[:1] in _MAGNITUDE and not after[1:2].isalnum() else 1.0
+
+
+def may_be_scaled(token: str) -> bool:
+    """Whether a token may have k or M right behind it for thousands or millions: 1e-4 may not."""
+    return _UNSCALED.fullmatch(token) is not None
+
+
 def kinds(tokens: Sequence[str]) -> str:
     """A letter for each token: "i" for digits alone, "f" for another number, "x" for a date, a version and the like."""
     return "".join("i" if t.isdigit() else "x" if value(t) is None else "f" for t in tokens)
@@ -106,6 +126,8 @@ def unit(word: str, glued: bool) -> tuple[str, float] | None:
     for pattern, metric, factor in _RATES:
         if pattern.fullmatch(word):
             return metric, factor
+        if glued and word.endswith("/s") and word[0] in _MAGNITUDE and pattern.fullmatch(word[1:]):  # "1.52kit/s"
+            return metric, factor * _MAGNITUDE[word[0]]
     return None
 
 

@@ -14,7 +14,7 @@ from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import columns, detection_tables
 from traindx_tools.on_logs.readers.bars import is_drawn
 from traindx_tools.on_logs.readers.names import identify, words
-from traindx_tools.on_logs.readers.numbers import as_memory, unit, value, whole
+from traindx_tools.on_logs.readers.numbers import as_memory, count, unit, value
 
 _BARS = re.compile(r"[|│┃║]")
 _RULE_LINE = re.compile(r"^[\s|+\-=─━═┄╌┌┐└┘├┤┬┴┼╭╮╰╯╞╡╪╤╧┏┓┗┛┡┩╇┠┨╂:]*$")
@@ -153,6 +153,7 @@ class PrintedTables:
             self._section = name if name.endswith("/") else ""
             return bool(self._section), None
         read = value(cell.replace(" ", ""))
+        read = count(cell.strip()) if read is None else read
         if read is None:
             return bool(self._box), None
         self._box[self._section + name] = read
@@ -195,7 +196,7 @@ def _read_cell(cell: str, name: str) -> tuple[float, float] | None:
     text = cell.strip().strip("*:")
     if "/" in text:
         part, over = text.split("/", 1)
-        read, planned = whole(part.strip()), whole(over.strip())
+        read, planned = count(part.strip()), count(over.strip())
         return None if read is None or planned is None else (read, planned)
     read = value(text)
     if read is not None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from traindx_tools.on_logs.readers.growing import Growing, unknown
 from traindx_tools.on_logs.readers.halving import EXACT, FEW, GONE, Kind, Mask, Part, Records, graded, kinds_of, thin
 from traindx_tools.on_logs.readers.names import TRAIN, VALIDATION
+from traindx_tools.on_logs.readers.one_counter import joined, told_once
 from traindx_tools.on_logs.readers.series_names import Key, canonical_names
 from traindx_tools.on_logs.readers.thinning import (
     LEAST_EDGES,
@@ -324,6 +325,14 @@ class Recorder:
             return None
         return self._values.setdefault(key, (Growing("q"), Growing("d")))
 
+    def count_apart(self) -> None:
+        """Leaves records of counters of different scale apart, and joins the others; what is told twice is kept once.
+
+        To be called when all are read and their steps are known."""
+        self.even_out()
+        step, epoch = self.step.told(), self.epoch.told()
+        self._values = {k: told_once(c, step, epoch) for k, c in joined(self._values, step).items()}
+
     def forget(self, keys: Iterable[Key]) -> None:
         """Drops series that turned out to be no metrics."""
         for key in list(keys):
@@ -361,7 +370,7 @@ class Recorder:
         at = shared[sign]
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number.told(),
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank,
-                      thinned=self._gone[1] > 0, since=places.since)
+                      thinned=self._gone[1] > 0, since=places.since, counter=key.counter)
 
 
 def _in_order(places: Sequence[Records], told: Sequence[Floats]) -> tuple[Records, Floats]:

@@ -19,6 +19,8 @@ class Key:
     rank: int | None = None
     metric: str | None = None
     """The canonical name where something other than the name decides it (a unit, a tag)."""
+    counter: str = ""
+    """What counts its records, where several counters do in one log (see `one_counter.py`)."""
 
     @property
     def name(self) -> Name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from traindx_tools.on_logs.readers.line_plans import NOTHING, Plan
 from traindx_tools.on_logs.readers.line_shapes import Shape
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import kinds
+from traindx_tools.on_logs.readers.one_counter import MOST_COUNTERS, without_twins
 from traindx_tools.on_logs.readers.pairs import EVALUATED
 from traindx_tools.on_logs.readers.prefixes import Prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
@@ -66,6 +67,8 @@ class TextReading:
     above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
+    _words: dict[str, str] = field(default_factory=dict)
+    """What counts records."""
     _ranks: set[int] = field(default_factory=set)
     launched: Launched = field(default_factory=Launched)
     forms: tuple[LineForm, ...] = ()
@@ -212,6 +215,9 @@ class TextReading:
         step, total, epoch, epoch_total, *numbers = [
             float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
             float(c) if c else math.nan for c in cut]
+        if shape.scales:
+            step, total, epoch, epoch_total = (c * s if s == 1.0 else scaled(c, s) for c, s in zip(
+                (step, total, epoch, epoch_total), shape.scales, strict=True))
         slot = -1
         if epoch_total == epoch_total:
             self.counters.epoch_total = epoch_total
@@ -254,7 +260,7 @@ class TextReading:
             self.epoch = epoch if plan.epoch else self.epoch
             self.step, self.above = step, math.nan
             self.head = (-1 if plan.step is None else plan.step.sureness, total)
-        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
+        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total) and not plan.rounded:
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
     def _columns(self, shape: Shape, rank: int | None) -> list[Columns | None]:
@@ -262,12 +268,21 @@ class TextReading:
         if columns is None:
             if rank is not None:
                 self._ranks.add(rank)
-            keys = [k if rank is None else Key(k.original, k.group, rank, k.metric) for k in shape.keys]
+            counter = self._counter(shape)
+            keys = [replace(k, rank=rank, counter=counter) for k in shape.keys]
             for key, planned in zip(keys, shape.plan.fields, strict=False):
-                (self.tentative if planned.tentative else self.firm).add(key)
+                (self.tentative if planned.tentative else self.firm).add(replace(key, counter=""))
             columns = shape.columns[rank] = [self._bars.known(k.group, self.recorder.columns(k)) for k in keys]
             shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
         return columns
+
+    def _counter(self, shape: Shape) -> str:
+        """What counts the records of a shape, of few counters in all: the word, and who writes it."""
+        step = shape.plan.step
+        if step is None:
+            return ""
+        name = f"{step.word or step.sureness} {shape.prefix.logger or ''}".strip()
+        return self._words.setdefault(name, name) if name in self._words or len(self._words) < MOST_COUNTERS else ""
 
     def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
         if not math.isnan(row.epoch_total):
@@ -303,30 +318,35 @@ class TextReading:
             self._take_row(row, self.recorder.last_line, Prefix())
         self._flush()
         self.recorder.even_out()
-        self._forget_remarks()
         settled = settle(self.recorder.step.told(), self.recorder.epoch.told(), self.counters)
         self.recorder.step.put(0, settled.step)
+        self.recorder.count_apart()
+        self._forget_remarks()
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         missed = self.unread.note(self.lines, found=len(self.recorder) > 0)
-        told = (missed, settled.remark, note, self.recorder.remark, self._bars.remark, self.unread.of_records)
+        series, twins = without_twins(self.recorder.series())
+        told = (missed, settled.remark, note, twins, self.recorder.remark, self._bars.remark, self.unread.of_records)
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         lost = self.unread.lost(self.lines, self.recorder.counts(), self.launched.prefix)
-        return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
+        return Run(series=series, notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size, artifacts=(Artifact(
                        self.source, form, rows=self.recorder.rows, note="; ".join(filter(None, told)),
                        unused=self.unread.count + len(self.recorder) - self.recorder.rows, lost=lost),))
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
-        counts = self.recorder.counts()
+        every = self.recorder.counts()
+        counts: dict[Key, int] = {}
+        for key, count in every.items():
+            counts[replace(key, counter="")] = counts.get(replace(key, counter=""), 0) + count
         many = len(self.recorder) >= 4
         again = {k.name.canonical for k, n in counts.items() if n > 1}
         for key, count in counts.items():
             unknown = not key.name.known and (key.metric or "time/").startswith("time/")
             lonely = unknown and count == 1 and many and key.name.canonical not in again
             if (key in self.tentative and key not in self.firm and count < 3) or lonely:
-                self.recorder.forget([key])
+                self.recorder.forget(k for k in every if replace(k, counter="") == key)
 
     def _planned(self, settled: Settled) -> tuple[float | None, str]:
         """How many steps or epochs the log says there will be."""
@@ -345,6 +365,11 @@ class TextReading:
             return epochs, "epoch"
         bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
         return bar, "step"
+
+
+def scaled(counts: float, scale: float) -> float:
+    """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
+    return counts if math.isnan(counts) else float(round(counts * scale))
 
 
 def under(sureness: int, group: str) -> int:
