@@ -166,12 +166,15 @@ def test_an_adapter_in_shards_without_the_base(
 @pytest.mark.parametrize(("times", "rank", "alarm"), [
     ((2, 2, 2), 8, True), ((3, 3), 8, True), ((1, 1, 1), 8, False), ((0, 0), 8, False), ((1.4, 1.4), 8, False),
     ((2, 2, 2), 4, False),  # alpha over the root of the rank
+    ((8, 8), 8, True),  # alpha, not divided by the rank
+    ((6, 6), 8, False), ((8, 8), 64, False), ((16, 16), 8, False),
 ])
 def test_an_adapter_that_was_merged_twice_into_all(times: Any, rank: int, alarm: bool, tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     large(tmp_path, times, True, rank)
     found = [f for f in examine(tmp_path / "model.safetensors.index.json").findings if f.rule == "W132"]
     assert [f.measured["times"] for f in found] == ([float(times[0])] if alarm else [])
+    assert all(("not divided by the rank" in f.statement) == (times[0] == rank) for f in found)
 
 
 def test_an_adapter_that_was_merged_transposed(tmp_path: Path) -> None:

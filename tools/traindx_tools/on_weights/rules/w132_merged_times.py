@@ -5,7 +5,7 @@ the weights from before: the product is a direction that weights have nothing of
 on it gives the scale, the more exactly the larger the matrix. The adapter is the file laid beside, or one that lies
 beside the checkpoint and is called so. With the base as the second file the projection of the difference is exact.
 What the scale should be the adapter's configuration says; twice that in all tensors alike is a model that was merged,
-loaded with the adapter and merged again.
+loaded with the adapter and merged again; as many times as the rank, alpha was taken as the scale and never divided.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RULE = Rule(
     thresholds={
         "apart": Threshold(_APART, "of the usual scale", "that a tensor's is off by"),
         "error": Threshold(_ERROR, "of the usual scale", "at most, that chance makes of a projection"),
-        "exact": Threshold(_EXACT, "of two or three times the stated scale", "that all scales are off at most"),
+        "exact": Threshold(_EXACT, "of two, three or rank times the stated scale", "that all are off at most"),
         "tensors": Threshold(_FEWEST, "tensors", "with an adapter"),
     },
 )
@@ -150,18 +150,20 @@ def _by_file(made: Sequence[_Merged]) -> list[_Merged]:
 
 
 def _throughout(seen: Seen, adapter: Checkpoint, sure: Sequence[_Merged], said: float) -> Iterator[Finding]:
-    """All tensors hold the adapter two or three times, as its configuration scales it."""
+    """All tensors hold the adapter two or three times, or rank times, as its configuration scales it."""
     scales = np.array([m.scale for m in sure])
     times = round(float(np.median(scales)) / said) if said > 0 else 0
     bound = [max(_EXACT * times * said, 3 * m.error) for m in sure]
-    if not 2 <= times <= 3 or len(sure) < _FEWEST or (np.abs(scales - times * said) > bound).any():
+    undivided = times > 3 and all(m.rank == times for m in sure)
+    if not (2 <= times <= 3 or undivided) or len(sure) < _FEWEST or (np.abs(scales - times * said) > bound).any():
         return
     if abs(float(np.median(scales)) - times * said) > _EXACT * times * said or any(m.rank == times**2 for m in sure):
         return
+    why = "alpha was not divided by the rank" if undivided else "it was merged into weights that held it already"
     yield RULE.finding(
         f"the adapter of {os.path.basename(adapter.path)} is {times} times in each of {len(sure)} tensors "
         f"({sure[0].stats.name} and others, {seen.path}): a scale of {float(np.median(scales)):.3g} where its "
-        f"configuration says {said:.3g}: it was merged into weights that held it already",
+        f"configuration says {said:.3g}: {why}",
         seen.where(sure[0].stats.name), seen.path, bearing=Bearing.CAUSE,
         measured={"kind": "throughout", "name": sure[0].stats.name, "times": float(times), "tensors": len(sure),
                   "of": len(sure), "scale": round(said, 5)})
