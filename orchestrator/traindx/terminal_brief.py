@@ -292,7 +292,7 @@ def _next(view: View, page: Page) -> Iterator[str]:
     if view.status == "healthy" and is_rerun(command):
         yield ""
         yield from page.labelled("Next", _STILL_WRONG, most=2)
-        yield f"  {block(command)}"
+        yield f"  {block(page.typed(command))}"
         return
     if view.status == "healthy" and " --line " not in command:
         return
@@ -306,10 +306,11 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield from page.labelled("Next", f"by hand; tells whether it is {which}", most=2)
         yield from page.wrap(by_hand, "  ")
     elif command:
-        about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run))
+        about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run),
+                             proves=view.status == "diagnosis_complete" or suspect(view) is not None)
         yield ""
         yield from page.labelled("Next", about, most=2) if about else [page.paint("Next", "bold")]
-        yield f"  {block(command)}"
+        yield f"  {block(page.typed(command))}"
 
 
 def _lines(text: str) -> int:

@@ -57,7 +57,7 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     """
     from traindx.at_terminal import status_words
     from traindx.safe_text import block, line
-    from traindx.session_result import WAITS
+    from traindx.standing import WAITS
     from traindx.typed_commands import from_here
     from traindx.typed_next import next_commands
 
@@ -70,7 +70,7 @@ def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
     room = max(wide - len(head) - len(where), FEWEST)
     said = line(r.reason.replace(f"{WAITS}: ", "", 1))
     yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"
-    if r.status == "interrupted":
+    if r.status in ("answered", "interrupted"):
         yield from (f"    {command}" for command in next_commands(r))
 
 
