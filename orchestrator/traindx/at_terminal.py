@@ -190,7 +190,7 @@ def describe(result: SessionResult) -> Iterator[str]:
                 if name.endswith((".md", ".html")))
 
 
-_TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed", "effect_not_shown",
+_TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "answered", "interrupted", "fixed", "effect_not_shown",
                                "not_executed"})
 """Statuses whose next step is one of the commands, or (a fixed one's) a question that is asked at a terminal."""
 

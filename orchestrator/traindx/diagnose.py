@@ -134,12 +134,15 @@ class Report(Examined):
                  verbose: bool = False, more: str = "terminal(verbose=True)") -> str:
         """What `traindx diagnose` prints, with `verbose` all of it. `files`: what `write` returned; `more`: how all of
         it is asked for where it is read."""
+        from traindx.beside_a_loop import in_a_notebook
+        from traindx.in_a_cell import in_a_cell
         from traindx.terminal import render_terminal
 
         files = files or {}
         return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
                                reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
-                               colour=colour, width=width, verbose=verbose, more=more)
+                               colour=colour, width=width, verbose=verbose, more=more,
+                               typed=in_a_cell if in_a_notebook() else str)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""

@@ -33,7 +33,8 @@ def written_down(disagreed: Sequence[str], because: str, folder: Path) -> str:
             raise BadUsage("--because gives the reason for --not NAME: say what you disagree with")
         return ""
     from traindx.project_file import checked, remember
+    from traindx_tools.set_aside import called
 
     made = [checked(name, because, source="--not") for name in disagreed]
     written = [remember(folder, one) for one in made]
-    return f"{', '.join(a.name for a in made)}: set aside from now on, written in {written[-1]}"
+    return f"{', '.join(called(a.name) for a in made)}: set aside from now on, written in {written[-1]}"

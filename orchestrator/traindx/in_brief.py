@@ -44,6 +44,14 @@ _WHAT_IT_DOES = (
     (" --run ", "proves it: runs it again with instruments, then with one change at a time, in protected copies"),
     ("traindx run ", "runs it again with instruments attached"),
     ("traindx diagnose ", "reads the log together with the training code"),
+    ("traindx hang ", "lays the logs of all ranks side by side: which one is odd, and where it left the others"),
+    ("traindx data ", "looks into the data files: extremes, odd files, labels, what is in both splits"),
+    ("traindx weights ", "looks into the checkpoint: what is wrong in it, and in which tensor"),
+    ("traindx audit ", "reads the training code alone, without running it"),
+    ("traindx try ", "shows what is known of the program from its text"),
+    ("traindx isolate ", "finds the smallest difference between a good and a bad run that brings it"),
+    ("traindx fingerprint ", "keeps or compares what a run was given"),
+    ("traindx jaxpr ", "shows what the JAX function became, line by line"),
     ("traindx log ", "prints every metric, step by step"),
     ("traindx plot ", "draws the curves, with what was seen marked in them"),
     ("traindx explain ", "prints the page of the first suspect"),
@@ -200,13 +208,14 @@ def _own(command: str) -> str:
     return _THEIRS.sub(r" --\1 CMD", command) + " "
 
 
-def what_it_does(command: str, *, by_hand: bool = False, lasts: str = "") -> str:
+def what_it_does(command: str, *, by_hand: bool = False, lasts: str = "", proves: bool = True) -> str:
     """A command in few words, "" for one of the catalog. `by_hand`: no option of the fix is there as a diff; `lasts`:
-    how long one run took."""
+    how long one run took; `proves`: whether there is a cause to prove."""
     if by_hand and command.startswith("traindx debug "):
         return "says what to change and asks you; you make the change, and it is verified"
     own = _own(command)
     words = next((words for part, words in _WHAT_IT_DOES if part in own), "")
+    words = words if proves else words.removeprefix("proves it: ")
     return f"{words}; a run takes about {lasts}" if lasts and is_rerun(command) else words
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.abandoned import temporary
+from traindx.in_a_cell import decision_calls, sentence_in_a_cell
 
 if TYPE_CHECKING:
     from traindx.model import Attempt, Diagnosis
@@ -38,17 +39,26 @@ def name_of(value: object) -> str:
     return next((n for n, v in list(names.items()) if v is value and not n.startswith("_")), "_")
 
 
-def of_session(status: str, said: Sequence[str], next_step: str, diagnosis: Diagnosis | None,
+def of_session(name: str, status: str, said: Sequence[str], next_step: str, diagnosis: Diagnosis | None,
                attempts: Sequence[Attempt] = ()) -> str:
     """A session: where it stands, why and what is next; what was tried, before and after; and while it waits at the
-    gate the diagnosis with its questions."""
+    gate the diagnosis with its questions. `name`: how the notebook's user calls its result."""
     from traindx.terminal import render_gate
 
-    told = [f"{status}: {said[0]}", *said[1:], *(line for a in attempts for line in _tried(a)),
-            *(["", f"Next: {next_step}"] if next_step else [])]
     waits = diagnosis is not None and status == "awaiting_approval"
+    told = [f"{status.replace('_', ' ')}: {said[0]}", *said[1:], *(line for a in attempts for line in _tried(a)),
+            *_next(name, next_step, diagnosis if waits else None)]
     gate = page(render_gate(diagnosis, width=WIDTH)) if diagnosis is not None and waits else ""
     return page("\n".join(told)) + gate
+
+
+def _next(name: str, next_step: str, waits: Diagnosis | None) -> Iterator[str]:
+    """What a cell takes next: at the gate the calls that decide, else the step in words with its commands."""
+    if waits is not None:
+        yield from ("", "Next: read the diagnosis below, then one of the first three, and the last:")
+        yield from (f"  {call}" for call in decision_calls(name, next((f.option for f in waits.options), "A")))
+    elif next_step:
+        yield from ("", f"Next: {sentence_in_a_cell(next_step)}")
 
 
 def _tried(attempt: Attempt) -> Iterator[str]:

@@ -19,7 +19,7 @@ from types import FrameType
 from traindx.changed_files import changed_files
 from traindx.notices import Hear, Notice, in_a_script, nobody
 from traindx.session_folder import SessionFolder, read_session
-from traindx.session_result import stands_changed
+from traindx.standing import stands_changed
 from traindx.stopping import ASKED
 from traindx.typed_commands import workspace_option
 from traindx_tools.errors import TraindxError

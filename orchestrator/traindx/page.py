@@ -6,7 +6,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from traindx.safe_text import line
@@ -80,10 +80,10 @@ def _item(text: str, width: int) -> list[str]:
 
 
 class Page:
-    """Width and colour of the terminal, and how whoever reads it gets all of it."""
+    """Width and colour of the terminal, how whoever reads it gets all of it, and how they type a command."""
 
-    def __init__(self, width: int, colour: bool = False, more: str = OPTION) -> None:
-        self.width, self.colour, self.more = max(width, NARROWEST), colour, more
+    def __init__(self, width: int, colour: bool = False, more: str = OPTION, typed: Callable[[str], str] = str) -> None:
+        self.width, self.colour, self.more, self.typed = max(width, NARROWEST), colour, more, typed
 
     def paint(self, text: str, look: str) -> str:
         return f"\x1b[{_COLOURS[look]}m{text}\x1b[0m" if self.colour and look in _COLOURS else text

@@ -242,6 +242,7 @@ resume_session_sync = _without_a_loop(resume_session)
 def decide(session: str | Path, decision: Decision, *, workspace: str | Path | None = None) -> SessionResult:
     """Decide a waiting gate, from any process. The fix is applied when the session is resumed.
 
+    The result of an approval or a revision is `answered`: what a person decided is kept, and `resume_session` goes on.
     A change by hand that nobody began yet is given up by another decision: the diagnosis is presented again.
     Raises NotWaiting where it was decided already, ApprovalRefused where the decision is about another diagnosis or
     option, StrikeRefused where the approach has three strikes, SessionBusy while another process holds the session.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,15 @@ def render_terminal(
     width: int = IN_A_PIPE,
     verbose: bool = False,
     more: str = OPTION,
+    typed: Callable[[str], str] = str,
 ) -> str:
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break.
 
     About twenty lines; with `verbose` all that is known: what was read, the timeline, every hypothesis, the diagnosis.
-    `more`: how whoever reads it gets all of it.
+    `more`: how whoever reads it gets all of it. `typed`: a command as they type it.
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
-    return (render_full if verbose else render_brief)(view, Page(width, colour, more))
+    return (render_full if verbose else render_brief)(view, Page(width, colour, more, typed))
 
 
 def render_gate(diagnosis: Diagnosis, *, colour: bool = False, width: int = IN_A_PIPE) -> str:

@@ -114,10 +114,12 @@ def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
         return
     others = [h for h in (*view.supported[:1], *rivals(view)) if h is not first and h.get("for")]
     worth = [h for h in others if h["confidence"] >= WORTH_A_LINE]
+    above = first["confidence"] if first is not None else 1.0
     for number, found in enumerate(worth[:_MOST_SUSPECTS]):
-        behind_its_cause = number and found["confidence"] > worth[number - 1]["confidence"]
+        behind_its_cause = found["confidence"] > above  # it stands below a less likely one only as that one's effect
+        above = min(above, found["confidence"])
         yield from _suspect(view, page, found, "" if number else "Else" if first is not None else "Suspects",
-                            " (an effect of one above)" if behind_its_cause else "")
+                            "an effect of one above" if behind_its_cause else "")
     if not worth and first is None and view.hypotheses:
         yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
 
@@ -194,7 +196,8 @@ def _list(label: str, told: Sequence[Said], page: Page, lines: int = 4) -> Itera
 def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = "") -> Iterator[str]:
     said = sentences(view, hypothesis)[-1]
     place = proven_place(view, hypothesis)
-    yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
+    told = kind or percent(hypothesis["confidence"])  # an effect has no share in being the cause
+    yield from page.labelled(label, f"{told}: {said.text.removeprefix('That is: ')}",
                              most=2, place=place)
     if ground := view.unshown(hypothesis):
         yield from page.labelled("", ground, most=2)
@@ -292,7 +295,7 @@ def _next(view: View, page: Page) -> Iterator[str]:
     if view.status == "healthy" and is_rerun(command):
         yield ""
         yield from page.labelled("Next", _STILL_WRONG, most=2)
-        yield f"  {block(command)}"
+        yield f"  {block(page.typed(command))}"
         return
     if view.status == "healthy" and " --line " not in command:
         return
@@ -306,10 +309,11 @@ def _next(view: View, page: Page) -> Iterator[str]:
         yield from page.labelled("Next", f"by hand; tells whether it is {which}", most=2)
         yield from page.wrap(by_hand, "  ")
     elif command:
-        about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run))
+        about = what_it_does(command, by_hand=made_by_hand(view), lasts=lasted(view.run),
+                             proves=view.status == "diagnosis_complete" or suspect(view) is not None)
         yield ""
         yield from page.labelled("Next", about, most=2) if about else [page.paint("Next", "bold")]
-        yield f"  {block(command)}"
+        yield f"  {block(page.typed(command))}"
 
 
 def _lines(text: str) -> int:

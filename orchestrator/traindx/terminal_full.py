@@ -173,7 +173,7 @@ def _next(view: View, page: Page) -> Iterator[str]:
     if view.next_checks:
         yield from [""] * bool(view.wanted)
         yield page.heading("Next commands")
-        yield from (f"  {block(command)}" for command in view.next_checks)
+        yield from (f"  {block(page.typed(command))}" for command in view.next_checks)
 
 
 def _files(view: View, page: Page) -> Iterator[str]:

@@ -69,6 +69,7 @@ COMMANDS = {
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
     "rejected": ("resume {s}",),
     "halted": ("resume {s} --accept-changes",),
+    "answered": ("resume {s}",),
     "interrupted": ("resume {s}",),
     "running": ("resume {s}",),
     "stopped": ("show {s}",),

@@ -417,3 +417,15 @@ def test_a_narrow_terminal_keeps_the_whole_cause(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("COLUMNS", "40")
     rows = diagnose([EXAMPLES / "numpy-lr"]).terminal(width=40).splitlines()
     assert "which gives -inf and then NaN." in " ".join(" ".join(rows).split())
+
+
+@pytest.mark.parametrize(("second", "begins"), [
+    (0.62, "Else      an effect of one above: A metric"), (0.06, "Else      6 %: A metric")])
+def test_what_stands_below_its_cause_with_more_has_no_percentage(second: float, begins: str) -> None:
+    result = told("needs_more_data")
+    first, rival, *rest = result["hypotheses"]
+    result["hypotheses"] = [{**first, "confidence": 0.55}, {**rival, "confidence": second}, *rest]
+    result["root_causes"] = []
+    page = render_terminal(result)
+    assert begins in page
+    assert "62 %" not in page

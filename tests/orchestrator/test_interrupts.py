@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -153,3 +154,5 @@ def test_pressed_while_a_training_runs_in_its_copy(command: str, told: str, tmp_
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.splitlines()[-1].startswith("traindx: interrupted; ")
     assert told in done.stderr
+    if command.startswith("diagnose"):
+        assert re.search(r"interrupted; after \d+ s, while running ", done.stderr), done.stderr

@@ -13,7 +13,8 @@ from traindx import group
 from traindx.at_terminal import describe
 from traindx.cli import run
 from traindx.session import run_debug_session_sync
-from traindx.session_result import SessionResult, Status
+from traindx.session_result import SessionResult
+from traindx.standing import Status
 from traindx.typed_commands import from_anywhere
 from traindx.typed_next import COMMANDS, next_commands
 

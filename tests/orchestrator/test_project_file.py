@@ -16,6 +16,7 @@ from traindx import cli
 from traindx.diagnose import diagnose
 from traindx.project_file import NO_FILE, checked, find, read_project_file, remember
 from traindx.session import read_result, run_debug_session_sync
+from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.set_aside import SetAside
 from traindx_tools.sources.resolving import FETCHED
@@ -48,7 +49,8 @@ def test_a_cause_that_a_person_disagrees_with_is_set_aside_now_and_later(
     assert MODE not in {c["failure_mode"] for c in told["root_causes"]}
     again, page, _ = run("diagnose", ".", capsys=capsys)
     assert again == code == 3
-    assert f"set aside by traindx.toml: {MODE}, because clipped elsewhere" in page
+    assert f'set aside by traindx.toml: "{load_catalog()[MODE].title}" [{MODE}], because clipped elsewhere' in (
+        " ".join(page.split()))
 
 
 def test_the_same_disagreement_is_written_once_and_the_file_stays_as_it_was(work: Path) -> None:
@@ -187,7 +189,7 @@ def test_what_is_no_file_is_told(work: Path) -> None:
 def test_a_session_says_what_is_set_aside_and_does_not_present_it(work: Path) -> None:
     remember(work, checked(MODE, "clipped elsewhere"))
     result = run_debug_session_sync("loss is NaN", work, report=False)
-    assert any(f"{MODE}, because clipped elsewhere" in note for note in result.notes)
+    assert any(f"[{MODE}], because clipped elsewhere" in note for note in result.notes)
     assert result.diagnosis is None or result.diagnosis.failure_mode != MODE
     (work / "traindx.toml").write_text("[[")
     assert any("not valid TOML" in note for note in read_result(result.folder).notes)

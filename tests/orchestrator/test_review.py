@@ -133,7 +133,7 @@ def test_a_revision_that_names_another_cause_shows_the_experiment_that_tests_it(
 
 
 @pytest.mark.parametrize(("choice", "comment", "status"), [
-    ("approve A", "", "interrupted"), ("approve B", "b", "awaiting_edit"), ("revise", "it is the data", "interrupted"),
+    ("approve A", "", "answered"), ("approve B", "b", "awaiting_edit"), ("revise", "it is the data", "answered"),
     ("reject", "no", "rejected")])
 def test_each_decision_is_recorded_once_and_ends_the_review(review: Running, waiting: SessionResult, choice: str,
                                                             comment: str, status: str) -> None:
@@ -220,7 +220,7 @@ def test_a_browser_that_goes_at_once_has_decided_and_the_review_ends(review: Run
     review.thread.join(timeout=60)
     assert not review.thread.is_alive()
     assert isinstance(review.ended[0], Reviewed)
-    assert read_result(waiting.folder).status == "interrupted"
+    assert read_result(waiting.folder).status == "answered"
 
 
 def test_a_session_that_is_gone_is_told_on_the_page(review: Running, waiting: SessionResult) -> None:

@@ -79,7 +79,8 @@ def test_the_page_says_what_each_decision_does(workspace: Path) -> None:
     assert "at train.py:7, also other.py:1. Then" in second[0]
     page = review_page(result, Form("s"))
     assert "Changes 1 line at train.py:4" in page
-    assert "The cause above is not proposed again in this session" in page
+    assert "The cause above (" in page
+    assert "is not proposed again in this session, and another one is looked for" in page
 
 
 @pytest.mark.parametrize(("terms", "said"), [

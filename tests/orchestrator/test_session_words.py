@@ -171,7 +171,7 @@ def test_entries_that_are_empty_are_no_artifacts() -> None:
 def test_a_change_in_a_notebook_says_what_to_edit_and_what_to_type_then(tmp_path: Path,
                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     from traindx.model import Instruction
-    from traindx.session_result import _fix
+    from traindx.standing import _fix
 
     option = SimpleNamespace(option="A", instructions=(Instruction(path="a.ipynb", line=3, text="lower the rate"),))
     session = SimpleNamespace(id="20260101-000000-abcdef", decision=SimpleNamespace(option="A"),

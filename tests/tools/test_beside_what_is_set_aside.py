@@ -25,7 +25,7 @@ def headline(seen: Examination) -> str:
 def test_a_run_whose_fault_is_set_aside_is_said_to_have_one(tmp_path: Path) -> None:
     seen = examined(tmp_path, "nan", "L101")
     assert headline(seen) == "Nothing else found"
-    assert "beside what is set aside, L101 (1 finding)" in seen.verdict.reason
+    assert 'beside what is set aside, "A metric turns NaN or infinite" [L101] (1 finding)' in seen.verdict.reason
 
 
 def test_a_rule_that_saw_nothing_changes_no_word(tmp_path: Path) -> None:

@@ -6,8 +6,13 @@ with `exit_code`, so that no traceback reaches a user.
 
 from __future__ import annotations
 
+import linecache
 import re
+from pathlib import Path
 from typing import ClassVar
+
+_OURS = {"traindx", "traindx_tools"}
+"""Folders that our files lie in."""
 
 
 class TraindxError(Exception):
@@ -15,6 +20,20 @@ class TraindxError(Exception):
 
     exit_code: ClassVar[int] = 2
     """Process exit code: 2 for bad usage or unreadable input, see `traindx --help`."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks print in place of the way through our files: what was said, and the caller's
+        line. `traceback.print_exception` and `%debug` still have all of it."""
+        told = [f"{type(self).__name__}: {self}"]
+        at, callers = self.__traceback__, ""
+        while at is not None and not callers:
+            name = at.tb_frame.f_code.co_filename
+            theirs = name != "<string>" and not {"IPython", *_OURS} & set(Path(name).parts)
+            callers = linecache.getline(name, at.tb_lineno).strip() if theirs else ""
+            inner, at = at.tb_next, at.tb_next
+            if callers and inner is not None and not _OURS & set(Path(inner.tb_frame.f_code.co_filename).parts):
+                callers = ""  # a call of the caller's own: the line further in is nearer
+        return [*told, f"  in: {callers}"] if callers else told
 
 
 class UnreadableInput(TraindxError):

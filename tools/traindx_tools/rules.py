@@ -163,6 +163,20 @@ def rule_names() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def title_of(id_: str) -> str:
+    """What a rule is called; "" for one that has no page. No rule but this one is imported."""
+    from traindx_tools.knowledge.tables import every_page
+
+    for room in (*ROOMS, *VERDICTS):
+        spec = importlib.util.find_spec(room)
+        for info in pkgutil.iter_modules(spec.submodule_search_locations if spec is not None else None):
+            if info.name.upper().startswith(f"{id_.upper()}_"):
+                module: Any = importlib.import_module(f"{room}.{info.name}")
+                rules = getattr(module, "RULES", None) or [getattr(module, "RULE", None)]
+                return next((str(r.title) for r in rules if r is not None and r.id == id_.upper()), "")
+    return next((str(page["title"]) for name, page in every_page() if name == id_.upper()), "")
+
+
 def explained_rules() -> dict[str, RuleModule]:
     """Every rule that has a page: those of the rooms, and those with which an instrument speaks of itself."""
     own = importlib.import_module("traindx_tools.code_reports.suppression")

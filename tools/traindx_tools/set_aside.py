@@ -50,16 +50,26 @@ def counted(findings: Sequence[Finding], aside: Sequence[SetAside]) -> tuple[tup
     return tuple((a, sum(1 for f in findings if a.covers(f))) for a in aside)
 
 
+def called(name: str) -> str:
+    """A rule or a failure mode by what it is called, with its id: an id alone tells nobody what is not told."""
+    from traindx_tools.catalog.catalog import load_catalog
+    from traindx_tools.rules import title_of
+
+    mode = load_catalog().get(name)
+    title = mode.title if mode is not None else title_of(name)
+    return f'"{title}" [{name}]' if title else name
+
+
 def in_words(aside: SetAside, findings: int) -> str:
     """One sentence for a person."""
-    what = aside.name + (f" in {aside.path}" if aside.path else "")
+    what = called(aside.name) + (f" in {aside.path}" if aside.path else "")
     many = f" ({findings} finding{'s' * (findings != 1)})" if findings else ""
     return f"set aside by {aside.source}: {what}{many}, because {aside.because}"
 
 
 def beside_what_is_set_aside(verdict: Verdict, gone: Sequence[tuple[SetAside, int]]) -> Verdict:
     """A verdict over a run without a fault, which says what was seen and not told."""
-    names = [f"{a.name} ({n} finding{'s' * (n != 1)})" for a, n in gone if n]
+    names = [f"{called(a.name)} ({n} finding{'s' * (n != 1)})" for a, n in gone if n]
     if verdict.status != "healthy" or not names:
         return verdict
     return replace(verdict, reason=verdict.reason.replace(

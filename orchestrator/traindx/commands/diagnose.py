@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -153,16 +154,23 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _working(run_command: str | None) -> Iterator[Callable[[str], None]]:
-    """The line about what goes on; Ctrl-C says what it leaves behind: nothing."""
+    """The line about what goes on; Ctrl-C says how far it was, after how long, and what it leaves behind: nothing."""
     from traindx.live_view import working_on
     from traindx_tools.on_logs import progress
 
+    begun, far_as = time.monotonic(), ["reading"]
     try:
-        with working_on("reading") as at, progress.told(lambda *far: at(progress.in_words(*far))):
-            yield at
+        with working_on("reading") as show:
+            def at(said: str) -> None:
+                far_as[0] = said
+                show(said)
+
+            with progress.told(lambda *far: at(progress.in_words(*far))):
+                yield at
     except KeyboardInterrupt:
         copy = ", what ran in the copy is gone" if run_command is not None else ""
-        raise KeyboardInterrupt(f"nothing was changed{copy}; the same command starts it again") from None
+        raise KeyboardInterrupt(f"after {time.monotonic() - begun:.0f} s, while {far_as[0]}",
+                                f"nothing was changed{copy}; the same command starts it again") from None
 
 
 def _written_down(asked: Request, disagreed: tuple[str, ...], because: str) -> None:

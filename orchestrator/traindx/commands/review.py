@@ -29,7 +29,7 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
     from traindx.at_terminal import finish, resumed
     from traindx.review import WAITS, Server, review_page
     from traindx.session import NotWaiting, decide, read_result
-    from traindx.session_result import NOTHING_APPLIED
+    from traindx.standing import NOTHING_APPLIED
     from traindx_tools.errors import BadUsage
 
     waiting = read_result(session, workspace=None if workspace is None else Path(workspace))

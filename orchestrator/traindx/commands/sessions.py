@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 STATUS_WIDE = 21
 """Columns of a status, those of "awaiting verification"."""
-FEWEST = 24
-"""Columns that a reason has at least, also where the folder's name is long."""
+MOST_LINES = 4
+"""Lines of a reason below its session: a cause with its place needs three at 80 columns."""
 
 
 @click.command("sessions")
@@ -50,27 +51,28 @@ def command(workspace: str, elsewhere: str | None, everywhere: bool, as_json: bo
 
 
 def _row(r: SessionResult, here: Path, wide: int) -> Iterator[str]:
-    """One session on one line no longer than `wide` (on two of a narrow terminal), with its folder where that is
-    another one.
+    """One session on one line no longer than `wide`, with its folder where that is another one; a reason that does not
+    fit there is told whole on the lines below.
 
     Behind it the ways on and back, where a session stopped that nobody drives.
     """
     from traindx.at_terminal import status_words
     from traindx.safe_text import block, line
-    from traindx.session_result import WAITS
+    from traindx.standing import WAITS
     from traindx.typed_commands import from_here
     from traindx.typed_next import next_commands
 
     own = Path(r.workspace).resolve() == here.resolve()
     where = "" if own else f"  {block(from_here(r.workspace))}"
     head = f"{r.session}  {status_words(r.status):{STATUS_WIDE}}  "
-    if len(head) + FEWEST > wide:  # a narrow terminal
-        yield head.rstrip()
-        head = "  "
-    room = max(wide - len(head) - len(where), FEWEST)
     said = line(r.reason.replace(f"{WAITS}: ", "", 1))
-    yield f"{head}{said if len(said) <= room else said[:room - 2].rstrip() + ' …'}{where}"
-    if r.status == "interrupted":
+    if len(head) + len(said) + len(where) <= wide:
+        yield f"{head}{said}{where}"
+    else:
+        yield f"{head}{where}".rstrip()
+        yield from textwrap.wrap(said, wide, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
+                                 break_on_hyphens=False, max_lines=MOST_LINES, placeholder=" …")
+    if r.status in ("answered", "interrupted"):
         yield from (f"    {command}" for command in next_commands(r))
 
 

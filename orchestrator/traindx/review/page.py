@@ -15,7 +15,7 @@ def review_page(result: SessionResult, form: Form) -> str:
     from traindx.render import render_report_html
     from traindx.session_report import kept_pictures
 
-    if form.follows and result.status == "interrupted":  # between two processes: nobody holds it for a moment
+    if form.follows and result.status in ("answered", "interrupted"):  # between two processes nobody holds it
         result = result.model_copy(update={"status": "running", "reason": "the session goes on with the decision"})
     pictures = kept_pictures(Path(result.folder))
     shown = result.to_diagnosis_result().to_json()

@@ -51,8 +51,15 @@ def plan_of(result: SessionResult) -> Plan | None:
 
 
 def _rejected(d: Diagnosis) -> str:
-    return (f"Nothing is changed. The cause above is not proposed again in this session ({d.failure_mode}), and "
+    return (f"Nothing is changed. The cause above ({_title(d)}) is not proposed again in this session, and "
             "another one is looked for; where you name one, the experiment that would test it is shown.")
+
+
+def _title(d: Diagnosis) -> str:
+    from traindx_tools.catalog.catalog import load_catalog
+
+    mode = load_catalog().get(d.failure_mode)
+    return mode.title if mode is not None else d.failure_mode
 
 
 def _changes(fix: Fix, folder: SessionFolder, resumed: str) -> Iterator[str]:

@@ -28,7 +28,8 @@ from typing import Any
 
 from traindx.model import Decision
 from traindx.review.form import Form
-from traindx.session_result import NOTHING_APPLIED, SessionResult
+from traindx.session_result import SessionResult
+from traindx.standing import NOTHING_APPLIED
 from traindx_tools.errors import TraindxError
 
 HOST = "127.0.0.1"
@@ -44,7 +45,7 @@ FIRST_LOOK = 5.0
 LAST_LOOK = 8.0
 """Seconds that the result waits for the page to ask for it, which it does every two."""
 WAITS = "awaiting_approval"
-GOES_ON = frozenset({"running", "interrupted", "rejected", WAITS})
+GOES_ON = frozenset({"running", "answered", "interrupted", "rejected", WAITS})
 """Statuses that a session passes through between a decision and where it comes to stand; at the next diagnosis the page
 is asked anew as soon as the server takes decisions again."""
 _HEADERS = {

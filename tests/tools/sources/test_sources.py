@@ -146,7 +146,10 @@ def test_without_the_library_the_command_that_installs_it_is_named(
     with pytest.raises(MissingExtra, match=r"pip install 'wandb>=[\d.]+'"):
         resolved("wandb:me/demo/x1")
     assert exit_code(monkeypatch, "diagnose", "mlflow:r1") == 2
-    assert "pip install 'mlflow-skinny>=" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "pip install 'mlflow-skinny>=" in told
+    assert "looked in mlruns (not there), mlflow.db (not there) of " in told
+    assert "MLFLOW_TRACKING_URI names another place" in told
 
 
 def test_a_folder_that_is_called_wandb_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +160,8 @@ def test_a_folder_that_is_called_wandb_is_no_library(monkeypatch: pytest.MonkeyP
 
 def test_what_the_library_raises_is_one_line(wandb_run: WandbRun) -> None:
     with pytest.raises(UnreadableInput, match=r"wandb:me/demo/other could not be reached: ValueError: could not find"):
+        resolved("wandb:me/demo/other")
+    with pytest.raises(UnreadableInput, match="Nor were files of it found here: looked in wandb and"):
         resolved("wandb:me/demo/other")
     with pytest.raises(BadUsage, match="wandb:ENTITY/PROJECT/x1"):
         resolved("wandb:x1")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage, MissingExtra, UnreadableInput
+from traindx_tools.sources.local_files import looked_in
 from traindx_tools.sources.names import MLFLOW, WANDB, Named
 
 MAX_ROWS = 2_000_000
@@ -37,7 +38,7 @@ def _library(run: Named, module: str, needed: str) -> Any:
     try:
         return getattr(importlib.import_module(module), needed)
     except (ImportError, AttributeError) as missing:
-        raise MissingExtra(f"{run}: its files are not on this machine, and asking the tracker", module,
+        raise MissingExtra(f"{run}: no files of it were found ({looked_in(run)}), and asking the tracker", module,
                            module) from missing
 
 

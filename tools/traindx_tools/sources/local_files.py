@@ -25,6 +25,18 @@ def found(run: Named) -> list[str]:
     return _of_mlflow(run.run) if run.tracker == MLFLOW else []
 
 
+def looked_in(run: Named) -> str:
+    """Where a run's files were looked for, in words, with the variable that names another place."""
+    if run.tracker == MLFLOW:
+        places, named_by = [str(s) for s in _mlflow_stores()], "MLFLOW_TRACKING_URI"
+    else:
+        places, named_by = ["wandb and .wandb here and below"], "WANDB_DIR"
+        places = [*([os.environ[named_by]] if os.environ.get(named_by) else []), *places]
+    there = [p if os.path.exists(p) or " " in p else f"{p} (not there)" for p in dict.fromkeys(places)]
+    other = "" if os.environ.get(named_by) else f"; {named_by} names another place"
+    return f"looked in {', '.join(there)} of {os.getcwd()}{other}"
+
+
 def _of_wandb(run: str) -> list[Path]:
     folders: dict[str, Path] = {}
     for root in _wandb_roots():

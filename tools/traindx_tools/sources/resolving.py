@@ -81,7 +81,10 @@ def _places(path: str) -> list[str]:
         return here
     folder = Path(tempfile.mkdtemp(prefix=FETCHED))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return [str(clients.fetched(run, folder))]
+    try:
+        return [str(clients.fetched(run, folder))]
+    except UnreadableInput as refused:
+        raise UnreadableInput(f"{refused}. Nor were files of it found here: {local_files.looked_in(run)}") from refused
 
 
 def _require_events(path: str, folder: str) -> None:
