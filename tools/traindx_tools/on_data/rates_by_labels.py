@@ -17,7 +17,7 @@ from traindx_tools.on_data.named_runs import Looked
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.tasks import solved
 
-ROWS, GROUPS = 20, 3
+ROWS, GROUPS = 20, 2
 """Labelled sounds of the origin, and other origins of so many."""
 SKILL = 0.4
 """Of the way from guessing to perfect, that the model reaches in the typical other origin."""

@@ -27,6 +27,8 @@ from traindx_tools.rules import Rule, Threshold
 
 RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 96000)
 FEWEST, GROUPS, MOST_GROUPS = 8, 4, 200
+LABELLED = 3
+"""Origins where labels decide: the one, and two whose labels hold for each other."""
 NEAR = 0.15
 STEADY = 0.35
 BETTER, APART = 0.8, 1.5
@@ -49,7 +51,7 @@ RULE = Rule(
              "Write the named rate into the header of a copy, and compare length and spectrum again."),
     thresholds={
         "fewest": Threshold(FEWEST, "sounds", "of an origin"),
-        "groups": Threshold(GROUPS, "origins", "fewer have no usual length"),
+        "groups": Threshold(GROUPS, "origins", "fewer have no usual length, unless labels decide"),
         "near": Threshold(NEAR, "of the ratio", "that lengths and spectra may be off"),
         "steady": Threshold(STEADY, "of the ratio's logarithm", "that the lengths of all others differ by, at most"),
         "better": Threshold(BETTER, "of the distance to the others' spectrum", "that is left after undoing the ratio"),
@@ -85,7 +87,7 @@ def check(view: View) -> Iterator[Finding]:
     """At most one finding for each set."""
     for data in view.sets:
         sounds = _sounds(data)
-        found = _odd(sounds, view, data) if sounds is not None and len(sounds.names) >= GROUPS * FEWEST else None
+        found = _odd(sounds, view, data) if sounds is not None and len(sounds.names) >= LABELLED * FEWEST else None
         if sounds is not None and found is not None:
             yield _finding(sounds, found)
 
@@ -120,7 +122,7 @@ def _odd(sounds: _Sounds, view: View, data: DataSet) -> _Odd | None:
     for by, values in sorted(told, key=lambda g: g[0].startswith("word")):  # a table names an origin in full
         kinds, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
         large = np.flatnonzero(counts >= FEWEST)
-        if not GROUPS <= len(large) <= MOST_GROUPS:
+        if not LABELLED <= len(large) <= MOST_GROUPS:
             continue
         codes = codes.reshape(-1)
         lengths = np.array([math.log(float(np.median(sounds.seconds[codes == g]))) for g in large])
@@ -135,9 +137,9 @@ def _odd(sounds: _Sounds, view: View, data: DataSet) -> _Odd | None:
         ratio = _of_rates(shorter, sounds.rate)
         if ratio is None:
             continue
-        undone = None if _is_stretched(spectra, at, ratio) else _by_labels(sounds, data, view, values, kinds[large],
-                                                                           at, ratio)
-        if undone is not None or _is_stretched(spectra, at, ratio):
+        stretched = len(large) >= GROUPS and _is_stretched(spectra, at, ratio)
+        undone = None if stretched else _by_labels(sounds, data, view, values, kinds[large], at, ratio)
+        if undone is not None or stretched:
             return _Odd(by, str(kinds[large[at]]), codes == large[at], ratio, math.exp(-shorter), undone)
     return None
 
