@@ -50,7 +50,7 @@ def test_a_session_is_found_and_listed_from_any_folder(
     assert "no sessions in ., but elsewhere" in shown.err
     rows = [row for row in shown.out.splitlines() if not row.startswith(" ")]
     assert [row.split()[0] for row in rows] == [first, second]
-    commands = [row.split() for row in shown.out.splitlines() if row.startswith(" ")]
+    commands = [row.split() for row in shown.out.splitlines() if row.lstrip() != row and "traindx" in row.split()[:1]]
     assert [c[:3] for c in commands] == [["traindx", "resume", first], ["traindx", "resume", second]]
     assert {c[-1] for c in commands} == {str(tmp_path / "two"), str(tmp_path / "deep/one")}
     assert read_result(first).session == first
