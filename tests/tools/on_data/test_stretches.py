@@ -360,3 +360,15 @@ def test_a_stretch_of_constant_labels_whose_inputs_are_broken_is_of_another_kind
     assert not found(tmp_path, "D123")
     (tmp_path / "train.npz").write_bytes((tmp_path / "train.npz").read_bytes()[:-900])
     assert not found(tmp_path, "D123")
+
+
+@pytest.mark.parametrize("clock", [True, False])
+def test_a_clock_is_no_label_that_a_stretch_could_exchange(clock: bool, tmp_path: Path) -> None:
+    """A recording that is back where it was for a while: its time goes on, and classes of it would not."""
+    rng, t = np.random.default_rng(2), np.arange(1800)
+    phase = t // 450
+    there = np.where((t >= 1280) & (t < 1420), 5 - phase, phase)  # the last two quarters are exchanged around 1350
+    x = np.eye(4)[there] + 0.05 * rng.normal(size=(1800, 4))
+    other = {"time": t * 0.031} if clock else {"label": phase}
+    np.savez(tmp_path / "train.npz", x=x.astype(np.float32), **other)
+    assert len(found(tmp_path, "D123")) == (not clock)

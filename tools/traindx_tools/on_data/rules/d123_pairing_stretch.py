@@ -60,8 +60,15 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for task in tasks_of(data):
             for i, part in enumerate(task.parts):
-                if in_order(part) and len(part.y) >= 2 * FEWEST and task.scores[i] is not None:
+                if (in_order(part) and len(part.y) >= 2 * FEWEST and not (task.binned and _goes_one_way(part.y))
+                        and task.scores[i] is not None):
                     yield from _of_part(task, i, view.comparisons)
+
+
+def _goes_one_way(y: Array) -> bool:
+    """A number that only rises or falls with the rows: a clock or a count, which inputs follow as they follow time."""
+    steps = np.diff(y)
+    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _of_part(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
