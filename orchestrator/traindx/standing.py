@@ -29,6 +29,7 @@ Standing = tuple[Status, str, str]
 
 
 def standing_of(s: Session, folder: SessionFolder, opening: Opening, records: Sequence[Record]) -> Standing:
+    """Where a session stands, as its state, its journal and whether a process holds it say together."""
     if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
         return _hindered(s, s.interrupted)
     if s.interrupted is not None:
@@ -200,5 +201,3 @@ def _healthy(s: Session) -> Standing:
 _STANDINGS: dict[str, Callable[[Session], Standing]] = {
     "gate": _gate, "fix": _fix, "halted": _halted, "done": _done, "needs_data": _needs_data, "healthy": _healthy,
 }
-
-

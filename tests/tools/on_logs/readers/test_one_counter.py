@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,3 +106,22 @@ def test_a_restart_is_no_other_counter() -> None:
 def test_counters_that_are_no_numbers_break_nothing() -> None:
     run = read(lambda i: [f"step {'nan' if i % 3 else 10**25} {loss(i)}", f"samples_seen {-i} loss nan"])
     assert all(math.isfinite(s.step[0]) or len(s) for s in run.series)
+
+
+def test_names_that_come_once_are_looked_at_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of names that came once: each is compared with its own counters, not with all other names."""
+    from traindx_tools.on_logs.readers import text_reading
+
+    made = 0
+
+    def counted(key: Any, **changes: Any) -> Any:
+        nonlocal made
+        made += 1
+        return replace(key, **changes)
+
+    monkeypatch.setattr(text_reading, "replace", counted)
+    lines = [f"step {i} loss {2 / (i + 1):.4f} lr 0.001" for i in range(60)]
+    lines += [f"step {60 + i} weird{i} probe_{i}x: 0.{i}" for i in range(500)]
+    run = read_run("-", stdin="\n".join(lines).encode())
+    assert {s.original for s in run.series} == {"loss", "lr"}
+    assert made < 20 * len(lines)

@@ -216,7 +216,7 @@ class TextReading:
             float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
             float(c) if c else math.nan for c in cut]
         if shape.scales:
-            step, total, epoch, epoch_total = (c * s if s == 1.0 else scaled(c, s) for c, s in zip(
+            step, total, epoch, epoch_total = (_scaled(c, s) for c, s in zip(
                 (step, total, epoch, epoch_total), shape.scales, strict=True))
         slot = -1
         if epoch_total == epoch_total:
@@ -336,17 +336,18 @@ class TextReading:
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
-        every = self.recorder.counts()
-        counts: dict[Key, int] = {}
-        for key, count in every.items():
-            counts[replace(key, counter="")] = counts.get(replace(key, counter=""), 0) + count
+        counts = self.recorder.counts()
+        alike: dict[Key, list[Key]] = {}
+        for key in counts:
+            alike.setdefault(replace(key, counter=""), []).append(key)
         many = len(self.recorder) >= 4
-        again = {k.name.canonical for k, n in counts.items() if n > 1}
-        for key, count in counts.items():
+        again = {k.name.canonical for k, keys in alike.items() if sum(counts[one] for one in keys) > 1}
+        for key, keys in alike.items():
+            count = sum(counts[one] for one in keys)
             unknown = not key.name.known and (key.metric or "time/").startswith("time/")
             lonely = unknown and count == 1 and many and key.name.canonical not in again
             if (key in self.tentative and key not in self.firm and count < 3) or lonely:
-                self.recorder.forget(k for k in every if replace(k, counter="") == key)
+                self.recorder.forget(keys)
 
     def _planned(self, settled: Settled) -> tuple[float | None, str]:
         """How many steps or epochs the log says there will be."""
@@ -367,9 +368,9 @@ class TextReading:
         return bar, "step"
 
 
-def scaled(counts: float, scale: float) -> float:
+def _scaled(counted: float, scale: float) -> float:
     """So many thousands or millions as a whole number: 1.001 times 1,000 is a little less as a double."""
-    return counts if math.isnan(counts) else float(round(counts * scale))
+    return counted if scale == 1.0 or math.isnan(counted) else float(round(counted * scale))
 
 
 def under(sureness: int, group: str) -> int:

@@ -135,8 +135,8 @@ def _beside_padding(seen: PaddingSeen, ids: _Ids, target: _Ids, ignored: int) ->
     filled, real = behind & rows[:, None], ~behind & rows[:, None]
     if filled.sum() < SHORTEST or not (target[filled] == ignored).all():
         return
-    asked = Counter(ids[real & (target != ignored)].tolist()).most_common(1)
-    if not asked or asked[0][1] > MASKED * (real & (target != ignored)).sum():
+    asked = ids[real & (target != ignored)]
+    if not len(asked) or Counter(asked.tolist()).most_common(1)[0][1] > MASKED * len(asked):
         return
     seen.rows_filled += int(rows.sum())
     seen.places += int(real.sum())

@@ -36,6 +36,7 @@ RULE = Rule(
              "print(tokenizer.pad_token_id, tokenizer.eos_token_id)"),
     thresholds={
         "between": Threshold(BETWEEN, "of the real ids, in inputs and targets", "one in 200: no slip of a batch"),
+        "most": Threshold(MOST, "of the real places", "a class of more is what is outside of all spans"),
         "ends": Threshold(ENDS, "different last ids, none in three of ten rows", "an end token would be the last"),
     },
 )
