@@ -6,7 +6,6 @@ Nothing here trusts a file's name: a head of its bytes says what it is. Files th
 
 from __future__ import annotations
 
-import difflib
 import glob
 import gzip
 import io
@@ -23,6 +22,7 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_logs import zstandard
 from traindx_tools.on_logs.folder_shares import first_of_folders
+from traindx_tools.on_logs.nothing_there import nothing_there
 from traindx_tools.on_logs.unpacked import Bounded
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None, most: int) -
             found.sources.append(Source(path, local=database))
             return
         if not matches:
-            raise UnreadableInput(_missing(path))
+            raise UnreadableInput(nothing_there(path))
         for match in matches:
             if os.path.isdir(match):
                 _discover_folder(match, found, most, may_be_empty=True)
@@ -277,18 +277,6 @@ def _matches(pattern: str, found: Discovery) -> list[str]:
     for match in sorted(matches[:MAX_MATCHES], key=lambda m: (m.count(os.sep), m)):
         once.setdefault(os.path.realpath(match), match)
     return sorted(once.values())
-
-
-def _missing(path: str) -> str:
-    if glob.has_magic(path):
-        return f"No file matches the pattern {path!r}. Check the pattern, or name the folder itself."
-    parent = os.path.dirname(path) or "."
-    if not os.path.isdir(parent):
-        return f"There is no file or folder {path!r}: the folder {parent!r} does not exist. Check the path."
-    names = sorted(n for n in os.listdir(parent) if not n.startswith("."))
-    near = difflib.get_close_matches(os.path.basename(path), names, n=1, cutoff=0.75)
-    meant = f" Did you mean {os.path.join(os.path.dirname(path), near[0])!r}?" if near else ""
-    return f"There is no file or folder {path!r}.{meant} In {parent!r} there is: {', '.join(names[:8]) or 'nothing'}."
 
 
 def _standard_input(given: bytes | None) -> bytes:
