@@ -67,6 +67,10 @@ HEAD = ("import torch\nimport torch.nn.functional as F\nimport numpy as np\nimpo
     "rates = [rates, rates]\nsched = torch.optim.lr_scheduler.LambdaLR(opt, rates)",
     "def body(carry, x):\n    carry = (carry, carry)\n    k = jax.random.normal(carry[1])\n    return carry, k\n"
     "jax.lax.scan(body, c, xs)",
+    "import lightning as L\nclass M(L.LightningModule):\n    def __init__(self, net):\n"
+    "        self.net = torch.compile(self.net)\n"
+    "    def training_step(self, batch, _):\n        loss = 1 - loss\n        return loss\n"
+    "    def configure_optimizers(self):\n        return torch.optim.AdamW(self.net.parameters(), lr=2e-4)",
     "def epoch(a, b):\n    a = b * 2\n    b = a * 2\n    for g in opt.param_groups:\n        g['lr'] = g['lr'] * a",
 ])  # fmt: skip
 def test_a_value_that_is_made_of_itself(body: str) -> None:

@@ -261,7 +261,9 @@ def _by_hand(project: Project, root: Block, section: Section) -> None:
 
 def _automatic(run: Section, program: Program, entities: Entities) -> None:
     """What Lightning does with what `training_step` returned: it sends that backward and steps the optimizers."""
-    loop = next(i for i in run.items if isinstance(i, Section))
+    loop = next((i for i in run.items if isinstance(i, Section)), None)
+    if loop is None:  # the function is known, its loop is not
+        return
     loss = next((b.result for b in loop.origin.body if isinstance(b, Block)), None)
     loss = loss.items.get("loss") if isinstance(loss, Table) else loss
     if not isinstance(loss, (Tensor, Symbol, Operation)):
