@@ -57,3 +57,31 @@ def test_a_short_log_and_a_broken_end_tell_nothing() -> None:
     broken = 0.9 - 0.4 * X + scatter(8, 0.02)
     broken[-1] = np.nan
     assert findings(score(broken), RULE) == []
+
+
+def detector(*falls: float, records: int = 15) -> Run:
+    x = np.arange(float(records))
+    noise = np.random.default_rng(9)
+    parts = [series(f"bbox_map_{i}", list(0.4 - by * x + noise.normal(0, 0.003, records)), group="validation", every=50)
+             for i, by in enumerate(falls)]
+    return run(series("loss", list(2 / (1 + x)), every=50), *parts)
+
+
+def test_scores_of_parts_fall_over_few_evaluations() -> None:
+    (found,) = findings(detector(0.015, 0.013, 0.0), RULE)
+    assert "validation bbox_map_0 falls steadily" in found.statement
+
+
+@pytest.mark.parametrize("held", [detector(0.015, 0.0, -0.01), detector(0.001, 0.001), detector(0.02, 0.02, records=8)],
+                         ids=["one part of three", "by little", "too few evaluations"])
+def test_parts_that_are_left_alone(held: Run) -> None:
+    assert findings(held, RULE) == []
+
+
+def test_few_values_of_a_training_score_tell_nothing() -> None:
+    assert findings(run(series("accuracy", list(0.9 - 0.03 * np.arange(15.0)), every=50)), RULE) == []
+
+
+def test_a_part_without_a_value_is_passed_over() -> None:
+    empty = series("bbox_map_s", [np.nan] * 15, group="validation", every=50)
+    assert len(findings(run(*detector(0.015, 0.013).series, empty), RULE)) == 1

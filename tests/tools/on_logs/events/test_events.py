@@ -218,3 +218,21 @@ def test_a_run_cut_from_a_file_keeps_the_files_lines(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(runs) == 2
     assert all("shard_0041" in lines[n - 1] for n in found[0].measured["event_lines"])
+
+
+def nan_log(*, told: str = "") -> str:
+    rng = np.random.default_rng(5)
+    out = []
+    for t in range(1, 400):
+        bad = rng.random() < 0.1
+        out += [told] if bad and told else []
+        out.append(f"step {t} loss {'nan' if bad else f'{2 / t ** 0.3 + rng.normal(0, 0.02):.4f}'} lr 5e-05")
+    return "\n".join(out) + "\n"
+
+
+def test_the_records_that_are_nan_go_along_with_nothing_by_themselves(tmp_path: Path) -> None:
+    assert seen(nan_log(), tmp_path) == ()
+
+
+def test_a_line_of_its_own_at_each_nan_is_told(tmp_path: Path) -> None:
+    assert "nan, empty batch" in seen(nan_log(told="WARNING: nan, empty batch in shard"), tmp_path)[0].statement

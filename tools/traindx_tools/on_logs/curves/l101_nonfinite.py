@@ -83,6 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
         if breaks:
             yield _report(run, _first_first(breaks, main_loss(run)))
             break
+    yield from _at_a_beat(run)
     yield from _counted(run)
 
 
@@ -133,6 +134,20 @@ def _evaluated(run: Run, series: Series) -> bool:
     beside = [s for s in own if s.group == series.group and np.isin(lines, s.line[s.finite]).all()]
     alone = not any(np.isin(lines, s.line).any() for s in own if s.group == "train")
     return any(alone or np.ptp(s.values[s.finite]) > 0 for s in beside)
+
+
+def _at_a_beat(run: Run) -> Iterator[Finding]:
+    """A training loss that is NaN at every n-th record: nothing was measured there, or it breaks there."""
+    loss = main_loss(run)
+    bad = np.flatnonzero(~loss.finite) if loss is not None and loss.group == "train" else np.zeros(0, np.int64)
+    if loss is None or len(bad) < 3 or 2 * len(bad) > len(loss) or not _even(bad) or not _left_blank(loss):
+        return
+    every, i = int(bad[1] - bad[0]), int(bad[0])
+    yield RULE.finding(
+        f"{loss} is nan at one record in {every} ({len(bad)} of {len(loss)}, the first {place(loss, i)}) and finite in "
+        "all between: none was measured there, or it breaks there", loss.at(i, i), loss.source,
+        bearing=Bearing.COMPANION, severity=Severity.INFO,
+        measured={"metric": loss.name, "onset": "beat", "position": float(loss.position[i]), "every": every})
 
 
 def _even(where: Ints) -> bool:

@@ -8,6 +8,7 @@ as is a reward that stands for a cost and rises by being less negative.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from traindx_tools.rules import Rule, Threshold
 
 SCORES = ("accuracy", "accuracy_top5", "f1", "auc", "iou", "map", "dice", "r2", "recall", "precision", "bleu", "reward")
 """Canonical names of what should rise, of which the first that falls is told."""
+WORDS = frozenset({*SCORES, "acc", "ap", "ar", "miou", "auroc"}) - {"reward", "precision"}
+"""Words by which a name says that it is a score of a part: `bbox_mAP_50`, `fg_dice`. Rewards have terms of both signs."""
 
 RULE = Rule(
     id="L224",
@@ -49,10 +52,29 @@ def check(run: Run) -> Iterator[Finding]:
         for group in ("validation", "test", "train"):
             series = run.first(name, group=group)
             t = track(series)
-            fall = None if t is None or not bool(t.series.finite[-1]) else steady_rise(_turned(t))
+            fall = _fall(t)
             if t is not None and fall is not None and not (group == "train" and _held_out_rises(run, t.series)):
                 yield _finding(run, t, fall)
                 return
+    for group in ("validation", "test"):
+        if not any(run.first(name, group=group) for name in SCORES):
+            yield from _of_parts(run, group)
+
+
+def _of_parts(run: Run, group: str) -> Iterator[Finding]:
+    """The first of several scores of parts, where most of those that move fall."""
+    parts = [s for s in run.series if s.group == group and WORDS.intersection(re.split(r"[_/]", s.name))]
+    moving = [t for s in parts if (t := track(s)) is not None and bool(np.ptp(t.y) > 0)]
+    falling = [(t, fall) for t in moving if (fall := _fall(t)) is not None]
+    if 2 * len(falling) > len(moving):
+        yield _finding(run, *falling[0])
+
+
+def _fall(t: Track | None) -> Rise | None:
+    """A fall to the end; a record of held-out data is a mean over a set already, and stands for itself."""
+    if t is None or not bool(t.series.finite[-1]):
+        return None
+    return steady_rise(_turned(t)) or (steady_rise(_turned(t), 1) if t.series.group != "train" else None)
 
 
 def _turned(t: Track) -> Track:

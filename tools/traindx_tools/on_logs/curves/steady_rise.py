@@ -28,12 +28,12 @@ OF_LEVEL, OF_GAIN = 0.1, 0.15
 """The rise as a share of the best level and of what had been gained before: less is a plateau that drifts."""
 
 
-def steady_rise(t: Track) -> Rise | None:
+def steady_rise(t: Track, records: int = RECORDS) -> Rise | None:
     """The rise of a loss that creeps up to the end of the run; None where there is none, or it is too short to tell.
 
-    Levels are medians of stretches; `best_at` and `onset` are where the best stretch begins.
+    Levels are medians of stretches of `records` values at least; `best_at` and `onset` are where the best one begins.
     """
-    count = min(STRETCHES, len(t) // RECORDS)
+    count = min(STRETCHES, len(t) // records)
     if count < FEWEST:
         return None
     edges = np.linspace(0, len(t), count + 1).astype(np.int64)

@@ -16,6 +16,7 @@ MOST_DIGITS = 12
 """Digits of a threshold that is told."""
 OWN = 0.9
 """Share of the lines of an event that are records of the series, from which it may be a value of it."""
+_NO_NUMBER = re.compile(r"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -27,7 +28,8 @@ def shows_itself(series: Series, event: Candidate) -> bool:
     """
     if event.series is not None:
         return event.series is series or np.array_equal(event.series.values, series.values, equal_nan=True)
-    if event.kind != "value" or not len(event.lines) or not len(series):
+    unwritten = _NO_NUMBER.search(event.text) is not None  # how a line reads whose value is none
+    if not (event.kind == "value" or unwritten) or not len(event.lines) or not len(series):
         return False
     lines = series.line
     if (np.diff(lines) < 0).any():
@@ -37,6 +39,8 @@ def shows_itself(series: Series, event: Candidate) -> bool:
     values = np.unique(series.values[at[own]])
     if own.mean() < OWN or len(values) != 1:
         return False
+    if not np.isfinite(values[0]):
+        return unwritten
     return any(float(told) == float(values[0]) for told in _NUMBER.findall(event.text))
 
 
