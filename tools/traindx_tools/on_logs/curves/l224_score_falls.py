@@ -24,7 +24,7 @@ from traindx_tools.rules import Rule, Threshold
 SCORES = ("accuracy", "accuracy_top5", "f1", "auc", "iou", "map", "dice", "r2", "recall", "precision", "bleu", "reward")
 """Canonical names of what should rise, of which the first that falls is told."""
 WORDS = frozenset({*SCORES, "acc", "ap", "ar", "miou", "auroc"}) - {"reward", "precision"}
-"""Words by which a name says that it is a score of a part: `bbox_mAP_50`, `fg_dice`. Rewards have terms of both signs."""
+"""Words by which a name says that it is the score of a part: `bbox_mAP_50`, `fg_dice`."""
 
 RULE = Rule(
     id="L224",
